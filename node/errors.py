@@ -1,0 +1,70 @@
+"""Errors a user can meet, each with a code, a sentence and what to do next; exit codes and HTTP statuses in one table.
+
+Nothing else in Ravel knows an exit code or an HTTP status. Errors of peers (bad bytes, bad commits) are not here: they are
+`DecodeError` and verdicts, which end in logs and counts, never in a traceback.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorKind:
+    """How one error code is shown: the process's exit code and the API's HTTP status."""
+
+    exit_code: int
+    http_status: int
+    meaning: str
+
+
+EXIT_OK: Final = 0
+EXIT_UNEXPECTED: Final = 1
+EXIT_USAGE: Final = 2
+
+ERROR_KINDS: Final[dict[str, ErrorKind]] = {
+    "bad_request": ErrorKind(3, 400, "the request is not of the expected form"),
+    "not_found": ErrorKind(4, 404, "nothing has that name or id here"),
+    "ambiguous": ErrorKind(5, 409, "the prefix or name fits more than one"),
+    "already_exists": ErrorKind(6, 409, "something of that name is there already"),
+    "not_permitted": ErrorKind(7, 403, "this member does not hold the right to do that"),
+    "bad_link": ErrorKind(8, 400, "the link is mistyped, of another kind, or of an unknown version"),
+    "expired": ErrorKind(9, 410, "the invitation is no longer valid"),
+    "bad_config": ErrorKind(10, 500, "the configuration is not usable"),
+    "not_initialised": ErrorKind(11, 500, "there is no node in this folder"),
+    "already_running": ErrorKind(12, 409, "another process uses this folder"),
+    "not_running": ErrorKind(13, 503, "no daemon answers for this folder"),
+    "unauthorized": ErrorKind(14, 401, "the API token is missing or wrong"),
+    "forbidden_host": ErrorKind(15, 403, "the request was not made to a loopback name"),
+    "forbidden_origin": ErrorKind(15, 403, "the request comes from a web page of another origin"),
+    "too_large": ErrorKind(16, 413, "the input is over a stated limit"),
+    "unknown_parent": ErrorKind(17, 400, "an imported item names a parent that was not imported before it"),
+    "bad_input": ErrorKind(18, 400, "a file or repository to import is not what it should be"),
+    "storage_failed": ErrorKind(19, 507, "the store could not be read or written"),
+    "newer_schema": ErrorKind(20, 500, "the store was written by a newer Ravel"),
+    "bad_export": ErrorKind(21, 500, "an export is incomplete, altered or of an unknown schema"),
+    "missing_extra": ErrorKind(22, 500, "an optional part of Ravel is not installed"),
+    "mismatch": ErrorKind(23, 500, "two computations that must agree do not"),
+    "internal": ErrorKind(EXIT_UNEXPECTED, 500, "a defect in Ravel"),
+}
+"""Error code -> how it is shown. Codes are stable: scripts may depend on them."""
+
+
+class ServiceError(Exception):
+    """An expected failure: `code` from ERROR_KINDS, a message for a person, and what to do next (may be empty)."""
+
+    def __init__(self, code: str, message: str, next_step: str = "") -> None:
+        if code not in ERROR_KINDS:
+            raise KeyError(f"unknown error code {code!r}")
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.next_step = next_step
+
+    @property
+    def kind(self) -> ErrorKind:
+        """Exit code and HTTP status of this error."""
+        return ERROR_KINDS[self.code]
+
+    def as_json(self) -> dict[str, object]:
+        """The one JSON form of an error, for the API and for `--json`."""
+        return {"error": {"code": self.code, "message": self.message, "next": self.next_step}}

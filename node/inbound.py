@@ -1,0 +1,318 @@
+"""The way in: everything that enters the store, from peers and from this node itself, enters here.
+
+    publication -> blocks -> commit, body -> author's signature      `open_batch`: pure, may run beside others
+    verdict -> heads, membership -> one transaction -> notice        `accept_batch`: one at a time
+
+A commit's faults and its carrier's are kept apart. What is wrong with the *commit* follows from its id, so it is rejected for good and
+the rejection remembered. What is wrong with the *publication* (topic signature, seal, missing or surplus blocks) is dropped
+and counted: remembering it would let anyone poison an id.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection
+
+from node.replica import Replica
+from protocol.block import Block, WrongKey
+from protocol.body import Body, BranchAdd, Join, RepoInit, UnknownBody, decode_body
+from protocol.codec import DecodeError
+from protocol.commit import Commit, UnknownVersion, open_commit
+from protocol.limits import BODY_SIZE_MAX
+from protocol.object import MissingBlocks, open_object
+from protocol.publication import Publication, SealBroken, decode_publication, open_sealed_key
+from protocol.signing import BadSignature
+from protocol.signing import verify_signature as verify_ed25519
+from storage.commits import NewCommit, accept_commits, load_facts
+from storage.repos import Branch, add_branch, finish_join, rename_repo
+from storage.waiting import Waiting, keep_rejections, keep_waiting, load_rejected, take_waiting
+from verifier.facts import CommitFacts
+from verifier.verify import Accepted, Pending, Rejected, SignedCommit, judge, verify_signature
+
+InTransaction = Callable[[Connection], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A publication whose commit could be read and is signed by its author."""
+
+    signed: SignedCommit
+    publication: Publication
+    encoded: bytes
+
+
+@dataclass(slots=True)
+class OpenedBatch:
+    """What `open_batch` made of some publications of one branch."""
+
+    opened: list[Opened] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    waiting: list[Waiting] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class Intake:
+    """What became of a batch: to be told to subscribers, peers and logs."""
+
+    accepted: dict[bytes, list[int]] = field(default_factory=dict)  # commit numbers by topic
+    wanted: list[bytes] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    already: int = 0
+    waiting: int = 0
+
+
+class _Drop(Exception):
+    """The publication is at fault, not its commit."""
+
+
+def open_batch(branch: Branch, items: Iterable[bytes]) -> OpenedBatch:
+    """Decode, open and check signatures of publications; touches nothing but its arguments."""
+    batch = OpenedBatch()
+    for encoded in items:
+        try:
+            publication = _open_publication(branch, encoded)
+            result = _open_commit(branch, publication)
+        except _Drop as error:
+            batch.dropped[str(error)] += 1
+        except UnknownVersion:
+            batch.waiting.append(Waiting(publication.commit_id, encoded, (), reason="version"))
+        else:
+            if isinstance(result, Rejected):
+                batch.rejected.append(result)
+            else:
+                batch.opened.append(Opened(result, publication, encoded))
+    return batch
+
+
+def accept_batch(
+    replica: Replica,
+    branch: Branch | None,
+    batch: OpenedBatch,
+    now_ms: int,
+    *,
+    before: InTransaction | None = None,
+    after: InTransaction | None = None,
+    followups: Sequence[tuple[bytes, bytes]] = (),
+) -> Intake:
+    """Judge and store a batch in one transaction; durable when it returns. Raises StorageError, and then nothing changed.
+
+    `before` and `after` run in the same transaction. `followups` are (topic, publication) pairs of branches that the batch itself adds.
+    `branch` is None when `before` adds it; then everything is in `followups`.
+    """
+    work = _Acceptance(replica, now_ms)
+    try:
+        with replica.database.write() as connection:
+            if before is not None:
+                before(connection)
+                replica.refresh(connection)
+            if branch is not None:
+                work.run_round(connection, [(branch, batch)])
+            for topic, encoded in followups:
+                replica.refresh(connection)
+                target = replica.by_topic[topic]
+                work.run_round(connection, [(target, open_batch(target, [encoded]))])
+            while work.settled:
+                taken = take_waiting(connection, work.settled)
+                work.settled = set()
+                by_branch: dict[int, list[bytes]] = {}
+                for branch_num, encoded in taken:
+                    by_branch.setdefault(branch_num, []).append(encoded)
+                replica.refresh(connection)
+                work.run_round(
+                    connection,
+                    [
+                        (replica.branches[num], open_batch(replica.branches[num], some))
+                        for num, some in by_branch.items()
+                    ],
+                )
+            if after is not None:
+                after(connection)
+    except BaseException:
+        work.undo()
+        raise
+    if work.has_new_branches or before is not None:
+        with replica.database.read() as connection:
+            replica.refresh(connection)
+    return work.intake
+
+
+class _Acceptance:
+    """One transaction's worth of verdicts. Also the rules' view of what is accepted and rejected."""
+
+    def __init__(self, replica: Replica, now_ms: int) -> None:
+        self._replica = replica
+        self._now_ms = now_ms
+        self._facts: dict[bytes, CommitFacts] = {}
+        self._rejected: set[bytes] = set()
+        self._added_members: list[tuple[bytes, bytes]] = []
+        self.intake = Intake()
+        self.settled: set[bytes] = set()
+        self.has_new_branches = False
+
+    def accepted(self, commit_id: bytes) -> CommitFacts | None:
+        """Facts of an accepted commit (`CommitLookup`)."""
+        return self._facts.get(commit_id)
+
+    def is_rejected(self, commit_id: bytes) -> bool:
+        """Whether a commit was rejected (`CommitLookup`)."""
+        return commit_id in self._rejected
+
+    def run_round(self, connection: Connection, batches: list[tuple[Branch, OpenedBatch]]) -> None:
+        """Judge some batches, each of one branch, and store what follows."""
+        for branch, batch in batches:
+            self._look_up(connection, batch)
+            new: list[NewCommit] = []
+            waiting = list(batch.waiting)
+            rejected = [item for item in batch.rejected if item.commit_id not in self._rejected]
+            for opened in batch.opened:
+                self._judge(branch, opened, new, waiting, rejected)
+            self._rejected.update(item.commit_id for item in rejected)
+            self._store(connection, branch, new, waiting, rejected)
+            self.intake.dropped.update(batch.dropped)
+            self.intake.rejected += rejected
+            self.settled.update(item.commit_id for item in rejected)
+
+    def undo(self) -> None:
+        """Take back what memory holds of a transaction that failed."""
+        for repo_id, commit_id in self._added_members:
+            self._replica.membership(repo_id).discard([commit_id])
+
+    def _look_up(self, connection: Connection, batch: OpenedBatch) -> None:
+        named: set[bytes] = {item.commit_id for item in batch.rejected}
+        for opened in batch.opened:
+            commit = opened.signed.commit
+            named.add(commit.commit_id)
+            named.update(commit.acks, commit.links.deps, commit.links.ndeps)
+            named.update(
+                link for link in (commit.content.feed_previous, commit.links.lipmaa) if link is not None
+            )
+            for place in commit.content.tangles:
+                named.update(place.previous)
+        named -= self._facts.keys()
+        self._facts.update(load_facts(connection, named))
+        self._rejected |= load_rejected(connection, sorted(named - self._facts.keys()))
+
+    def _judge(
+        self,
+        branch: Branch,
+        opened: Opened,
+        new: list[NewCommit],
+        waiting: list[Waiting],
+        rejected: list[Rejected],
+    ) -> None:
+        commit = opened.signed.commit
+        if commit.commit_id in self._facts or commit.commit_id in self._rejected:
+            self.intake.already += 1
+            return
+        membership = self._replica.membership(branch.facts.repo_id)
+        match judge(opened.signed, branch.facts, self, membership):
+            case Accepted(verified):
+                content = commit.content
+                self._facts[commit.commit_id] = CommitFacts(
+                    branch.branch_id, content.author, content.feed_sequence, verified.rank
+                )
+                if verified.members is not None:
+                    membership.add(commit.commit_id, verified.members)
+                    self._added_members.append((branch.facts.repo_id, commit.commit_id))
+                self.settled.add(commit.commit_id)
+                new.append(NewCommit(verified, opened.publication))
+            case Pending(_, missing):
+                waiting.append(Waiting(commit.commit_id, opened.encoded, missing))
+                self.intake.wanted += missing
+            case Rejected() as verdict:
+                self._rejected.add(commit.commit_id)
+                rejected.append(verdict)
+
+    def _store(
+        self,
+        connection: Connection,
+        branch: Branch,
+        new: list[NewCommit],
+        waiting: list[Waiting],
+        rejected: list[Rejected],
+    ) -> None:
+        database = self._replica.database
+        nums = accept_commits(database, connection, branch.num, new, self._now_ms)
+        if nums:
+            self.intake.accepted.setdefault(branch.topic, []).extend(nums)
+        if branch.facts.is_root_branch:
+            for commit in new:
+                self._apply_root_body(connection, branch, commit.verified.body)
+        self.intake.waiting += keep_waiting(database, connection, branch.num, waiting)
+        keep_rejections(database, connection, branch.num, rejected)
+
+    def _apply_root_body(self, connection: Connection, branch: Branch, body: Body | UnknownBody) -> None:
+        match body:
+            case RepoInit():
+                rename_repo(connection, branch.repo_num, body.name)
+            case BranchAdd():
+                self.has_new_branches = True
+                add_branch(
+                    self._replica.database,
+                    connection,
+                    branch.repo_num,
+                    body.branch,
+                    body.name,
+                    body.generation,
+                    body.topic,
+                    body.root.object_id,
+                )
+            case Join():
+                finish_join(connection, branch.repo_num)
+            case _:
+                pass
+
+
+def _open_publication(branch: Branch, encoded: bytes) -> Publication:
+    try:
+        publication = decode_publication(encoded)
+    except DecodeError as error:
+        raise _Drop(f"bad_publication:{error.reason}") from None
+    if publication.topic != branch.topic:
+        raise _Drop("other_topic")
+    try:
+        verify_ed25519(publication.topic, publication.digest, publication.signature)
+    except BadSignature:
+        raise _Drop("bad_topic_signature") from None
+    return publication
+
+
+def _open_commit(branch: Branch, publication: Publication) -> SignedCommit | Rejected:
+    """Raises _Drop where the publication is at fault, UnknownVersion where this node is too old."""
+    commit_id = publication.commit_id
+    try:
+        commit = open_commit(
+            publication.blocks[0], open_sealed_key(publication, branch.read_key), branch.convergence_secret
+        )
+    except SealBroken:
+        raise _Drop("seal_broken") from None
+    except WrongKey:
+        raise _Drop("wrong_key") from None
+    except DecodeError as error:
+        return Rejected(commit_id, "bad_commit", str(error))
+    try:
+        body = _open_body(branch, commit, publication)
+    except MissingBlocks:
+        raise _Drop("missing_body") from None
+    except WrongKey:
+        return Rejected(commit_id, "bad_body", "the commit gives a wrong key for its body")
+    except DecodeError as error:
+        return Rejected(commit_id, "bad_body", str(error))
+    return verify_signature(commit, body)
+
+
+def _open_body(branch: Branch, commit: Commit, publication: Publication) -> Body | UnknownBody:
+    blocks = {block.block_id: block for block in publication.blocks[1:]}
+    used: set[bytes] = set()
+
+    def look_up(block_id: bytes) -> Block | None:
+        used.add(block_id)
+        return blocks.get(block_id)
+
+    plaintext = open_object(commit.content.body, look_up, branch.convergence_secret, size_max=BODY_SIZE_MAX)
+    if len(used) != len(publication.blocks) - 1:
+        raise _Drop("surplus_blocks")
+    return decode_body(plaintext)

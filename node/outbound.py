@@ -1,0 +1,252 @@
+"""The way out: a body becomes a commit, its blocks and a publication, which then takes the way in like everyone's.
+
+`Author` writes for one user. It holds a lock from reading the heads to the end of the transaction, so that two requests at a
+time never give the user's feed two commits of one sequence.
+"""
+
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from node.errors import ServiceError
+from node.inbound import InTransaction, Intake, accept_batch, open_batch
+from node.replica import Replica
+from protocol import signing
+from protocol.block import Reference
+from protocol.body import Body, BranchAdd, BranchRoot, RepoInit, certify_repo, encode_body
+from protocol.codec import DecodeError
+from protocol.commit import NO_EPOCH, Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
+from protocol.hashing import branch_secret, branch_read_key, convergence_secret
+from protocol.limits import ACK_COUNT_MAX
+from protocol.object import build_object
+from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
+from storage.commits import load_commit_keys, load_feed_ids, load_feed_tip, load_heads
+from storage.repos import Branch, Repo, add_repo, topic_seed
+from verifier.facts import BranchFacts
+from verifier.verify import GROUP
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A commit to be written: its body, and what it acks (the branch's heads where None).
+
+    An ack is a commit id, or the index of an earlier draft of the same call, whose id is not known yet.
+    """
+
+    body: Body
+    acks: tuple[bytes | int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A commit as written, ready for the way in."""
+
+    commit_id: bytes
+    key: bytes
+    encoded: bytes
+
+
+class Author:
+    """Writes commits as one user."""
+
+    def __init__(self, replica: Replica, user_seed: bytes, clock_ms: Callable[[], int]) -> None:
+        self._replica = replica
+        self.user, self._secret = signing.key_pair(user_seed)
+        self._clock_ms = clock_ms
+        self._lock = threading.Lock()
+
+    def write(
+        self, branch: Branch, body: Body, *, before: InTransaction | None = None
+    ) -> tuple[Written, Intake]:
+        """Write one commit on the branch's heads. Raises ServiceError where the rules refuse it."""
+        with self._lock, self._replica.database.read() as connection:
+            written = self._seal(connection, branch, [Draft(body)])
+            intake = self._take(branch, written, before=before)
+        return written[0], intake
+
+    def write_many(
+        self,
+        branch: Branch,
+        plan: Callable[[Connection], Sequence[Draft]],
+        after: Callable[[Connection, Sequence[Written]], None],
+    ) -> tuple[list[Written], Intake]:
+        """Write the commits that `plan` makes of the store as it stands; `after` runs in their transaction."""
+        with self._lock, self._replica.database.read() as connection:
+            written = self._seal(connection, branch, plan(connection))
+            if not written:
+                return [], Intake()
+            intake = self._take(branch, written, after=lambda transaction: after(transaction, written))
+        return written, intake
+
+    def create_repo(self, name: str) -> tuple[Repo, Intake]:
+        """Create a repo with this user as its owner; its root branch has one commit, the init."""
+        repo_seed, read_secret, write_secret = (secrets.token_bytes(32) for _ in range(3))
+        repo_id = signing.public_key(repo_seed)
+        owners = (self.user,)
+        body = RepoInit(name, owners, certify_repo(repo_seed, name, owners))
+        facts = BranchFacts(
+            repo_id, NO_EPOCH, repo_id, NO_EPOCH
+        )  # the init's own id is not known before it is sealed
+        branch = _new_branch(facts, read_secret, write_secret)
+        with self._lock:
+            init = self._seal_one(branch, body, NO_EPOCH, (), (), 1, None, None, ())
+            repo = Repo(0, repo_id, name, init.commit_id, init.key, read_secret, write_secret, None)
+            intake = accept_batch(
+                self._replica,
+                None,
+                open_batch(branch, ()),
+                self._clock_ms(),
+                before=lambda connection: _store_repo(self._replica, connection, repo),
+                followups=[(branch.topic, init.encoded)],
+            )
+        return next(repo for repo in self._replica.repos.values() if repo.repo_id == repo_id), intake
+
+    def create_branch(self, repo: Repo, name: str) -> tuple[Branch, Intake]:
+        """Add a branch: its root commit, and the root branch's commit that pins it, in one transaction."""
+        if repo.write_secret is None:
+            raise ServiceError("not_permitted", "only an owner adds branches to this repo")
+        root = self._replica.root_branch(repo)
+        branch_id = secrets.token_bytes(32)
+        facts = BranchFacts(repo.repo_id, repo.init_id, branch_id, NO_EPOCH)
+        branch = _new_branch(facts, repo.read_secret, repo.write_secret)
+        with self._lock, self._replica.database.read() as connection:
+            seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
+            first = self._seal_one(branch, BranchRoot(), repo.init_id, (), (), 1, None, None, seen)
+            body = BranchAdd(branch_id, name, 0, branch.topic, Reference(first.commit_id, first.key))
+            pin = self._seal(connection, root, [Draft(body)])
+            intake = self._take(root, pin, followups=[(branch.topic, first.encoded)])
+        return self._replica.by_topic[branch.topic], intake
+
+    def _take(
+        self,
+        branch: Branch,
+        written: Sequence[Written],
+        *,
+        before: InTransaction | None = None,
+        after: InTransaction | None = None,
+        followups: Sequence[tuple[bytes, bytes]] = (),
+    ) -> Intake:
+        batch = open_batch(branch, [item.encoded for item in written])
+        if batch.dropped or batch.rejected:
+            reasons = [*batch.dropped, *(item.code for item in batch.rejected)]
+            raise ServiceError("bad_request", f"the commit is not a legal one: {', '.join(reasons)}")
+        intake = accept_batch(
+            self._replica, branch, batch, self._clock_ms(), before=before, after=after, followups=followups
+        )
+        if intake.rejected:
+            verdict = intake.rejected[0]
+            raise ServiceError("not_permitted", f"the commit was refused: {verdict.detail}")
+        return intake
+
+    def _seal(self, connection: Connection, branch: Branch, drafts: Sequence[Draft]) -> list[Written]:
+        """Seal drafts in order as the next commits of the user's feed."""
+        tip = load_feed_tip(connection, branch.num, self.user)
+        sequence = tip.sequence if tip else 0
+        previous = tip.commit_id if tip else None
+        wanted = [lipmaa(number) for number in range(sequence + 1, sequence + 1 + len(drafts))]
+        feed = load_feed_ids(
+            connection, branch.num, self.user, [number for number in wanted if 0 < number <= sequence]
+        )
+        heads = tuple(commit_id for commit_id, _ in load_heads(connection, branch.num, ACK_COUNT_MAX))
+        named = {ack for draft in drafts for ack in (heads if draft.acks is None else draft.acks)}
+        keys = load_commit_keys(connection, sorted(ack for ack in named if isinstance(ack, bytes)))
+        seen: tuple[bytes, ...] = ()
+        if not branch.facts.is_root_branch:
+            root = self._replica.root_branch(self._replica.repos[branch.repo_num])
+            seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
+        written: list[Written] = []
+        for draft in drafts:
+            acks = heads
+            if draft.acks is not None:
+                acks = tuple(written[ack].commit_id if isinstance(ack, int) else ack for ack in draft.acks)
+            sequence += 1
+            skip = lipmaa(sequence)
+            item = self._seal_one(
+                branch,
+                draft.body,
+                branch.facts.init_id,
+                acks,
+                tuple(keys[ack] for ack in acks),
+                sequence,
+                previous,
+                feed[skip] if skip != sequence - 1 else None,
+                seen,
+            )
+            previous = feed[sequence] = item.commit_id
+            keys[item.commit_id] = item.key
+            heads = (item.commit_id,)
+            written.append(item)
+        return written
+
+    def _seal_one(
+        self,
+        branch: Branch,
+        body: Body,
+        epoch: bytes,
+        acks: tuple[bytes, ...],
+        ack_keys: tuple[bytes, ...],
+        sequence: int,
+        previous: bytes | None,
+        skip: bytes | None,
+        seen: tuple[bytes, ...],
+    ) -> Written:
+        if branch.topic_seed is None:
+            raise ServiceError("not_permitted", "this node may read the branch and not write to it")
+        try:
+            reference, body_blocks = build_object(encode_body(body), branch.convergence_secret)
+            place = () if branch.facts.is_root_branch else (TanglePlace(GROUP, branch.facts.init_id, seen),)
+            content = Content(
+                self.user,
+                branch.branch_id,
+                epoch,
+                sequence,
+                previous,
+                place,
+                self._clock_ms(),
+                b"",
+                reference,
+                HeaderKeys(acks=ack_keys),
+            )
+            commit, block = seal_commit(
+                acks, Links(lipmaa=skip), content, self._secret, branch.convergence_secret
+            )
+            publication = seal_publication(
+                branch.topic_seed,
+                branch.read_key,
+                commit.key,
+                (block, *body_blocks),
+                secrets.token_bytes(NONCE_SIZE),
+            )
+            encoded = encode_publication(
+                publication.topic,
+                publication.sealed_key,
+                tuple(item.encoded for item in publication.blocks),
+                publication.signature,
+            )
+        except DecodeError as error:
+            raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
+        return Written(commit.commit_id, commit.key, encoded)
+
+
+def _new_branch(facts: BranchFacts, read_secret: bytes, write_secret: bytes) -> Branch:
+    seed = topic_seed(facts.repo_id, read_secret, write_secret, facts.branch_id, 0)
+    assert seed is not None, "the write secret is there"
+    return Branch(
+        num=0,
+        repo_num=0,
+        name="",
+        generation=0,
+        topic=signing.public_key(seed),
+        commit_count=0,
+        facts=facts,
+        convergence_secret=convergence_secret(read_secret),
+        read_key=branch_read_key(branch_secret(read_secret, facts.branch_id, 0)),
+        topic_seed=seed,
+    )
+
+
+def _store_repo(replica: Replica, connection: Connection, repo: Repo) -> None:
+    add_repo(replica.database, connection, repo)

@@ -1,0 +1,80 @@
+"""What this node follows, in memory: branches by topic and by number, and each repo's membership.
+
+Everything here is derived from the store and rebuilt from it at start; the store is what counts. Used from worker
+threads: the tables are replaced whole, never changed in place.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from protocol.block import Reference, decode_block
+from protocol.body import Body, UnknownBody, decode_body
+from protocol.commit import open_commit
+from protocol.limits import BODY_SIZE_MAX
+from protocol.object import open_object
+from storage.blocks import read_blocks
+from storage.commits import TimelineRow, iterate_arrivals
+from storage.database import Database
+from storage.id_keys import unpack_nums
+from storage.repos import Branch, Repo, load_branches, load_repos
+from verifier.membership import Membership
+
+
+class Replica:
+    """The store and the tables that are kept in memory beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the store. Raises StorageError."""
+        self.database = Database(folder)
+        self.repos: Mapping[int, Repo] = {}
+        self.branches: Mapping[int, Branch] = {}
+        self.by_topic: Mapping[bytes, Branch] = {}
+        self._memberships: dict[bytes, Membership] = {}
+        with self.database.read() as connection:
+            self.refresh(connection)
+            for branch in self.branches.values():
+                if branch.facts.is_root_branch:
+                    self._rebuild_membership(connection, branch)
+
+    def close(self) -> None:
+        """Close the store."""
+        self.database.close()
+
+    def refresh(self, connection: Connection) -> None:
+        """Read repos and branches again, after a transaction that may have changed them."""
+        self.repos = {repo.num: repo for repo in load_repos(connection)}
+        self.branches = {branch.num: branch for branch in load_branches(connection)}
+        self.by_topic = {branch.topic: branch for branch in self.branches.values()}
+
+    def membership(self, repo_id: bytes) -> Membership:
+        """The membership of a repo; empty for one whose init is not here yet."""
+        return self._memberships.setdefault(repo_id, Membership(repo_id))
+
+    def root_branch(self, repo: Repo) -> Branch:
+        """The repo's root branch."""
+        return next(branch for branch in self.branches.values() if branch.branch_id == repo.repo_id)
+
+    def _rebuild_membership(self, connection: Connection, branch: Branch) -> None:
+        membership = self.membership(branch.facts.repo_id)
+        for row in iterate_arrivals(connection, branch.num):
+            encoded = load_blocks_of(connection, [row])[row.num]
+            commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
+            body = open_body(encoded[1:], commit.content.body, branch.convergence_secret)
+            membership.add(row.commit_id, membership.authorise_root_commit(commit, body))
+
+
+def load_blocks_of(connection: Connection, rows: list[TimelineRow]) -> dict[int, list[bytes]]:
+    """Encoded blocks of each commit by its number, the commit's own first, hashed again. Raises DamagedBlock."""
+    nums = {row.num: unpack_nums(row.block_nums) for row in rows}
+    expected: dict[int, bytes | None] = {num: None for block_nums in nums.values() for num in block_nums}
+    expected.update((nums[row.num][0], row.commit_id) for row in rows)
+    encoded = read_blocks(connection, expected)
+    return {num: [encoded[block_num] for block_num in block_nums] for num, block_nums in nums.items()}
+
+
+def open_body(encoded: list[bytes], reference: Reference, convergence_secret: bytes) -> Body | UnknownBody:
+    """The body that a stored commit refers to, from its blocks. Every block is found by its hash."""
+    blocks = {block.block_id: block for block in map(decode_block, encoded)}
+    return decode_body(open_object(reference, blocks.get, convergence_secret, size_max=BODY_SIZE_MAX))

@@ -1,0 +1,86 @@
+"""Blocks: convergently encrypted ciphertext with the ids of its child blocks, named by its hash.
+
+A block's key is the keyed hash of its plaintext under the epoch's convergence secret, its ciphertext is ChaCha20
+under that key with a zero nonce (a key encrypts one plaintext only, so no nonce can repeat), its id is the BLAKE3 of
+its encoding. Child ids stand in clear, so that whoever stores a tree can walk it; child keys are inside. The acks
+stand in clear in a commit's root block and nowhere else: a relay orders and completes what it cannot read.
+
+ChaCha20 alone does not authenticate. The id does, and `open_block` checks that the key is the hash of what it
+opened, so a wrong key or a block made with another convergence secret is found.
+"""
+
+from dataclasses import dataclass
+from hmac import compare_digest
+from typing import Annotated, Final
+
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+from msgspec import Meta
+
+from protocol import hashing
+from protocol.codec import DecodeError, Id, Key, Wire, decode, encode
+from protocol.limits import ACK_COUNT_MAX, BLOCK_SIZE_MAX, INNER_CHILD_COUNT_MAX, LEAF_SIZE
+
+BLOCK_TAG: Final = "block1"
+_ZERO_NONCE: Final = bytes(16)  # 4 bytes of counter and 12 of nonce, as `cryptography` takes them
+
+
+class _BlockEncoding(Wire, frozen=True, tag=BLOCK_TAG):
+    child_ids: Annotated[tuple[Id, ...], Meta(max_length=INNER_CHILD_COUNT_MAX)]
+    acks: Annotated[tuple[Id, ...], Meta(max_length=ACK_COUNT_MAX)]
+    ciphertext: Annotated[bytes, Meta(max_length=LEAF_SIZE)]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """An immutable block. `encoded` is what is stored, sent and hashed."""
+
+    block_id: bytes
+    child_ids: tuple[bytes, ...]
+    acks: tuple[bytes, ...]
+    ciphertext: bytes
+    encoded: bytes
+
+
+class Reference(Wire, frozen=True):
+    """What names and opens an object: the id and the key of its root block."""
+
+    object_id: Id
+    key: Key
+
+
+class WrongKey(Exception):
+    """The key does not open the block, or the block was not made with this convergence secret."""
+
+
+def decode_block(encoded: bytes) -> Block:
+    """The block whose encoding is given, with its id computed. Raises DecodeError."""
+    wire = decode(_BlockEncoding, encoded, size_max=BLOCK_SIZE_MAX)
+    return Block(hashing.block_id(encoded), wire.child_ids, wire.acks, wire.ciphertext, encoded)
+
+
+def seal_block(
+    plaintext: bytes,
+    convergence_secret: bytes,
+    child_ids: tuple[bytes, ...] = (),
+    acks: tuple[bytes, ...] = (),
+) -> tuple[Block, bytes]:
+    """The block that carries `plaintext`, and its key. Raises DecodeError when it would not be a legal block."""
+    key = hashing.block_key(convergence_secret, plaintext)
+    ciphertext = _chacha20(key, plaintext)
+    encoded = encode(_BlockEncoding(child_ids, acks, ciphertext))
+    if len(encoded) > BLOCK_SIZE_MAX or len(acks) > ACK_COUNT_MAX or len(child_ids) > INNER_CHILD_COUNT_MAX:
+        raise DecodeError("too_large", f"a block of {len(encoded)} bytes")
+    return Block(hashing.block_id(encoded), child_ids, acks, ciphertext, encoded), key
+
+
+def open_block(block: Block, key: bytes, convergence_secret: bytes) -> bytes:
+    """The plaintext of `block`. Raises WrongKey."""
+    plaintext = _chacha20(key, block.ciphertext)
+    if not compare_digest(hashing.block_key(convergence_secret, plaintext), key):
+        raise WrongKey(block.block_id.hex())
+    return plaintext
+
+
+def _chacha20(key: bytes, data: bytes) -> bytes:
+    return Cipher(ChaCha20(key, _ZERO_NONCE), mode=None).encryptor().update(data)

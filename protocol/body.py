@@ -1,0 +1,166 @@
+"""Bodies: what a commit says, as one of a table of kinds.
+
+Root branch kinds change the repo (init, branch-add, invite, join); the others are content. A body of a kind that this
+node does not know is carried and ordered, not interpreted (`UnknownBody`); a body of a known kind that does not decode is
+refused.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from protocol import hashing, signing
+from protocol.block import Reference
+from protocol.codec import DecodeError, Id, Signature, Wire, decode, encode, peek_tag
+from protocol.limits import (
+    BODY_SIZE_MAX,
+    INVITATION_USE_COUNT_MAX,
+    NAME_SIZE_MAX,
+    OWNER_COUNT_MAX,
+    TEXT_SIZE_MAX,
+    TIMESTAMP_MAX_MS,
+)
+
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_SIZE_MAX)]
+Text = Annotated[str, Meta(max_length=TEXT_SIZE_MAX)]
+UnixMilliseconds = Annotated[int, Meta(ge=0, le=TIMESTAMP_MAX_MS)]
+
+
+class Permission(IntEnum):
+    """What a member may do; each value includes those below it."""
+
+    READ = 1
+    WRITE = 2
+    OWNER = 5
+
+
+class RepoInit(Wire, frozen=True, tag="init1"):
+    """The root branch's first commit: founding owners, certified once by the repo's key, which is then forgotten."""
+
+    name: Name
+    owners: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=OWNER_COUNT_MAX)]
+    certificate: Signature
+
+
+class BranchAdd(Wire, frozen=True, tag="branch-add1"):
+    """A branch of the repo: its id, name, topic, and the root commit that it alone may have."""
+
+    branch: Id
+    name: Name
+    generation: Annotated[int, Meta(ge=0, le=2**32 - 1)]
+    topic: Id
+    root: Reference
+
+
+class Invite(Wire, frozen=True, tag="invite1"):
+    """Admits whoever can sign with the invitation's key, `uses` times, until `expires_at` (unix milliseconds)."""
+
+    invitation_key: Id
+    permission: Permission
+    uses: Annotated[int, Meta(ge=1, le=INVITATION_USE_COUNT_MAX)]
+    expires_at: UnixMilliseconds
+
+
+class Join(Wire, frozen=True, tag="join1"):
+    """The author becomes a member by an invitation: `proof` is the invitation key's signature of repo and author."""
+
+    invitation: Id
+    proof: Signature
+
+
+class BranchRoot(Wire, frozen=True, tag="branch-root1"):
+    """First commit of a branch: says nothing but that the branch begins."""
+
+
+class Post(Wire, frozen=True, tag="post1"):
+    """A text."""
+
+    text: Text
+
+
+class Imported(Wire, frozen=True, tag="imported1"):
+    """A commit of another system: its id, author and time there (unix milliseconds, may be before 1970), its text."""
+
+    source_id: Annotated[str, Meta(min_length=1, max_length=NAME_SIZE_MAX)]
+    author: Annotated[str, Meta(max_length=NAME_SIZE_MAX)]
+    time: Annotated[int, Meta(ge=-TIMESTAMP_MAX_MS, le=TIMESTAMP_MAX_MS)]
+    text: Text
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownBody:
+    """A body of a kind that this node does not know; `tag` as it stands in the bytes."""
+
+    tag: str
+
+
+Body = RepoInit | BranchAdd | Invite | Join | BranchRoot | Post | Imported
+_KINDS: Final[tuple[type[Body], ...]] = (RepoInit, BranchAdd, Invite, Join, BranchRoot, Post, Imported)
+_KIND_BY_TAG: Final[dict[str, type[Body]]] = {str(kind.__struct_config__.tag): kind for kind in _KINDS}
+
+
+class _Certified(Wire, frozen=True):
+    repo: Id
+    name: Name
+    owners: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=OWNER_COUNT_MAX)]
+
+
+class _Admitted(Wire, frozen=True):
+    repo: Id
+    user: Id
+
+
+def encode_body(body: Body) -> bytes:
+    """The encoding of a body. Raises DecodeError when it would not be a legal one."""
+    encoded = encode(body)
+    decode_body(encoded)
+    return encoded
+
+
+def decode_body(encoded: bytes) -> Body | UnknownBody:
+    """The body whose encoding is given. Raises DecodeError for a known kind of bad shape, or no tag at all."""
+    if len(encoded) > BODY_SIZE_MAX:
+        raise DecodeError("too_large", f"a body of {len(encoded)} bytes")
+    tag = peek_tag(encoded)
+    kind = _KIND_BY_TAG.get(tag)
+    if kind is not None:
+        body: Body = decode(kind, encoded, size_max=BODY_SIZE_MAX)
+        return body
+    if not tag:
+        raise DecodeError("bad_shape", "a body without a tag")
+    return UnknownBody(tag)
+
+
+def body_kind(body: Body | UnknownBody) -> str:
+    """The kind's name without its version, for people and exports: `post`, `branch-add`, `unknown:poll7`."""
+    if isinstance(body, UnknownBody):
+        return f"unknown:{body.tag}"
+    return str(body.__struct_config__.tag).rstrip("0123456789")
+
+
+def certify_repo(repo_seed: bytes, name: str, owners: tuple[bytes, ...]) -> bytes:
+    """The repo key's one signature: over its own id, the name and the founding owners."""
+    repo_id, secret = signing.key_pair(repo_seed)
+    return signing.sign(secret, hashing.repo_digest(encode(_Certified(repo_id, name, owners))))
+
+
+def verify_certificate(repo_id: bytes, body: RepoInit) -> None:
+    """Raise BadSignature unless the repo's key certified this body."""
+    digest = hashing.repo_digest(encode(_Certified(repo_id, body.name, body.owners)))
+    signing.verify_signature(repo_id, digest, body.certificate)
+
+
+def prove_invitation(invitation_seed: bytes, repo_id: bytes, user: bytes) -> bytes:
+    """The invitation key's signature that admits `user` to the repo, and nobody else."""
+    return signing.sign(
+        signing.key_pair(invitation_seed)[1], hashing.invitation_digest(encode(_Admitted(repo_id, user)))
+    )
+
+
+def verify_invitation_proof(invitation_key: bytes, repo_id: bytes, user: bytes, proof: bytes) -> None:
+    """Raise BadSignature unless the invitation's key admitted this user to this repo."""
+    signing.verify_signature(
+        invitation_key, hashing.invitation_digest(encode(_Admitted(repo_id, user))), proof
+    )

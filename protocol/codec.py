@@ -1,0 +1,101 @@
+"""Door one: bytes to values, strictly.
+
+The encoding is MessagePack, array-like and tagged, with exactly one form for every value: `decode` refuses bytes that
+do not encode again to themselves, so trailing bytes, non-minimal integers, map forms and unknown fields never get
+in, and equal values have equal ids. Every field is bounded by its annotated type, and the input by `size_max`
+before it is looked at.
+
+A tag names a type and its version (`block1`). `peek_tag` reads it without decoding the rest, so that a version
+this node does not know can be kept instead of refused.
+"""
+
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+Id = Annotated[bytes, Meta(min_length=32, max_length=32)]
+"""32 bytes: a block, object, commit, branch, repo or topic id, or a public key."""
+Key = Annotated[bytes, Meta(min_length=32, max_length=32)]
+"""32 bytes that open something."""
+Signature = Annotated[bytes, Meta(min_length=64, max_length=64)]
+"""An Ed25519 signature."""
+
+_TAG_SIZE_MAX: Final = 31  # characters: a MessagePack fixstr
+
+_encoder: Final = msgspec.msgpack.Encoder()
+
+
+class DecodeError(Exception):
+    """The bytes are not the one encoding of a value of the expected type; `reason` is a stable code."""
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+        self.detail = detail
+
+
+class Wire(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
+    """Base of every value with an encoding."""
+
+
+WireT = TypeVar("WireT")
+
+
+_decoders: Final[
+    dict[type[Any], msgspec.msgpack.Decoder[Any]]
+] = {}  # one for each type, made when first needed
+
+
+def _decoder(kind: type[Any]) -> msgspec.msgpack.Decoder[Any]:
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.msgpack.Decoder(kind)
+    return decoder
+
+
+def encode(value: object) -> bytes:
+    """The one encoding of `value`."""
+    return _encoder.encode(value)
+
+
+def decode(kind: type[WireT], data: bytes, *, size_max: int) -> WireT:
+    """The value of type `kind` whose encoding `data` is.
+
+    Raises DecodeError with reason `too_large`, `bad_shape` or `not_canonical`; nothing else, for any bytes.
+    """
+    if len(data) > size_max:
+        raise DecodeError("too_large", f"{len(data)} bytes, at most {size_max}")
+    try:
+        value: WireT = _decoder(kind).decode(data)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise DecodeError("bad_shape", str(error)[:200]) from None
+    if _encoder.encode(value) != data:
+        raise DecodeError("not_canonical")
+    return value
+
+
+def peek_tag(data: bytes) -> str:
+    """The tag of an encoded value, or "" where there is none: says what to decode, promises nothing about the rest."""
+    if len(data) < 2 or not 0x91 <= data[0] <= 0x9F:
+        return ""
+    size = data[1] - 0xA0
+    if not 0 < size <= _TAG_SIZE_MAX or len(data) < 2 + size:
+        return ""
+    try:
+        return data[2 : 2 + size].decode("ascii")
+    except UnicodeDecodeError:
+        return ""
+
+
+def is_other_version(tag: str, known: str) -> bool:
+    """Whether `tag` names the type of `known` (`block1`) in a version that is not known here (`block7`)."""
+    name = known.rstrip("0123456789")
+    version = tag.removeprefix(name)
+    return (
+        tag.startswith(name)
+        and tag != known
+        and version.isascii()
+        and version.isdigit()
+        and len(version) <= 4
+    )

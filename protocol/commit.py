@@ -1,0 +1,187 @@
+"""Commits: one author's signed statement in one branch.
+
+A commit is an object of one block. Its *header* names other things by id only: acks (in clear in the block, so that a
+relay sees the branch's graph and nothing else), deps, negative deps, files, negative files and the feed's skip link.
+Its *content* says who, where, when, which body, and carries the keys that open what the header names. One signature covers
+header and content. The body is an object of its own, so that it can be erased while the graph stays.
+
+`seal_commit` and `open_commit` are the two directions; the commit's id is the id of its block.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from protocol import hashing, signing
+from protocol.block import Block, Reference, open_block, seal_block
+from protocol.codec import DecodeError, Id, Key, Signature, Wire, decode, encode, is_other_version, peek_tag
+from protocol.limits import (
+    ACK_COUNT_MAX,
+    COMMIT_SIZE_MAX,
+    DEP_COUNT_MAX,
+    FEED_SEQUENCE_MAX,
+    FILE_COUNT_MAX,
+    METADATA_SIZE_MAX,
+    TANGLE_COUNT_MAX,
+    TANGLE_KIND_SIZE_MAX,
+    TIMESTAMP_MAX_MS,
+)
+
+COMMIT_TAG: Final = "commit1"
+NO_EPOCH: Final = bytes(32)
+"""Epoch of the commit that starts the first epoch: it cannot name itself."""
+
+AckIds = Annotated[tuple[Id, ...], Meta(max_length=ACK_COUNT_MAX)]
+DepIds = Annotated[tuple[Id, ...], Meta(max_length=DEP_COUNT_MAX)]
+FileIds = Annotated[tuple[Id, ...], Meta(max_length=FILE_COUNT_MAX)]
+
+
+class UnknownVersion(Exception):
+    """The commit is of a format version that this node does not know: to be kept, not interpreted."""
+
+
+class Links(Wire, frozen=True):
+    """The part of a header that only readers see: ids, no keys."""
+
+    deps: DepIds = ()
+    ndeps: DepIds = ()
+    files: FileIds = ()
+    nfiles: FileIds = ()
+    lipmaa: Id | None = None
+
+
+class TanglePlace(Wire, frozen=True):
+    """Where a commit stands in one further tangle: the tangle's kind and root, and the tips it follows there."""
+
+    kind: Annotated[str, Meta(min_length=1, max_length=TANGLE_KIND_SIZE_MAX, pattern=r"^[a-z][a-z0-9-]*\Z")]
+    root: Id
+    previous: AckIds
+
+
+class HeaderKeys(Wire, frozen=True):
+    """Keys of what the header names, in the header's order; empty where the author gives none (another epoch's ack)."""
+
+    acks: Annotated[tuple[Annotated[bytes, Meta(max_length=32)], ...], Meta(max_length=ACK_COUNT_MAX)] = ()
+    deps: Annotated[tuple[Annotated[bytes, Meta(max_length=32)], ...], Meta(max_length=DEP_COUNT_MAX)] = ()
+    files: Annotated[tuple[Annotated[bytes, Meta(max_length=32)], ...], Meta(max_length=FILE_COUNT_MAX)] = ()
+
+
+class Content(Wire, frozen=True):
+    """What a commit says of itself. `timestamp` is unix milliseconds, asserted by the author and never believed."""
+
+    author: Id
+    branch: Id
+    epoch: Id
+    feed_sequence: Annotated[int, Meta(ge=1, le=FEED_SEQUENCE_MAX)]
+    feed_previous: Id | None
+    tangles: Annotated[tuple[TanglePlace, ...], Meta(max_length=TANGLE_COUNT_MAX)]
+    timestamp: Annotated[int, Meta(ge=0, le=TIMESTAMP_MAX_MS)]
+    metadata: Annotated[bytes, Meta(max_length=METADATA_SIZE_MAX)]
+    body: Reference
+    keys: HeaderKeys
+
+
+class _Signed(Wire, frozen=True):
+    acks: AckIds
+    links: Links
+    content: Content
+
+
+class _CommitEncoding(Wire, frozen=True, tag=COMMIT_TAG):
+    links: Links
+    content: Content
+    signature: Signature
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A decoded commit: its shape holds, its signature and its meaning are not verified yet."""
+
+    commit_id: bytes
+    key: bytes
+    acks: tuple[bytes, ...]
+    links: Links
+    content: Content
+    signature: bytes
+
+    @property
+    def digest(self) -> bytes:
+        """What the author signed."""
+        return hashing.commit_digest(encode(_Signed(self.acks, self.links, self.content)))
+
+    def place(self, kind: str) -> TanglePlace | None:
+        """The commit's place in the further tangle of that kind, or None."""
+        return next((place for place in self.content.tangles if place.kind == kind), None)
+
+
+def seal_commit(
+    acks: tuple[bytes, ...], links: Links, content: Content, author_secret: bytes, convergence_secret: bytes
+) -> tuple[Commit, Block]:
+    """Sign a commit and seal it into its block. Raises DecodeError when it would not be a legal commit."""
+    signature = signing.sign(author_secret, hashing.commit_digest(encode(_Signed(acks, links, content))))
+    plaintext = encode(_CommitEncoding(links, content, signature))
+    block, key = seal_block(plaintext, convergence_secret, acks=acks)
+    # Through the same door as everyone's commits: an illegal value must not leave this node.
+    return open_commit(block, key, convergence_secret), block
+
+
+def open_commit(block: Block, key: Key, convergence_secret: bytes) -> Commit:
+    """The commit in `block`.
+
+    Raises WrongKey, UnknownVersion, or DecodeError when the plaintext is not a commit of consistent shape.
+    """
+    plaintext = open_block(block, key, convergence_secret)
+    if is_other_version(peek_tag(plaintext), COMMIT_TAG):
+        raise UnknownVersion(peek_tag(plaintext))
+    if block.child_ids:
+        raise DecodeError("bad_tree", "a commit is one block")
+    wire = decode(_CommitEncoding, plaintext, size_max=COMMIT_SIZE_MAX)
+    _check_shape(block.acks, wire.links, wire.content)
+    return Commit(block.block_id, key, block.acks, wire.links, wire.content, wire.signature)
+
+
+def _check_shape(acks: tuple[bytes, ...], links: Links, content: Content) -> None:
+    for name, ids in (
+        ("acks", acks),
+        ("deps", links.deps + links.ndeps),
+        ("files", links.files + links.nfiles),
+    ):
+        if len(set(ids)) != len(ids):
+            raise DecodeError("duplicate_ids", name)
+    keys = content.keys
+    if (len(keys.acks), len(keys.deps), len(keys.files)) != (len(acks), len(links.deps), len(links.files)):
+        raise DecodeError("keys_do_not_match")
+    if any(len(key) not in (0, 32) for key in keys.acks + keys.deps + keys.files):
+        raise DecodeError("keys_do_not_match", "a key of another length")
+    if (content.feed_sequence == 1) != (content.feed_previous is None):
+        raise DecodeError("bad_feed_link")
+    if (lipmaa(content.feed_sequence) == content.feed_sequence - 1) != (links.lipmaa is None):
+        raise DecodeError("bad_lipmaa_link")
+    kinds = [place.kind for place in content.tangles]
+    if kinds != sorted(set(kinds)):
+        raise DecodeError("duplicate_ids", "tangles are not sorted by kind, each once")
+    for place in content.tangles:
+        if len(set(place.previous)) != len(place.previous):
+            raise DecodeError("duplicate_ids", "previous")
+
+
+def lipmaa(sequence: int) -> int:
+    """The sequence that a feed's skip link at `sequence` points to; `sequence - 1` where there is no link of its own.
+
+    The ternary function of Lipmaa's simply verifiable anti-monotone graphs (Buldas and Lipmaa 1998), as Bamboo uses it:
+    any earlier entry is reached over O(log n) links. `lipmaa(1)` is 0.
+    """
+    m, po3, x = 1, 3, sequence
+    while m < sequence:
+        po3 *= 3
+        m = (po3 - 1) // 2
+    po3 //= 3
+    if m != sequence:
+        while x:
+            m = (po3 - 1) // 2
+            po3 //= 3
+            x %= m
+        if m != po3:
+            po3 = m
+    return sequence - po3

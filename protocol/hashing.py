@@ -1,0 +1,100 @@
+"""Every hash tag and key derivation of Ravel, in one file one should be afraid to touch.
+
+A context string names what is derived from what. Changing one changes every id or key made with it: a new meaning
+gets a new string, never an old one. All functions take and give raw bytes; secrets are 32 bytes.
+
+BLAKE3's three modes (plain, keyed, derive_key) are domain separated from each other by its specification.
+"""
+
+from typing import Final
+
+from blake3 import blake3
+
+HASH_SIZE: Final = 32
+
+_CONTEXT: Final = "ravel 2026-11 "
+_CONVERGENCE: Final = _CONTEXT + "epoch read secret to convergence secret v1"
+_BRANCH_SECRET: Final = _CONTEXT + "epoch read secret and branch to branch secret v1"
+_BRANCH_READ_KEY: Final = _CONTEXT + "branch secret to branch read key v1"
+_ROOT_TOPIC_SEED: Final = _CONTEXT + "epoch read secret and repo to root topic seed v1"
+_BRANCH_TOPIC_SEED: Final = _CONTEXT + "epoch write secret and branch to topic seed v1"
+_COMMIT_SIGNED: Final = _CONTEXT + "commit signature v1"
+_REPO_SIGNED: Final = _CONTEXT + "repo certificate signature v1"
+_PUBLICATION_SIGNED: Final = _CONTEXT + "publication signature v1"
+_INVITATION_SIGNED: Final = _CONTEXT + "invitation proof signature v1"
+_TOPIC_BLIND: Final = _CONTEXT + "topic and session to announced topic v1"
+_LINK_CHECKSUM: Final = _CONTEXT + "link checksum v1"
+
+
+def block_id(encoded: bytes) -> bytes:
+    """Id of a block: plain BLAKE3 of its encoding."""
+    return blake3(encoded).digest()
+
+
+def block_key(convergence_secret: bytes, plaintext: bytes) -> bytes:
+    """Key of a block: keyed BLAKE3 of its plaintext, so that equal plaintexts share a block inside one epoch only."""
+    return blake3(plaintext, key=convergence_secret).digest()
+
+
+def convergence_secret(read_secret: bytes) -> bytes:
+    """The epoch's convergence secret. Whoever holds it can confirm guesses about content; it opens nothing."""
+    return _derive(_CONVERGENCE, read_secret)
+
+
+def branch_secret(read_secret: bytes, branch_id: bytes, generation: int) -> bytes:
+    """What opens one branch in one epoch; a new `generation` renews it without a new epoch."""
+    return _derive(_BRANCH_SECRET, read_secret + branch_id + generation.to_bytes(4, "little"))
+
+
+def branch_read_key(secret: bytes) -> bytes:
+    """The key under which the keys of a branch's commits travel sealed."""
+    return _derive(_BRANCH_READ_KEY, secret)
+
+
+def root_topic_seed(read_secret: bytes, repo_id: bytes) -> bytes:
+    """Ed25519 seed of the root branch's topic: every member holds it, for readers too must be able to join and leave."""
+    return _derive(_ROOT_TOPIC_SEED, read_secret + repo_id)
+
+
+def branch_topic_seed(write_secret: bytes, branch_id: bytes, generation: int) -> bytes:
+    """Ed25519 seed of a branch's topic: writers hold it."""
+    return _derive(_BRANCH_TOPIC_SEED, write_secret + branch_id + generation.to_bytes(4, "little"))
+
+
+def commit_digest(encoded: bytes) -> bytes:
+    """What a commit's author signs."""
+    return _derive(_COMMIT_SIGNED, encoded)
+
+
+def repo_digest(encoded: bytes) -> bytes:
+    """What the repo's key signs, once."""
+    return _derive(_REPO_SIGNED, encoded)
+
+
+def publication_digest(encoded: bytes) -> bytes:
+    """What the topic's key signs."""
+    return _derive(_PUBLICATION_SIGNED, encoded)
+
+
+def invitation_digest(encoded: bytes) -> bytes:
+    """What an invitation's key signs to admit one user."""
+    return _derive(_INVITATION_SIGNED, encoded)
+
+
+def blind_topic(topic: bytes, session_id: bytes) -> bytes:
+    """How a topic is announced on one connection: recognised by those who know it, meaningless to all others."""
+    return _derive(_TOPIC_BLIND, session_id + topic)
+
+
+def link_checksum(payload: bytes) -> bytes:
+    """Five bytes that detect a mistyped link (one wrong link in 2**40 passes)."""
+    return _derive(_LINK_CHECKSUM, payload)[:5]
+
+
+def timeline_digest() -> blake3:
+    """A hasher that takes the commit ids of a timeline in order."""
+    return blake3()
+
+
+def _derive(context: str, material: bytes) -> bytes:
+    return blake3(material, derive_key_context=context).digest()

@@ -1,0 +1,112 @@
+"""Every bound on what a peer or a file can make this node hold, with its unit and its reason.
+
+Nothing here is tuned at run time: a value that two nodes must share to accept the same commits (marked *protocol*)
+may change only with the format version; the others protect this node alone.
+"""
+
+from typing import Final
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+# --- blocks and objects (protocol) ---
+BLOCK_SIZE_MAX: Final = MIB
+"""Bytes of an encoded block. Large enough to hash at memory speed, small enough to resend after a cut."""
+BLOCK_OVERHEAD_MAX: Final = 32
+"""Bytes that the encoding of a block without child ids and acks adds to its ciphertext, rounded up."""
+LEAF_SIZE: Final = BLOCK_SIZE_MAX - BLOCK_OVERHEAD_MAX
+"""Bytes of plaintext in every leaf of an object but its last: fixed, so that equal objects give equal blocks."""
+INNER_CHILD_SIZE: Final = 34 + 32
+"""Bytes a child costs in an inner block: its id in clear (34 encoded) and its key in the ciphertext."""
+INNER_CHILD_COUNT_MAX: Final = LEAF_SIZE // INNER_CHILD_SIZE
+"""Children of one inner block: the arity that the block size allows."""
+OBJECT_DEPTH_MAX: Final = 4
+"""Levels of an object's tree, leaves included: 4 levels at this arity hold far more than any disk."""
+OBJECT_IN_MEMORY_SIZE_MAX: Final = 64 * MIB
+"""Bytes of plaintext that `build_object` and `open_object` handle at once; larger objects are streamed."""
+
+# --- commits (protocol) ---
+ACK_COUNT_MAX: Final = 128
+"""Acks of one commit. Git's widest octopus merges have 66; a wider frontier is merged by several commits."""
+DEP_COUNT_MAX: Final = 128
+"""Deps, and negative deps, of one commit."""
+FILE_COUNT_MAX: Final = 128
+"""Files, and negative files, that one commit names."""
+TANGLE_COUNT_MAX: Final = 16
+"""Further tangles that one commit takes part in."""
+TANGLE_KIND_SIZE_MAX: Final = 32
+"""Characters of the name of a tangle kind."""
+METADATA_SIZE_MAX: Final = 4 * KIB
+"""Bytes of a commit's free metadata."""
+COMMIT_SIZE_MAX: Final = 64 * KIB
+"""Bytes of a commit's plaintext (header, content, signature): all counts above at their bound fit."""
+BODY_SIZE_MAX: Final = 512 * KIB
+"""Bytes of a body's plaintext; with the commit it fits one publication. Larger things are files."""
+TEXT_SIZE_MAX: Final = 256 * KIB
+"""Characters of a post's or an imported commit's text: at most 4 bytes each would pass BODY_SIZE_MAX, which
+the encoder then refuses."""
+NAME_SIZE_MAX: Final = 255
+"""Characters of a name (repo, branch, author): as in file systems."""
+OWNER_COUNT_MAX: Final = 64
+"""Founding owners of a repo."""
+FEED_SEQUENCE_MAX: Final = 2**53 - 1
+"""Largest feed sequence: exact in every language's numbers."""
+TIMESTAMP_MAX_MS: Final = 2**53 - 1
+"""Largest timestamp, in unix milliseconds: exact in every language's numbers."""
+INVITATION_USE_COUNT_MAX: Final = 10_000
+"""Uses of one invitation."""
+
+# --- the wire ---
+PUBLICATION_BLOCK_COUNT_MAX: Final = 8
+"""Blocks in one publication: the commit's and its body's."""
+PUBLICATION_SIZE_MAX: Final = BLOCK_SIZE_MAX
+"""Bytes of an encoded publication."""
+FRAME_SIZE_MAX: Final = PUBLICATION_SIZE_MAX + 256 * KIB
+"""Bytes of one frame: the largest publication with its message around it."""
+BATCH_COUNT_MAX: Final = 512
+"""Publications in one message: what is verified and stored in one transaction."""
+BATCH_SIZE_TARGET: Final = 256 * KIB
+"""Bytes after which a sender closes a batch (one larger publication still travels alone)."""
+BATCHES_IN_FLIGHT_MAX: Final = 4
+"""Batches sent on one connection without a receipt: back-pressure reaches the sender's store, not its memory."""
+TOPIC_COUNT_MAX: Final = 4096
+"""Topics announced in one message, and topics joined on one connection."""
+SUMMARY_HEAD_COUNT_MAX: Final = 1024
+"""Heads named in one summary; a topic with more names the newest."""
+SUMMARY_SAMPLE_COUNT_MAX: Final = 256
+"""Sampled commit ids in one summary: exponential steps reach the root of 2**64 commits well within it."""
+WANT_COUNT_MAX: Final = 256
+"""Commit ids asked for in one message."""
+REASON_SIZE_MAX: Final = 200
+"""Characters of the reason in a goodbye."""
+
+# --- this node ---
+HANDSHAKE_TIMEOUT_SECONDS: Final = 10.0
+"""Seconds a handshake may take: strangers hold nothing longer."""
+HANDSHAKE_MESSAGE_SIZE_MAX: Final = 1024
+"""Bytes of one handshake message."""
+IDLE_TIMEOUT_SECONDS: Final = 90.0
+"""Seconds without any frame after which a connection is closed; a keep-alive is sent at a third of it."""
+SEND_TIMEOUT_SECONDS: Final = 30.0
+"""Seconds one write may wait for a peer that does not read."""
+CONNECTIONS_MAX: Final = 128
+"""Connections accepted from others at a time."""
+PENDING_COUNT_MAX: Final = 10_000
+"""Commits per branch that wait for their causes; beyond it the newest are refused and asked for again later."""
+PENDING_SIZE_MAX: Final = 64 * MIB
+"""Bytes of publications per branch that wait for their causes."""
+REJECTION_COUNT_MAX: Final = 10_000
+"""Rejections remembered per branch; the oldest are forgotten first."""
+DIAL_BACKOFF_MIN_SECONDS: Final = 0.5
+DIAL_BACKOFF_MAX_SECONDS: Final = 60.0
+"""Seconds between two dials of a peer that does not answer: doubled from the first to the second."""
+SUBSCRIBER_BUFFER_COUNT_MAX: Final = 1024
+"""Notices waiting for one local subscriber; beyond it the subscriber is told to read from the store."""
+IMPORT_BATCH_COUNT_MAX: Final = 1000
+"""Items of one import request."""
+LINK_SIZE_MAX: Final = 4096
+"""Characters of a link."""
+LINK_PEER_COUNT_MAX: Final = 8
+"""Peers named in one link."""
+ADDRESS_SIZE_MAX: Final = 255
+"""Characters of host:port."""

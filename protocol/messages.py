@@ -1,0 +1,91 @@
+"""Messages: what two nodes say to each other inside frames, one message a frame.
+
+Topics are named by their blinded form (see `hashing.blind_topic`), which only a peer that knows the topic recognises. Every
+count is bounded by its type; `decode_message` is the door.
+"""
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from protocol.codec import DecodeError, Id, Wire, decode, encode, peek_tag
+from protocol.limits import (
+    BATCH_COUNT_MAX,
+    FRAME_SIZE_MAX,
+    PUBLICATION_SIZE_MAX,
+    REASON_SIZE_MAX,
+    SUMMARY_HEAD_COUNT_MAX,
+    SUMMARY_SAMPLE_COUNT_MAX,
+    TOPIC_COUNT_MAX,
+    WANT_COUNT_MAX,
+)
+
+
+class Announce(Wire, frozen=True, tag="announce1"):
+    """Topics that the sender follows; a topic that both announced is joined on this connection."""
+
+    topics: Annotated[tuple[Id, ...], Meta(max_length=TOPIC_COUNT_MAX)]
+
+
+class Summary(Wire, frozen=True, tag="summary1"):
+    """What the sender holds of a joined topic: its heads, how many commits, and samples of its past."""
+
+    topic: Id
+    heads: Annotated[tuple[Id, ...], Meta(max_length=SUMMARY_HEAD_COUNT_MAX)]
+    count: Annotated[int, Meta(ge=0, le=2**53 - 1)]
+    samples: Annotated[tuple[Id, ...], Meta(max_length=SUMMARY_SAMPLE_COUNT_MAX)]
+
+
+class Publications(Wire, frozen=True, tag="publications1"):
+    """A batch of publications, causes before effects. Answered by one receipt."""
+
+    topic: Id
+    items: Annotated[
+        tuple[Annotated[bytes, Meta(max_length=PUBLICATION_SIZE_MAX)], ...],
+        Meta(min_length=1, max_length=BATCH_COUNT_MAX),
+    ]
+
+
+class Receipt(Wire, frozen=True, tag="receipt1"):
+    """One batch was taken: what was good of it is durable at the sender of the receipt."""
+
+    topic: Id
+
+
+class Want(Wire, frozen=True, tag="want1"):
+    """Commits that the sender lacks and has seen named."""
+
+    topic: Id
+    ids: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=WANT_COUNT_MAX)]
+
+
+class KeepAlive(Wire, frozen=True, tag="alive1"):
+    """Says nothing, so that silence means a dead connection."""
+
+
+class Goodbye(Wire, frozen=True, tag="goodbye1"):
+    """The sender is about to close, and why (a stable code)."""
+
+    reason: Annotated[str, Meta(max_length=REASON_SIZE_MAX)]
+
+
+Message = Announce | Summary | Publications | Receipt | Want | KeepAlive | Goodbye
+
+_KIND_BY_TAG: Final[dict[str, type[Message]]] = {
+    str(kind.__struct_config__.tag): kind
+    for kind in (Announce, Summary, Publications, Receipt, Want, KeepAlive, Goodbye)
+}
+
+
+def encode_message(message: Message) -> bytes:
+    """The frame's content."""
+    return encode(message)
+
+
+def decode_message(frame: bytes) -> Message:
+    """The message in a frame. Raises DecodeError; `unknown_message` for a kind this version does not know."""
+    kind = _KIND_BY_TAG.get(peek_tag(frame))
+    if kind is None:
+        raise DecodeError("unknown_message")
+    message: Message = decode(kind, frame, size_max=FRAME_SIZE_MAX)
+    return message

@@ -1,0 +1,107 @@
+"""Publications: what travels on a topic. A commit's blocks and its sealed key, signed with the topic's key.
+
+The commit's key is sealed under the branch's read key with XChaCha20-Poly1305, a random nonce, and topic and commit id as
+associated data: whoever may read the branch opens it, and it cannot be moved to another commit or topic. The signature
+lets a relay refuse what no holder of the topic's key sent, without knowing who the members are.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from msgspec import Meta
+from nacl import bindings, exceptions
+
+from protocol import hashing, signing
+from protocol.block import Block, decode_block
+from protocol.codec import DecodeError, Id, Signature, Wire, decode, encode
+from protocol.limits import BLOCK_SIZE_MAX, PUBLICATION_BLOCK_COUNT_MAX, PUBLICATION_SIZE_MAX
+
+PUBLICATION_TAG: Final = "publication1"
+NONCE_SIZE: Final = 24
+_SEALED_KEY_SIZE: Final = NONCE_SIZE + 32 + 16
+
+SealedKey = Annotated[bytes, Meta(min_length=_SEALED_KEY_SIZE, max_length=_SEALED_KEY_SIZE)]
+
+
+class _PublicationEncoding(Wire, frozen=True, tag=PUBLICATION_TAG):
+    topic: Id
+    sealed_key: SealedKey
+    blocks: Annotated[
+        tuple[Annotated[bytes, Meta(max_length=BLOCK_SIZE_MAX)], ...],
+        Meta(min_length=1, max_length=PUBLICATION_BLOCK_COUNT_MAX),
+    ]
+    signature: Signature
+
+
+class _Published(Wire, frozen=True):
+    topic: Id
+    sealed_key: SealedKey
+    block_ids: tuple[Id, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A decoded publication; the first block is the commit's. Its signature is not verified yet."""
+
+    topic: bytes
+    sealed_key: bytes
+    blocks: tuple[Block, ...]
+    signature: bytes
+
+    @property
+    def commit_id(self) -> bytes:
+        """Id of the commit it carries."""
+        return self.blocks[0].block_id
+
+    @property
+    def digest(self) -> bytes:
+        """What the topic's key signed."""
+        return _digest(self.topic, self.sealed_key, self.blocks)
+
+
+class SealBroken(Exception):
+    """The sealed key was not sealed under this read key for this commit and topic."""
+
+
+def seal_publication(
+    topic_seed: bytes, read_key: bytes, commit_key: bytes, blocks: tuple[Block, ...], nonce: bytes
+) -> Publication:
+    """A signed publication of a commit (its block first, then its body's). `nonce` is 24 fresh random bytes."""
+    topic, secret = signing.key_pair(topic_seed)
+    sealed = nonce + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
+        commit_key, topic + blocks[0].block_id, nonce, read_key
+    )
+    return Publication(topic, sealed, blocks, signing.sign(secret, _digest(topic, sealed, blocks)))
+
+
+def open_sealed_key(publication: Publication, read_key: bytes) -> bytes:
+    """The commit's key. Raises SealBroken."""
+    nonce, sealed = publication.sealed_key[:NONCE_SIZE], publication.sealed_key[NONCE_SIZE:]
+    try:
+        return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
+            sealed, publication.topic + publication.commit_id, nonce, read_key
+        )
+    except exceptions.CryptoError:
+        raise SealBroken(publication.commit_id.hex()) from None
+
+
+def encode_publication(topic: bytes, sealed_key: bytes, blocks: tuple[bytes, ...], signature: bytes) -> bytes:
+    """The encoding of a publication from its parts, blocks as stored. Raises DecodeError `too_large`."""
+    encoded = encode(_PublicationEncoding(topic, sealed_key, blocks, signature))
+    if len(encoded) > PUBLICATION_SIZE_MAX or len(blocks) > PUBLICATION_BLOCK_COUNT_MAX:
+        raise DecodeError("too_large", f"a publication of {len(encoded)} bytes in {len(blocks)} blocks")
+    return encoded
+
+
+def decode_publication(encoded: bytes) -> Publication:
+    """The publication whose encoding is given, its block ids computed. Raises DecodeError."""
+    wire = decode(_PublicationEncoding, encoded, size_max=PUBLICATION_SIZE_MAX)
+    return Publication(
+        wire.topic, wire.sealed_key, tuple(decode_block(block) for block in wire.blocks), wire.signature
+    )
+
+
+def _digest(topic: bytes, sealed_key: bytes, blocks: tuple[Block, ...]) -> bytes:
+    return hashing.publication_digest(
+        encode(_Published(topic, sealed_key, tuple(block.block_id for block in blocks)))
+    )

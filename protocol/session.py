@@ -1,0 +1,370 @@
+"""One conversation with a peer, as a pure machine: events in, outputs out; no clock, store or network inside.
+
+Life of a topic on a session: both sides announce it (blinded), both send a summary, each plans what the other lacks, and
+streams it in batches; commits accepted later are appended. A batch stays in flight until its receipt, and at most
+BATCHES_IN_FLIGHT_MAX are, so a slow peer holds back reads from the store instead of filling memory. Joined topics take turns,
+root branches first, since membership must be there before what it permits.
+
+The shell (`node.connection`) performs the Load and Take outputs and reports back with the matching event. Whatever a peer
+does wrong ends in one output, `Close`, with a stable reason; after it the machine is dead.
+
+    us: Announce ->   <- Announce :them      topic joined
+    us: Summary  ->   <- Summary  :them      LoadPlan
+    us: Publications -> ... <- Receipt :them
+"""
+
+from array import array
+from collections import deque
+from dataclasses import dataclass, field
+
+from protocol.hashing import blind_topic
+from protocol.limits import (
+    BATCH_COUNT_MAX,
+    BATCHES_IN_FLIGHT_MAX,
+    TOPIC_COUNT_MAX,
+    WANT_COUNT_MAX,
+)
+from protocol.messages import Announce, Goodbye, KeepAlive, Message, Publications, Receipt, Summary, Want
+
+_ASKED_COUNT_MAX = 100_000
+"""Ids asked for on one session, each once; beyond it a reconnect starts afresh."""
+
+
+# --- events ---
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFollowed:
+    """This node follows a topic from now on."""
+
+    topic: bytes
+    is_root: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReceived:
+    """The peer said this."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryLoaded:
+    """Answer to LoadSummary."""
+
+    topic: bytes
+    heads: tuple[bytes, ...]
+    count: int
+    samples: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLoaded:
+    """Answer to LoadPlan: commits to send, in order; later commits have numbers above `upto`."""
+
+    topic: bytes
+    nums: "array[int]"
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class WantedFound:
+    """Answer to FindWanted: numbers of those that are here, in order."""
+
+    topic: bytes
+    nums: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLoaded:
+    """Answer to LoadBatch: how many of the asked numbers these publications cover (one at least)."""
+
+    topic: bytes
+    items: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTaken:
+    """Answer to Take: it is durable; `wanted` are causes that were named and are missing."""
+
+    topic: bytes
+    accepted: int
+    wanted: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitsAccepted:
+    """Commits were accepted, made here or come from another peer (never from this session's own)."""
+
+    topic: bytes
+    nums: tuple[int, ...]
+
+
+Event = (
+    TopicFollowed
+    | MessageReceived
+    | SummaryLoaded
+    | PlanLoaded
+    | WantedFound
+    | BatchLoaded
+    | BatchTaken
+    | CommitsAccepted
+)
+
+
+# --- outputs ---
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Say this to the peer."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSummary:
+    """Summarise a topic's branch."""
+
+    topic: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """Plan what to send to a peer that holds these commits and their past."""
+
+    topic: bytes
+    held: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FindWanted:
+    """Look up numbers of these commits."""
+
+    topic: bytes
+    ids: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBatch:
+    """Read publications of these commits, as many as fit a batch."""
+
+    topic: bytes
+    nums: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """The peer sent these publications: verify and store them."""
+
+    topic: bytes
+    items: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """End the session; `reason` is a stable code."""
+
+    reason: str
+
+
+Output = Send | LoadSummary | LoadPlan | FindWanted | LoadBatch | Take | Close
+
+
+@dataclass(slots=True)
+class TopicProgress:
+    """How one topic stands on this session; read by status."""
+
+    topic: bytes
+    is_root: bool
+    followed: bool = False
+    announced_by_peer: bool = False
+    summary_sent: bool = False
+    peer_count: int | None = None
+    upto: int | None = None  # set once the plan is loaded
+    early: list[int] = field(default_factory=list)  # accepted while the plan was being loaded
+    queue: "deque[array[int]]" = field(default_factory=deque)
+    loading: bool = False
+    in_flight: int = 0
+    unreceipted: int = 0
+    sent: int = 0
+    received: int = 0
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether both sides follow it."""
+        return self.followed and self.announced_by_peer
+
+    @property
+    def state(self) -> str:
+        """One of the states that status shows."""
+        if not self.is_joined:
+            return "not joined"
+        if self.queue or self.in_flight or self.loading:
+            return "sending"
+        if self.unreceipted:
+            return "receiving"
+        if self.upto is None or self.peer_count is None:
+            return "comparing"
+        return "in sync"
+
+
+class Session:
+    """The machine. `take` is its only entrance."""
+
+    def __init__(self, session_id: bytes) -> None:
+        self._session_id = session_id
+        self._topics: dict[bytes, TopicProgress] = {}  # by blinded topic
+        self._blind: dict[bytes, bytes] = {}  # followed topic -> blinded topic
+        self._asked: set[bytes] = set()
+        self._turn: deque[bytes] = deque()
+        self._is_dead = False
+
+    @property
+    def topics(self) -> list[TopicProgress]:
+        """Progress of the topics this node follows."""
+        return [progress for progress in self._topics.values() if progress.followed]
+
+    def take(self, event: Event) -> list[Output]:
+        """What to do about an event, in order."""
+        if self._is_dead:
+            return []
+        match event:
+            case TopicFollowed():
+                return self._follow(event)
+            case MessageReceived():
+                return self._receive(event.message)
+            case CommitsAccepted():
+                return self._append_accepted(event)
+            case _:
+                return self._continue(event, self._topics[self._blind[event.topic]])
+
+    def _follow(self, event: TopicFollowed) -> list[Output]:
+        if event.topic in self._blind:
+            return []
+        blind = blind_topic(event.topic, self._session_id)
+        self._blind[event.topic] = blind
+        progress = self._topics.setdefault(blind, TopicProgress(event.topic, event.is_root))
+        progress.topic, progress.is_root, progress.followed = event.topic, event.is_root, True
+        return [Send(Announce((blind,))), *self._open(progress)]
+
+    def _open(self, progress: TopicProgress) -> list[Output]:
+        if not progress.is_joined or progress.summary_sent:
+            return []
+        progress.summary_sent = True
+        self._turn.append(self._blind[progress.topic])
+        return [LoadSummary(progress.topic)]
+
+    def _receive(self, message: Message) -> list[Output]:
+        match message:
+            case KeepAlive():
+                return []
+            case Goodbye():
+                return self._close("peer_left")
+            case Announce():
+                return self._announced(message)
+        progress = self._topics.get(message.topic)
+        if progress is None or not progress.is_joined:
+            return self._close("unknown_topic")
+        match message:
+            case Summary():
+                if progress.peer_count is not None:
+                    return self._close("second_summary")
+                progress.peer_count = message.count
+                return [LoadPlan(progress.topic, message.heads + message.samples)]
+            case Publications():
+                progress.unreceipted += 1
+                if sum(topic.unreceipted for topic in self._topics.values()) > BATCHES_IN_FLIGHT_MAX:
+                    return self._close("too_many_batches")
+                return [Take(progress.topic, message.items)]
+            case Receipt():
+                if progress.in_flight == 0:
+                    return self._close("unasked_receipt")
+                progress.in_flight -= 1
+                return self._pump()
+            case Want():
+                return [FindWanted(progress.topic, message.ids)]
+
+    def _announced(self, message: Announce) -> list[Output]:
+        outputs: list[Output] = []
+        for blind in message.topics:
+            if blind not in self._topics:
+                if len(self._topics) >= 2 * TOPIC_COUNT_MAX:
+                    return self._close("too_many_topics")
+                self._topics[blind] = TopicProgress(blind, is_root=False)
+            progress = self._topics[blind]
+            progress.announced_by_peer = True
+            outputs += self._open(progress)
+        return outputs
+
+    def _continue(self, event: Event, progress: TopicProgress) -> list[Output]:
+        blind = self._blind[progress.topic]
+        match event:
+            case SummaryLoaded():
+                return [Send(Summary(blind, event.heads, event.count, event.samples))]
+            case PlanLoaded():
+                progress.upto = event.upto
+                early = array("q", (num for num in progress.early if num > event.upto))
+                progress.early.clear()
+                progress.queue.extend(nums for nums in (event.nums, early) if nums)
+                return self._pump()
+            case WantedFound():
+                progress.queue.extend([array("q", event.nums)] if event.nums else [])
+                return self._pump()
+            case BatchLoaded():
+                return self._batch_loaded(progress, blind, event.items)
+            case BatchTaken():
+                progress.unreceipted -= 1
+                progress.received += event.accepted
+                outputs: list[Output] = [Send(Receipt(blind))]
+                wanted = [commit_id for commit_id in event.wanted if commit_id not in self._asked][
+                    :WANT_COUNT_MAX
+                ]
+                if wanted and len(self._asked) < _ASKED_COUNT_MAX:
+                    self._asked.update(wanted)
+                    outputs.append(Send(Want(blind, tuple(wanted))))
+                return outputs
+        raise AssertionError(f"no such event: {event}")
+
+    def _batch_loaded(self, progress: TopicProgress, blind: bytes, items: tuple[bytes, ...]) -> list[Output]:
+        progress.loading = False
+        progress.in_flight += 1
+        progress.sent += len(items)
+        rest = progress.queue[0][len(items) :]
+        if rest:
+            progress.queue[0] = rest
+        else:
+            progress.queue.popleft()
+        return [Send(Publications(blind, items)), *self._pump()]
+
+    def _append_accepted(self, event: CommitsAccepted) -> list[Output]:
+        blind = self._blind.get(event.topic)
+        progress = self._topics.get(blind) if blind else None
+        if progress is None or not progress.is_joined:
+            return []
+        if progress.upto is None:
+            progress.early.extend(event.nums)
+            return []
+        nums = array("q", (num for num in event.nums if num > progress.upto))
+        if nums:
+            progress.queue.append(nums)
+        return self._pump()
+
+    def _pump(self) -> list[Output]:
+        """Ask for batches while the window has room: root branches first, the other topics in turn."""
+        outputs: list[Output] = []
+        for blind in sorted(self._turn, key=lambda blind: not self._topics[blind].is_root):
+            busy = sum(topic.in_flight + topic.loading for topic in self._topics.values())
+            if busy >= BATCHES_IN_FLIGHT_MAX:
+                break
+            progress = self._topics[blind]
+            if progress.queue and not progress.loading:
+                progress.loading = True
+                outputs.append(LoadBatch(progress.topic, tuple(progress.queue[0][:BATCH_COUNT_MAX])))
+                self._turn.remove(blind)
+                self._turn.append(blind)
+        return outputs
+
+    def _close(self, reason: str) -> list[Output]:
+        self._is_dead = True
+        return [Close(reason)]

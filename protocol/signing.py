@@ -1,0 +1,71 @@
+"""Ed25519, on one backend, strictly.
+
+Libraries disagree on edge cases (ed25519-speccheck), so nodes on different libraries would disagree on commits. Ravel
+uses libsodium alone and refuses before it what libsodium may let through: non-canonical encodings of S, A and R and
+points of small order. `crypto_core_ed25519_is_valid_point` checks canonical form, the main subgroup and small order
+of A, so mixed-order keys are refused as well.
+"""
+
+from typing import Final
+
+from nacl import bindings, exceptions
+
+SEED_SIZE: Final = 32
+_FIELD_PRIME: Final = 2**255 - 19
+_GROUP_ORDER: Final = 2**252 + 27742317777372353535851937790883648493
+
+# The y coordinates of the eight points whose order divides 8 (RFC 8032 arithmetic): 0 (twice), 1, -1 and two pairs.
+_SMALL_ORDER_Y: Final = frozenset(
+    {
+        0,
+        1,
+        _FIELD_PRIME - 1,
+        2707385501144840649318225287225658788936804267575313519463743609750303402022,
+        55188659117513257062467267217118295137698188065244968500265048394206261417927,
+    }
+)
+
+
+class BadSignature(Exception):
+    """The signature does not hold, or the key is not one that may sign."""
+
+
+def key_pair(seed: bytes) -> tuple[bytes, bytes]:
+    """(public key of 32 bytes, secret key of 64 bytes as libsodium holds it) of a 32-byte seed."""
+    return bindings.crypto_sign_seed_keypair(seed)
+
+
+def public_key(seed: bytes) -> bytes:
+    """The public key of a seed."""
+    return key_pair(seed)[0]
+
+
+def sign(secret_key: bytes, digest: bytes) -> bytes:
+    """The deterministic Ed25519 signature (64 bytes) of a 32-byte digest."""
+    return bindings.crypto_sign(digest, secret_key)[:64]
+
+
+def verify_signature(key: bytes, digest: bytes, signature: bytes) -> None:
+    """Raise BadSignature unless `signature` is `key`'s own of `digest`, in canonical form."""
+    if len(key) != 32 or len(signature) != 64:
+        raise BadSignature("wrong length")
+    if int.from_bytes(signature[32:], "little") >= _GROUP_ORDER:
+        raise BadSignature("S is not reduced")
+    if not is_good_point(signature[:32]):
+        raise BadSignature("R is of small order or not canonical")
+    try:
+        bindings.crypto_sign_open(signature + digest, key)
+    except (exceptions.BadSignatureError, ValueError):
+        raise BadSignature("signature does not match") from None
+
+
+def is_good_point(encoded: bytes) -> bool:
+    """Whether 32 bytes are the canonical encoding of a y coordinate that no point of small order has."""
+    y = int.from_bytes(encoded, "little") & (2**255 - 1)
+    return y < _FIELD_PRIME and y not in _SMALL_ORDER_Y
+
+
+def verify_public_key(key: bytes) -> None:
+    """Raise BadSignature unless `key` may stand for someone: on the curve, canonical, in the prime-order group."""
+    if len(key) != 32 or not is_good_point(key) or not bindings.crypto_core_ed25519_is_valid_point(key):
+        raise BadSignature("not a public key")

@@ -1,0 +1,108 @@
+"""Text forms: ids as lower-case base32 (RFC 4648, no padding), and `ravel:` links with a checksum.
+
+An id has exactly one text form; ids given by people may be prefixes, which the node resolves.
+"""
+
+import base64
+import binascii
+from hmac import compare_digest
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from protocol import hashing
+from protocol.block import Reference
+from protocol.body import Permission, UnixMilliseconds
+from protocol.codec import DecodeError, Id, Key, Wire, decode, encode
+from protocol.limits import ADDRESS_SIZE_MAX, LINK_PEER_COUNT_MAX, LINK_SIZE_MAX
+
+ID_TEXT_SIZE: Final = 52
+_LINK_SCHEME: Final = "ravel:"
+_INVITATION_KIND: Final = "invite"
+_CHECKSUM_SIZE: Final = 5
+
+
+class PeerAddress(Wire, frozen=True):
+    """Where a peer may be reached: host:port, and the key that it must prove."""
+
+    address: Annotated[str, Meta(min_length=3, max_length=ADDRESS_SIZE_MAX)]
+    peer: Id
+
+
+class InvitationLink(Wire, frozen=True, tag="invitation1"):
+    """All that a newcomer needs: the repo's read capability, the invitation's key, and where to find a peer.
+
+    It is a bearer secret: whoever has the link can read the repo. `write_secret` is there only when it grants writing.
+    """
+
+    repo: Id
+    root: Reference
+    read_secret: Key
+    write_secret: Key | None
+    invitation: Id
+    invitation_seed: Key
+    permission: Permission
+    expires_at: UnixMilliseconds
+    peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
+
+    def __repr__(self) -> str:
+        """Without the secrets: links end up in logs only in this form."""
+        return f"InvitationLink(repo={id_text(self.repo)}, permission={self.permission.name.lower()})"
+
+
+def id_text(raw: bytes) -> str:
+    """The text form of 32 bytes: 52 characters."""
+    return _base32(raw)
+
+
+def parse_id(text: str) -> bytes:
+    """The 32 bytes of a full text id. Raises DecodeError `bad_id`."""
+    raw = _unbase32(text, "bad_id")
+    if len(raw) != 32:
+        raise DecodeError("bad_id", "an id has 52 characters")
+    return raw
+
+
+def invitation_text(link: InvitationLink) -> str:
+    """`ravel:invite:` and the link in base32, checksum last."""
+    payload = encode(link)
+    return f"{_LINK_SCHEME}{_INVITATION_KIND}:{_base32(payload + _checksum(payload))}"
+
+
+def parse_invitation(text: str) -> InvitationLink:
+    """The link that `text` is.
+
+    Raises DecodeError: `not_a_link`, `other_kind`, `mistyped` (checksum), or what `decode` says of an unknown version.
+    """
+    text = text.strip()
+    if len(text) > LINK_SIZE_MAX:
+        raise DecodeError("too_large", "a link")
+    if not text.startswith(_LINK_SCHEME):
+        raise DecodeError("not_a_link", f"a link starts with {_LINK_SCHEME}")
+    kind, _, coded = text.removeprefix(_LINK_SCHEME).partition(":")
+    if kind != _INVITATION_KIND:
+        raise DecodeError("other_kind", f"not an invitation but {kind[:20]!r}")
+    raw = _unbase32(coded, "mistyped")
+    payload, checksum = raw[:-_CHECKSUM_SIZE], raw[-_CHECKSUM_SIZE:]
+    if not compare_digest(_checksum(payload), checksum):
+        raise DecodeError("mistyped", "the checksum does not match")
+    return decode(InvitationLink, payload, size_max=LINK_SIZE_MAX)
+
+
+def _checksum(payload: bytes) -> bytes:
+    return hashing.link_checksum(_INVITATION_KIND.encode() + payload)
+
+
+def _base32(raw: bytes) -> str:
+    return base64.b32encode(raw).decode("ascii").rstrip("=").lower()
+
+
+def _unbase32(text: str, reason: str) -> bytes:
+    padded = text.upper() + "=" * (-len(text) % 8)
+    try:
+        raw = base64.b32decode(padded)
+    except (binascii.Error, ValueError):
+        raise DecodeError(reason, "not base32") from None
+    if _base32(raw) != text:
+        raise DecodeError(reason, "not the one form (lower case, no padding)")
+    return raw

@@ -1,0 +1,322 @@
+"""Accepted commits: the only way in takes `VerifiedCommit`s, and one transaction holds blocks, commits and heads.
+
+The timeline is the index (branch, rank, commit id): reading it in order is the canonical order, and memory does not
+grow with it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, tuple_, update
+
+from protocol.body import body_kind
+from protocol.hashing import timeline_digest
+from protocol.publication import Publication
+from storage.blocks import put_blocks
+from storage.database import Database
+from storage.id_keys import chunks, id_key, pack_ids, pack_nums, unpack_ids
+from storage.schema import authors, branches, commits, feed_forks, heads
+from verifier.facts import CommitFacts
+from verifier.verify import VerifiedCommit
+
+_FACTS = (
+    select(commits.c.commit_id, branches.c.branch_id, authors.c.user, commits.c.feed_sequence, commits.c.rank)
+    .join(branches, branches.c.num == commits.c.branch_num)
+    .join(authors, authors.c.num == commits.c.author_num)
+    .where(commits.c.id_key.in_(bindparam("keys", expanding=True)))
+)
+_KEYS = select(commits.c.commit_id, commits.c.commit_key).where(
+    commits.c.id_key.in_(bindparam("keys", expanding=True))
+)
+_INSERT = insert(commits)
+
+
+@dataclass(frozen=True, slots=True)
+class NewCommit:
+    """What is stored of one accepted commit: the verified commit and the publication that brought it."""
+
+    verified: VerifiedCommit
+    publication: Publication
+
+
+@dataclass(frozen=True, slots=True)
+class FeedTip:
+    """The last commit of one author's feed in one branch."""
+
+    sequence: int
+    commit_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """One commit of a timeline, as stored."""
+
+    num: int
+    commit_id: bytes
+    rank: int
+    author: bytes
+    acks: tuple[bytes, ...]
+    commit_key: bytes
+    block_nums: bytes
+    body_kind: str
+    timestamp: int
+
+
+def load_facts(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, CommitFacts]:
+    """Facts of those of these commits that are accepted here."""
+    wanted = set(ids)
+    found: dict[bytes, CommitFacts] = {}
+    for part in chunks([id_key(raw) for raw in wanted]):
+        for commit_id, branch_id, user, sequence, rank in connection.execute(_FACTS, {"keys": part}):
+            if commit_id in wanted:
+                found[commit_id] = CommitFacts(branch_id, user, sequence, rank)
+    return found
+
+
+def load_commit_keys(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+    """Keys of those of these commits that are accepted here."""
+    found: dict[bytes, bytes] = {}
+    for part in chunks([id_key(raw) for raw in ids]):
+        found.update((row[0], row[1]) for row in connection.execute(_KEYS, {"keys": part}))
+    return {commit_id: key for commit_id, key in found.items() if commit_id in set(ids)}
+
+
+def accept_commits(
+    database: Database, connection: Connection, branch_num: int, new: Sequence[NewCommit], received_at: int
+) -> list[int]:
+    """Store accepted commits of one branch, causes before effects, and give their numbers: blocks, rows and heads."""
+    if not new:
+        return []
+    fresh = [commit.publication.blocks[0] for commit in new]
+    shared = (block for commit in new for block in commit.publication.blocks[1:])
+    block_nums = put_blocks(database, connection, fresh, shared)
+    author_nums = _author_nums(
+        database, connection, {commit.verified.commit.content.author for commit in new}
+    )
+    nums = database.next_nums(connection, commits, len(new))
+    connection.execute(
+        _INSERT,
+        [
+            _row(num, branch_num, commit, block_nums, author_nums, received_at)
+            for num, commit in zip(nums, new, strict=True)
+        ],
+    )
+    _advance_heads(connection, branch_num, new)
+    _keep_forks(connection, branch_num, new, author_nums)
+    connection.execute(
+        update(branches)
+        .where(branches.c.num == branch_num)
+        .values(commit_count=branches.c.commit_count + len(new))
+    )
+    return list(nums)
+
+
+def load_heads(connection: Connection, branch_num: int, limit: int) -> list[tuple[bytes, int]]:
+    """(id, rank) of a branch's heads, those of highest rank first."""
+    query = (
+        select(heads.c.commit_id, heads.c.rank)
+        .where(heads.c.branch_num == branch_num)
+        .order_by(heads.c.rank.desc(), heads.c.commit_id)
+        .limit(limit)
+    )
+    return [(row[0], row[1]) for row in connection.execute(query)]
+
+
+def load_feed_tip(connection: Connection, branch_num: int, author: bytes) -> FeedTip | None:
+    """The end of an author's feed in a branch; of a forked feed, the smallest id among the last."""
+    query = (
+        select(commits.c.feed_sequence, commits.c.commit_id)
+        .join(authors, authors.c.num == commits.c.author_num)
+        .where(commits.c.branch_num == branch_num, authors.c.user == author)
+        .order_by(commits.c.feed_sequence.desc(), commits.c.commit_id)
+        .limit(1)
+    )
+    row = connection.execute(query).first()
+    return FeedTip(row[0], row[1]) if row else None
+
+
+def load_feed_ids(
+    connection: Connection, branch_num: int, author: bytes, sequences: Iterable[int]
+) -> dict[int, bytes]:
+    """Ids at these places of an author's feed; of a forked place, the smallest id."""
+    found: dict[int, bytes] = {}
+    for part in chunks(sorted(set(sequences))):
+        query = (
+            select(commits.c.feed_sequence, commits.c.commit_id)
+            .join(authors, authors.c.num == commits.c.author_num)
+            .where(
+                commits.c.branch_num == branch_num,
+                authors.c.user == author,
+                commits.c.feed_sequence.in_(part),
+            )
+            .order_by(commits.c.commit_id.desc())
+        )
+        found.update((row[0], row[1]) for row in connection.execute(query))
+    return found
+
+
+def load_timeline(connection: Connection, branch_num: int, offset: int, limit: int) -> list[TimelineRow]:
+    """A window of the branch's timeline, in canonical order from position `offset`."""
+    query = (
+        _timeline_query(branch_num).order_by(commits.c.rank, commits.c.commit_id).offset(offset).limit(limit)
+    )
+    return [_timeline_row(row) for row in connection.execute(query)]
+
+
+def iterate_arrivals(connection: Connection, branch_num: int) -> Iterator[TimelineRow]:
+    """Every commit of a branch in the order of acceptance: causes before effects."""
+    for row in connection.execute(_timeline_query(branch_num).order_by(commits.c.num)):
+        yield _timeline_row(row)
+
+
+def digest_timeline(connection: Connection, branch_num: int) -> tuple[str, int]:
+    """BLAKE3 (hex) over the timeline's commit ids in canonical order, and their count."""
+    query = (
+        select(commits.c.commit_id)
+        .where(commits.c.branch_num == branch_num)
+        .order_by(commits.c.rank, commits.c.commit_id)
+    )
+    hasher = timeline_digest()
+    count = 0
+    for part in connection.execute(query).scalars().partitions(10_000):
+        hasher.update(b"".join(part))
+        count += len(part)
+    return hasher.hexdigest(), count
+
+
+def find_commit_prefix(connection: Connection, low: bytes, high: bytes, limit: int) -> list[bytes]:
+    """Ids of commits between two 32-byte bounds."""
+    query = (
+        select(commits.c.commit_id)
+        .where(commits.c.id_key.between(id_key(low), id_key(high)), commits.c.commit_id.between(low, high))
+        .limit(limit)
+    )
+    return list(connection.execute(query).scalars())
+
+
+def _timeline_query(branch_num: int):  # type: ignore[no-untyped-def]  # noqa: ANN202  # a Select of many columns has no useful type
+    return (
+        select(
+            commits.c.num,
+            commits.c.commit_id,
+            commits.c.rank,
+            authors.c.user,
+            commits.c.acks,
+            commits.c.commit_key,
+            commits.c.block_nums,
+            commits.c.body_kind,
+            commits.c.timestamp,
+        )
+        .join(authors, authors.c.num == commits.c.author_num)
+        .where(commits.c.branch_num == branch_num)
+    )
+
+
+def _timeline_row(row: Sequence[object]) -> TimelineRow:
+    num, commit_id, rank, user, acks, key, block_nums, kind, timestamp = row
+    return TimelineRow(num, commit_id, rank, user, unpack_ids(acks), key, block_nums, kind, timestamp)  # type: ignore[arg-type]  # columns have these types
+
+
+def _row(
+    num: int,
+    branch_num: int,
+    new: NewCommit,
+    block_nums: dict[bytes, int],
+    author_nums: dict[bytes, int],
+    received_at: int,
+) -> dict[str, object]:
+    commit, publication = new.verified.commit, new.publication
+    return {
+        "num": num,
+        "id_key": id_key(commit.commit_id),
+        "commit_id": commit.commit_id,
+        "branch_num": branch_num,
+        "author_num": author_nums[commit.content.author],
+        "feed_sequence": commit.content.feed_sequence,
+        "rank": new.verified.rank,
+        "acks": pack_ids(commit.acks),
+        "commit_key": commit.key,
+        "sealed_key": publication.sealed_key,
+        "signature": publication.signature,
+        "block_nums": pack_nums([block_nums[block.block_id] for block in publication.blocks]),
+        "body_kind": body_kind(new.verified.body),
+        "size": sum(len(block.encoded) for block in publication.blocks),
+        "timestamp": commit.content.timestamp,
+        "received_at": received_at,
+    }
+
+
+def _author_nums(database: Database, connection: Connection, users: set[bytes]) -> dict[bytes, int]:
+    query = select(authors.c.user, authors.c.num).where(authors.c.user.in_(users))
+    found = {row[0]: row[1] for row in connection.execute(query)}
+    new = sorted(users - found.keys())
+    if new:
+        rows = [
+            {"num": num, "user": user}
+            for num, user in zip(database.next_nums(connection, authors, len(new)), new, strict=True)
+        ]
+        connection.execute(insert(authors), rows)
+        found.update((row["user"], row["num"]) for row in rows)
+    return found
+
+
+def _advance_heads(connection: Connection, branch_num: int, new: Sequence[NewCommit]) -> None:
+    acked = {ack for commit in new for ack in commit.verified.commit.acks}
+    old = {
+        row[0]
+        for row in connection.execute(select(heads.c.commit_id).where(heads.c.branch_num == branch_num))
+    }
+    for part in chunks(sorted(acked & old)):
+        connection.execute(
+            delete(heads).where(
+                tuple_(heads.c.branch_num, heads.c.commit_id).in_([(branch_num, raw) for raw in part])
+            )
+        )
+    rows = [
+        {"branch_num": branch_num, "commit_id": verified.commit.commit_id, "rank": verified.rank}
+        for verified in (commit.verified for commit in new)
+        if verified.commit.commit_id not in acked
+    ]
+    if rows:
+        connection.execute(insert(heads), rows)
+
+
+def _keep_forks(
+    connection: Connection, branch_num: int, new: Sequence[NewCommit], author_nums: dict[bytes, int]
+) -> None:
+    """Keep every commit that takes a feed place for the second time, as evidence against its author."""
+    places: dict[tuple[int, int], list[bytes]] = {}
+    for commit in new:
+        content = commit.verified.commit.content
+        place = (author_nums[content.author], content.feed_sequence)
+        places.setdefault(place, []).append(commit.verified.commit.commit_id)
+    forked: set[tuple[int, int]] = {place for place, ids in places.items() if len(ids) > 1}
+    lowest: dict[int, int] = {}
+    for author_num, sequence in places:
+        lowest[author_num] = min(sequence, lowest.get(author_num, sequence))
+    for author_num, sequence in lowest.items():
+        # Every place at or above the batch's lowest: one range of the feed index, and only as long as the batch.
+        query = (
+            select(commits.c.feed_sequence)
+            .where(
+                commits.c.branch_num == branch_num,
+                commits.c.author_num == author_num,
+                commits.c.feed_sequence >= sequence,
+            )
+            .group_by(commits.c.feed_sequence)
+            .having(func.count() > 1)
+        )
+        forked.update((author_num, row[0]) for row in connection.execute(query))
+    rows = [
+        {
+            "branch_num": branch_num,
+            "commit_id": commit_id,
+            "author_num": author_num,
+            "feed_sequence": sequence,
+        }
+        for (author_num, sequence), ids in places.items()
+        if (author_num, sequence) in forked
+        for commit_id in ids
+    ]
+    if rows:
+        connection.execute(insert(feed_forks), rows)

@@ -1,0 +1,146 @@
+"""The database: one writer, many readers, transactions from one place, migrations at start.
+
+SQLite runs in WAL with `synchronous=FULL`: a commit that was acknowledged survives a power cut (NORMAL loses them).
+`write()` admits one thread at a time and begins with BEGIN IMMEDIATE, so that a transaction never fails half-way for a
+lock; whatever leaves it by an exception is rolled back whole.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from alembic import command
+from alembic.config import Config as AlembicConfig
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, create_engine, event, func, select
+from sqlalchemy.engine import Engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import QueuePool
+
+from storage import schema
+
+DATABASE_NAME: Final = "ravel.sqlite"
+_MIGRATIONS: Final = Path(__file__).parent / "migrations"
+_BUSY_TIMEOUT_SECONDS: Final = 30.0
+_READERS_MAX: Final = 8
+_WAL_PAGES: Final = 8192
+"""Pages between checkpoints (32 MiB): random index pages are then written once, not once per transaction."""
+
+
+class StorageError(Exception):
+    """The store could not be read or written: disk full, file damaged, or not a store of ours."""
+
+
+class NewerSchema(StorageError):
+    """The store was written by a newer Ravel; it was left as it is."""
+
+
+class Database:
+    """The node's store. Thread-safe; close it when done."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open or create the store in `folder`, and migrate it. Raises StorageError."""
+        self.path = folder / DATABASE_NAME
+        self._lock = threading.Lock()
+        self._next: dict[str, int] = {}
+        is_new = not self.path.exists()
+        if is_new:
+            self.path.touch(mode=0o600)
+        self._engine = create_engine(
+            f"sqlite:///{self.path}",
+            poolclass=QueuePool,
+            pool_size=_READERS_MAX,
+            max_overflow=0,
+            connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
+        )
+        _prepare_connections(self._engine)
+        try:
+            self._migrate()
+            self._writer = self._engine.connect()
+        except (DBAPIError, sqlite3.Error) as error:
+            raise StorageError(f"{self.path}: {error}") from error
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._writer.close()
+        self._engine.dispose()
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """The one write transaction: committed and durable when the block ends, undone when it raises."""
+        with self._lock:
+            try:
+                self._writer.exec_driver_sql("BEGIN IMMEDIATE")
+                try:
+                    yield self._writer
+                except BaseException:
+                    self._writer.exec_driver_sql("ROLLBACK")
+                    self._writer.rollback()
+                    self._next.clear()
+                    raise
+                self._writer.exec_driver_sql("COMMIT")
+                self._writer.rollback()  # ends SQLAlchemy's own bookkeeping; the database has committed
+            except DBAPIError as error:
+                self._writer.rollback()
+                raise StorageError(str(error.orig)) from error
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A read transaction: one unchanging snapshot of the store."""
+        try:
+            with self._engine.connect() as connection:
+                connection.exec_driver_sql("BEGIN")
+                try:
+                    yield connection
+                finally:
+                    connection.exec_driver_sql("ROLLBACK")
+        except DBAPIError as error:
+            raise StorageError(str(error.orig)) from error
+
+    def next_nums(self, connection: Connection, table: Any, count: int) -> range:  # noqa: ANN401  # a Table
+        """`count` fresh row numbers of `table`; to be called inside `write()`."""
+        start = self._next.get(table.name)
+        if start is None:
+            start = int(connection.execute(select(func.coalesce(func.max(table.c.num), 0))).scalar_one()) + 1
+        self._next[table.name] = start + count
+        return range(start, start + count)
+
+    def _migrate(self) -> None:
+        config = AlembicConfig()
+        config.set_main_option("script_location", str(_MIGRATIONS))
+        with self._engine.connect() as connection:
+            current = MigrationContext.configure(connection).get_current_revision()
+            known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+            if current is not None and current not in known:
+                raise NewerSchema(
+                    f"{self.path} has schema {current}, which this Ravel does not know; use a newer one"
+                )
+            connection.rollback()
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+            connection.exec_driver_sql("COMMIT")
+            connection.rollback()
+
+
+def schema_tables() -> tuple[str, ...]:
+    """Names of all tables."""
+    return tuple(schema.metadata.tables)
+
+
+def _prepare_connections(engine: Engine) -> None:
+    @event.listens_for(engine, "connect")
+    def configure(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None  # BEGIN and COMMIT are ours, not the driver's
+        for pragma in (
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            f"wal_autocheckpoint={_WAL_PAGES}",
+            "foreign_keys=ON",
+            "cache_size=-32768",
+        ):
+            connection.execute(f"PRAGMA {pragma}")

@@ -1,0 +1,183 @@
+"""What one node should send another: everything that is not an ancestor of commits both are known to hold.
+
+A node that accepted a commit holds all its ancestors, so naming a few commits stands for their whole past. A summary names a
+branch's heads, and samples of its timeline at exponentially growing distances from the end (as git's skipping
+negotiation does); whoever reads it sends all that the named commits it knows do not imply. What is sent is then a
+superset of what is missing, and exceeds it by at most the distance between two samples.
+"""
+
+import heapq
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, func, select
+
+from protocol.limits import SUMMARY_HEAD_COUNT_MAX, SUMMARY_SAMPLE_COUNT_MAX
+from protocol.publication import encode_publication
+from storage.blocks import read_blocks
+from storage.commits import load_heads
+from storage.id_keys import chunks, id_key, unpack_ids, unpack_nums
+from storage.schema import branches, commits
+
+_PLACE = select(
+    commits.c.commit_id, commits.c.num, commits.c.rank, commits.c.acks, commits.c.branch_num
+).where(commits.c.id_key.in_(bindparam("keys", expanding=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class BranchSummary:
+    """What a branch holds, in a few ids."""
+
+    heads: tuple[bytes, ...]
+    count: int
+    samples: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SendPlan:
+    """Numbers of the commits to send, causes before effects, and the newest number that was considered."""
+
+    nums: "array[int]"
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    num: int
+    rank: int
+    acks: tuple[bytes, ...]
+
+
+def summarise(connection: Connection, branch_num: int) -> BranchSummary:
+    """The summary of a branch."""
+    count = connection.execute(
+        select(branches.c.commit_count).where(branches.c.num == branch_num)
+    ).scalar_one()
+    heads = tuple(commit_id for commit_id, _ in load_heads(connection, branch_num, SUMMARY_HEAD_COUNT_MAX))
+    samples: list[bytes] = []
+    distance = 1
+    while distance < count and len(samples) < SUMMARY_SAMPLE_COUNT_MAX:
+        query = (
+            select(commits.c.commit_id)
+            .where(commits.c.branch_num == branch_num)
+            .order_by(commits.c.rank.desc(), commits.c.commit_id.desc())
+            .offset(distance)
+            .limit(1)
+        )
+        samples.extend(connection.execute(query).scalars())
+        distance *= 2
+    return BranchSummary(heads, count, tuple(samples))
+
+
+def plan_sending(connection: Connection, branch_num: int, held: Sequence[bytes]) -> SendPlan:
+    """What to send to a peer that holds the commits `held` (those not known here are passed over) and all their past."""
+    upto = connection.execute(
+        select(func.coalesce(func.max(commits.c.num), 0)).where(commits.c.branch_num == branch_num)
+    ).scalar_one()
+    known = _places(connection, branch_num, held)
+    if not known:
+        nums = select(commits.c.num).where(commits.c.branch_num == branch_num).order_by(commits.c.num)
+        return SendPlan(array("q", connection.execute(nums).scalars()), upto)
+    our_heads = [commit_id for commit_id, _ in load_heads(connection, branch_num, limit=1_000_000)]
+    if all(head in known for head in our_heads):
+        return SendPlan(array("q"), upto)
+    return SendPlan(array("q", sorted(_not_implied(connection, branch_num, our_heads, known))), upto)
+
+
+def load_newer(connection: Connection, branch_num: int, after: int) -> "array[int]":
+    """Numbers of a branch's commits that were accepted after number `after`."""
+    query = select(commits.c.num).where(commits.c.branch_num == branch_num, commits.c.num > after)
+    return array("q", connection.execute(query.order_by(commits.c.num)).scalars())
+
+
+def load_publications(
+    connection: Connection, topic: bytes, nums: Sequence[int], size_target: int
+) -> list[tuple[int, bytes]]:
+    """(number, encoded publication) of these commits in order, until `size_target` bytes are passed; one at least."""
+    rows: list[tuple[int, bytes, bytes, bytes, tuple[int, ...]]] = []
+    size = 0
+    for part in chunks(nums):
+        query = (
+            select(
+                commits.c.num,
+                commits.c.commit_id,
+                commits.c.sealed_key,
+                commits.c.signature,
+                commits.c.block_nums,
+                commits.c.size,
+            )
+            .where(commits.c.num.in_(part))
+            .order_by(commits.c.num)
+        )
+        for num, commit_id, sealed_key, signature, block_nums, block_size in connection.execute(query):
+            if rows and size >= size_target:
+                break
+            rows.append((num, commit_id, sealed_key, signature, unpack_nums(block_nums)))
+            size += block_size + 200
+    expected: dict[int, bytes | None] = {block_num: None for row in rows for block_num in row[4]}
+    expected.update((row[4][0], row[1]) for row in rows)
+    blocks = read_blocks(connection, expected)
+    return [
+        (
+            num,
+            encode_publication(
+                topic, sealed_key, tuple(blocks[block_num] for block_num in block_nums), signature
+            ),
+        )
+        for num, _, sealed_key, signature, block_nums in rows
+    ]
+
+
+def find_nums(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> list[int]:
+    """Numbers of those of these commits that the branch holds, causes before effects."""
+    return sorted(place.num for place in _places(connection, branch_num, ids).values())
+
+
+def _not_implied(
+    connection: Connection, branch_num: int, our_heads: list[bytes], known: dict[bytes, _Place]
+) -> list[int]:
+    """Walk down by rank from both sides; stop when nothing is left that the peer is not known to hold.
+
+    A commit's acks are of lower rank, so when it is met all its descendants have been: its mark is final.
+    """
+    places = {**_places(connection, branch_num, our_heads), **known}
+    theirs = set(known)
+    queue = [(-place.rank, commit_id) for commit_id, place in places.items()]
+    heapq.heapify(queue)
+    ours_in_queue = sum(commit_id not in theirs for commit_id in places)
+    result: list[int] = []
+    while queue and ours_in_queue:
+        rank = queue[0][0]
+        level: list[bytes] = []
+        while queue and queue[0][0] == rank:
+            level.append(heapq.heappop(queue)[1])
+        wanted: set[bytes] = set()
+        for commit_id in level:
+            place = places[commit_id]
+            if commit_id in theirs:
+                for ack in place.acks:
+                    if ack not in theirs:
+                        theirs.add(ack)
+                        ours_in_queue -= ack in places
+            else:
+                result.append(place.num)
+                ours_in_queue -= 1
+            wanted.update(ack for ack in place.acks if ack not in places)
+        for commit_id, place in _places(connection, branch_num, list(wanted)).items():
+            places[commit_id] = place
+            heapq.heappush(queue, (-place.rank, commit_id))
+            ours_in_queue += commit_id not in theirs
+        for commit_id in level:
+            del places[commit_id]
+    return result
+
+
+def _places(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> dict[bytes, _Place]:
+    wanted = set(ids)
+    found: dict[bytes, _Place] = {}
+    for part in chunks([id_key(raw) for raw in wanted]):
+        for commit_id, num, rank, acks, row_branch in connection.execute(_PLACE, {"keys": part}):
+            if commit_id in wanted and row_branch == branch_num:
+                found[commit_id] = _Place(num, rank, unpack_ids(acks))
+    return found

@@ -1,0 +1,1 @@
+"""Schema migrations, run at start by `storage.database`."""

@@ -1,0 +1,166 @@
+"""The tables, in SQLAlchemy Core. `migrations/` creates them; a test holds the two equal.
+
+Rows are named by integers (`num`), and 32-byte ids are found by their first eight bytes as an integer (`id_key`): random
+32-byte keys make inserts slow as a table grows, narrow ones do not (measured in shared facts). An `id_key` is an index
+and never an identity: every look-up compares the whole id.
+
+`commits.num` grows in the order of acceptance, so causes always stand before effects, and reading commits by `num` is
+reading the branch's edits in causal order: one insert each.
+"""
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    UniqueConstraint,
+)
+
+NUM = BigInteger().with_variant(Integer, "sqlite")  # SQLite's rowid alias must be INTEGER
+
+metadata: Final = MetaData()
+
+repos = Table(
+    "repos",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("repo_id", LargeBinary(32), nullable=False, unique=True),
+    Column("name", String, nullable=False),
+    Column("init_id", LargeBinary(32), nullable=False),
+    Column("init_key", LargeBinary(32), nullable=False),
+    Column("read_secret", LargeBinary(32), nullable=False),
+    Column("write_secret", LargeBinary(32)),  # only where this node may write
+    Column(
+        "invitation", LargeBinary
+    ),  # of a repo that is being joined: the encoded link, until the join is accepted
+)
+
+branches = Table(
+    "branches",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("repo_num", NUM, ForeignKey("repos.num"), nullable=False),
+    Column("branch_id", LargeBinary(32), nullable=False, unique=True),
+    Column("name", String, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("topic", LargeBinary(32), nullable=False, unique=True),
+    Column("root_id", LargeBinary(32), nullable=False),
+    Column("commit_count", BigInteger, nullable=False),
+)
+
+blocks = Table(
+    "blocks",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("id_key", BigInteger, nullable=False),
+    Column("encoded", LargeBinary, nullable=False),
+    Index("blocks_id_key", "id_key"),
+)
+
+authors = Table(
+    "authors",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("user", LargeBinary(32), nullable=False, unique=True),
+)
+
+commits = Table(
+    "commits",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("id_key", BigInteger, nullable=False),
+    Column("commit_id", LargeBinary(32), nullable=False),
+    Column("branch_num", NUM, nullable=False),
+    Column("author_num", NUM, nullable=False),
+    Column("feed_sequence", BigInteger, nullable=False),
+    Column("rank", BigInteger, nullable=False),
+    Column("acks", LargeBinary, nullable=False),  # ids, 32 bytes each, in the commit's order
+    Column("commit_key", LargeBinary(32), nullable=False),
+    Column("sealed_key", LargeBinary, nullable=False),
+    Column("signature", LargeBinary(64), nullable=False),  # the publication's
+    Column("block_nums", LargeBinary, nullable=False),  # 8 bytes each: the commit's block, then its body's
+    Column("body_kind", String, nullable=False),
+    Column("size", BigInteger, nullable=False),  # bytes of the publication's blocks
+    Column("timestamp", BigInteger, nullable=False),  # unix milliseconds, asserted
+    Column("received_at", BigInteger, nullable=False),  # unix milliseconds, this node's clock
+    Index("commits_id_key", "id_key"),
+    Index("commits_order", "branch_num", "rank", "commit_id"),
+    Index("commits_arrival", "branch_num", "num"),
+    Index("commits_feed", "branch_num", "author_num", "feed_sequence"),
+)
+
+heads = Table(
+    "heads",
+    metadata,
+    Column("branch_num", NUM, primary_key=True),
+    Column("commit_id", LargeBinary(32), primary_key=True),
+    Column("rank", BigInteger, nullable=False),
+)
+
+feed_forks = Table(
+    "feed_forks",
+    metadata,
+    Column("branch_num", NUM, primary_key=True),
+    Column("commit_id", LargeBinary(32), primary_key=True),
+    Column("author_num", NUM, nullable=False),
+    Column("feed_sequence", BigInteger, nullable=False),
+)
+"""Evidence: commits whose author had used their feed sequence before."""
+
+pending = Table(
+    "pending",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("commit_id", LargeBinary(32), nullable=False),
+    Column("publication", LargeBinary, nullable=False),
+    Column("reason", String, nullable=False),  # "causes", or "version" for a format that is not known here
+    UniqueConstraint("commit_id", name="pending_commit_id"),
+    Index("pending_branch", "branch_num"),
+)
+
+pending_causes = Table(
+    "pending_causes",
+    metadata,
+    Column("cause", LargeBinary(32), primary_key=True),
+    Column("pending_num", NUM, primary_key=True),
+    Index("pending_causes_pending", "pending_num"),
+)
+
+rejections = Table(
+    "rejections",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("commit_id", LargeBinary(32), nullable=False, unique=True),
+    Column("code", String, nullable=False),
+    Column("detail", String, nullable=False),
+    Index("rejections_branch", "branch_num"),
+)
+
+imports = Table(
+    "imports",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("source", String, nullable=False),
+    Column("source_id", String, nullable=False),
+    Column("commit_id", LargeBinary(32), nullable=False),
+    UniqueConstraint("branch_num", "source", "source_id", name="imports_source_id"),
+)
+
+peers = Table(
+    "peers",
+    metadata,
+    Column("peer", LargeBinary(32), primary_key=True),
+    Column("address", String, nullable=False),
+    Column("is_dialed", Boolean, nullable=False),
+)

@@ -1,0 +1,159 @@
+"""Commits that wait for their causes, and commits that were rejected: both bounded per branch.
+
+A waiting commit is kept as the publication it came in, under the ids of the causes it lacks; when one of these is
+accepted or rejected it is taken up again. What this node does not know how to read (another format version) waits
+without causes.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, func, insert, select
+
+from protocol.limits import PENDING_COUNT_MAX, PENDING_SIZE_MAX, REJECTION_COUNT_MAX
+from storage.database import Database
+from storage.id_keys import chunks
+from storage.schema import pending, pending_causes, rejections
+from verifier.verify import Rejected
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One waiting publication and the causes it lacked when it came."""
+
+    commit_id: bytes
+    publication: bytes
+    causes: tuple[bytes, ...]
+    reason: str = "causes"
+
+
+def keep_waiting(
+    database: Database, connection: Connection, branch_num: int, waiting: Sequence[Waiting]
+) -> int:
+    """Keep what fits under the branch's bounds; gives how many were kept. What is kept already counts as kept."""
+    if not waiting:
+        return 0
+    ids = [item.commit_id for item in waiting]
+    known: set[bytes] = set()
+    for part in chunks(ids):
+        known.update(
+            connection.execute(select(pending.c.commit_id).where(pending.c.commit_id.in_(part))).scalars()
+        )
+    totals = select(func.count(), func.coalesce(func.sum(func.length(pending.c.publication)), 0)).where(
+        pending.c.branch_num == branch_num
+    )
+    count, size = connection.execute(totals).one()
+    kept = len(known)
+    for item in waiting:
+        if item.commit_id in known:
+            continue
+        count, size = count + 1, size + len(item.publication)
+        if count > PENDING_COUNT_MAX or size > PENDING_SIZE_MAX:
+            break
+        known.add(item.commit_id)
+        num = database.next_nums(connection, pending, 1)[0]
+        connection.execute(
+            insert(pending).values(
+                num=num,
+                branch_num=branch_num,
+                commit_id=item.commit_id,
+                publication=item.publication,
+                reason=item.reason,
+            )
+        )
+        if item.causes:
+            connection.execute(
+                insert(pending_causes), [{"cause": cause, "pending_num": num} for cause in item.causes]
+            )
+        kept += 1
+    return kept
+
+
+def take_waiting(connection: Connection, causes: Iterable[bytes]) -> list[tuple[int, bytes]]:
+    """(branch number, publication) of all that waited for any of these causes; they are no longer kept."""
+    nums: set[int] = set()
+    for part in chunks(list(causes)):
+        nums.update(
+            connection.execute(
+                select(pending_causes.c.pending_num).where(pending_causes.c.cause.in_(part))
+            ).scalars()
+        )
+    taken: list[tuple[int, bytes]] = []
+    for numbers in chunks(sorted(nums)):
+        query = select(pending.c.branch_num, pending.c.publication).where(pending.c.num.in_(numbers))
+        taken.extend((row[0], row[1]) for row in connection.execute(query.order_by(pending.c.num)))
+        connection.execute(delete(pending_causes).where(pending_causes.c.pending_num.in_(numbers)))
+        connection.execute(delete(pending).where(pending.c.num.in_(numbers)))
+    return taken
+
+
+def count_waiting(connection: Connection, branch_num: int | None = None) -> int:
+    """How many commits wait, in one branch or in all."""
+    query = select(func.count()).select_from(pending)
+    if branch_num is not None:
+        query = query.where(pending.c.branch_num == branch_num)
+    return int(connection.execute(query).scalar_one())
+
+
+def missing_causes(connection: Connection, branch_num: int, limit: int) -> list[bytes]:
+    """Causes that commits of a branch wait for and that do not wait themselves, oldest waiting first: what to ask for."""
+    query = (
+        select(pending_causes.c.cause)
+        .join(pending, pending.c.num == pending_causes.c.pending_num)
+        .where(pending.c.branch_num == branch_num)
+        .where(pending_causes.c.cause.not_in(select(pending.c.commit_id)))
+        .group_by(pending_causes.c.cause)
+        .order_by(func.min(pending.c.num))
+        .limit(limit)
+    )
+    return list(connection.execute(query).scalars())
+
+
+def keep_rejections(
+    database: Database, connection: Connection, branch_num: int, rejected: Sequence[Rejected]
+) -> None:
+    """Remember rejected commits, forgetting the branch's oldest beyond the bound."""
+    fresh = {item.commit_id: item for item in rejected}
+    for commit_id in load_rejected(connection, list(fresh)):
+        del fresh[commit_id]
+    if not fresh:
+        return
+    nums = database.next_nums(connection, rejections, len(fresh))
+    connection.execute(
+        insert(rejections),
+        [
+            {
+                "num": num,
+                "branch_num": branch_num,
+                "commit_id": item.commit_id,
+                "code": item.code,
+                "detail": item.detail[:500],
+            }
+            for num, item in zip(nums, fresh.values(), strict=True)
+        ],
+    )
+    kept = (
+        select(rejections.c.num)
+        .where(rejections.c.branch_num == branch_num)
+        .order_by(rejections.c.num.desc())
+        .offset(REJECTION_COUNT_MAX)
+    )
+    connection.execute(delete(rejections).where(rejections.c.num.in_(kept)))
+
+
+def load_rejected(connection: Connection, ids: Sequence[bytes]) -> set[bytes]:
+    """Those of these ids that were rejected."""
+    found: set[bytes] = set()
+    for part in chunks(ids):
+        found.update(
+            connection.execute(
+                select(rejections.c.commit_id).where(rejections.c.commit_id.in_(part))
+            ).scalars()
+        )
+    return found
+
+
+def count_rejections(connection: Connection, branch_num: int) -> int:
+    """How many rejected commits of a branch are remembered."""
+    query = select(func.count()).select_from(rejections).where(rejections.c.branch_num == branch_num)
+    return int(connection.execute(query).scalar_one())

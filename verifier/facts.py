@@ -1,0 +1,41 @@
+"""What the rules must look up, declared here and implemented by storage: algorithms take lookups, not stores."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFacts:
+    """What the rules need to know of an accepted commit."""
+
+    branch_id: bytes
+    author: bytes
+    feed_sequence: int
+    rank: int
+
+
+class CommitLookup(Protocol):
+    """Accepted and rejected commits of one node, as they stand now."""
+
+    def accepted(self, commit_id: bytes) -> CommitFacts | None:
+        """Facts of an accepted commit, or None."""
+        ...
+
+    def is_rejected(self, commit_id: bytes) -> bool:
+        """Whether the commit was rejected here (which is for good)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BranchFacts:
+    """What pins a branch: the repo it belongs to, and the one commit that may stand at its root."""
+
+    repo_id: bytes
+    init_id: bytes  # the root branch's first commit
+    branch_id: bytes
+    root_id: bytes
+
+    @property
+    def is_root_branch(self) -> bool:
+        """Whether this is the repo's root branch, which holds the membership."""
+        return self.branch_id == self.repo_id

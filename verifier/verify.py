@@ -1,0 +1,180 @@
+"""Door two: which commits may be believed. The only maker of `SignedCommit` and `VerifiedCommit`.
+
+Two steps, so that the costly one may run beside others:
+
+  verify_signature   Commit -> SignedCommit             needs nothing but the commit
+  judge              SignedCommit -> Accepted | Pending | Rejected
+
+`judge` runs the rules in this order, and the first that fails decides:
+
+  V1  The commit says the branch and the epoch it was published in.
+  V2  It has no acks if and only if it is the branch's pinned root.
+  V3  Outside the root branch it says which root branch commits its author had seen (its place in the group tangle).
+  V4  No cause of it was rejected. (A cause is what it acks, depends on, or follows in its feed or in the group tangle.)
+  V5  All causes are accepted here; else it is pending until they are.
+  V6  Acks, deps and feed links point where such links may point.
+  V7  Its author was permitted to, in its own causal past (membership rules M1 to M5).
+
+A verdict of rejection depends on the commit and its past alone, so every node rejects it, and for good. Pending is no verdict
+on the commit, only on what is known here.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from protocol.body import Body, UnknownBody
+from protocol.commit import NO_EPOCH, Commit, lipmaa
+from protocol.signing import BadSignature
+from protocol.signing import verify_signature as verify_ed25519
+from verifier.facts import BranchFacts, CommitFacts, CommitLookup
+from verifier.membership import Membership, MemberState, Refused
+
+GROUP: Final = "group"
+"""Kind of the tangle that ties every commit of a repo to the membership its author had seen."""
+
+_MAKER: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class SignedCommit:
+    """A commit whose author's signature holds, with its decoded body. Made by `verify_signature` only."""
+
+    commit: Commit
+    body: Body | UnknownBody
+    maker: object
+
+    def __post_init__(self) -> None:
+        """Refuse to exist when made elsewhere."""
+        assert self.maker is _MAKER, "only verify_signature makes a SignedCommit"
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedCommit:
+    """A commit that may be believed, with its rank and, in the root branch, the membership after it."""
+
+    commit: Commit
+    body: Body | UnknownBody
+    rank: int
+    members: MemberState | None
+    maker: object
+
+    def __post_init__(self) -> None:
+        """Refuse to exist when made elsewhere."""
+        assert self.maker is _MAKER, "only judge makes a VerifiedCommit"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """All causes are here and every rule holds."""
+
+    verified: VerifiedCommit
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Nothing speaks against it, but these causes are not here."""
+
+    signed: SignedCommit
+    missing: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A rule speaks against it, for good."""
+
+    commit_id: bytes
+    code: str
+    detail: str
+
+
+Verdict = Accepted | Pending | Rejected
+
+
+def verify_signature(commit: Commit, body: Body | UnknownBody) -> SignedCommit | Rejected:
+    """Check the author's signature over header and content."""
+    try:
+        verify_ed25519(commit.content.author, commit.digest, commit.signature)
+    except BadSignature as error:
+        return Rejected(commit.commit_id, "bad_signature", str(error))
+    return SignedCommit(commit, body, _MAKER)
+
+
+def judge(signed: SignedCommit, branch: BranchFacts, lookup: CommitLookup, membership: Membership) -> Verdict:
+    """The verdict on a signed commit that was published in `branch`."""
+    try:
+        return _judge(signed, branch, lookup, membership)
+    except Refused as error:
+        return Rejected(signed.commit.commit_id, error.code, error.detail)
+
+
+def _judge(
+    signed: SignedCommit, branch: BranchFacts, lookup: CommitLookup, membership: Membership
+) -> Verdict:
+    commit = signed.commit
+    _check_place(commit, branch)
+    seen = _group_previous(commit, branch)
+    links = commit.links
+    feed_links = tuple(link for link in (commit.content.feed_previous, links.lipmaa) if link is not None)
+    causes = dict.fromkeys(commit.acks + feed_links + seen + links.deps + links.ndeps)
+
+    facts: dict[bytes, CommitFacts] = {}
+    missing: list[bytes] = []
+    for cause in causes:
+        known = lookup.accepted(cause)
+        if known is not None:
+            facts[cause] = known
+        elif lookup.is_rejected(cause):
+            raise Refused("rejected_cause", f"V4: {cause.hex()} was rejected")
+        else:
+            missing.append(cause)
+    if missing:  # V5
+        return Pending(signed, tuple(missing))
+
+    _check_links(commit, branch, facts, seen)
+    members = None
+    if branch.is_root_branch:
+        members = membership.authorise_root_commit(commit, signed.body)
+    else:
+        membership.authorise_content(commit.content.author, seen)
+    rank = 1 + max((facts[ack].rank for ack in commit.acks), default=-1)
+    return Accepted(VerifiedCommit(commit, signed.body, rank, members, _MAKER))
+
+
+def _check_place(commit: Commit, branch: BranchFacts) -> None:
+    if commit.content.branch != branch.branch_id:
+        raise Refused("other_branch", "V1: the commit says another branch")
+    is_init = branch.is_root_branch and commit.commit_id == branch.init_id
+    if commit.content.epoch != (NO_EPOCH if is_init else branch.init_id):
+        raise Refused("other_epoch", "V1: the commit says another epoch")
+    if (not commit.acks) != (commit.commit_id == branch.root_id):
+        raise Refused("second_root", "V2: a branch has the one root that was pinned when it was added")
+
+
+def _group_previous(commit: Commit, branch: BranchFacts) -> tuple[bytes, ...]:
+    place = commit.place(GROUP)
+    if branch.is_root_branch:
+        if place is not None:
+            raise Refused("bad_group_place", "V3: the root branch is in the group tangle by its acks")
+        return ()
+    if place is None or place.root != branch.init_id or not place.previous:
+        raise Refused("bad_group_place", "V3: no place after the repo's init")
+    return place.previous
+
+
+def _check_links(
+    commit: Commit, branch: BranchFacts, facts: dict[bytes, CommitFacts], seen: tuple[bytes, ...]
+) -> None:
+    content, links = commit.content, commit.links
+    if any(facts[cause].branch_id != branch.branch_id for cause in commit.acks + links.deps + links.ndeps):
+        raise Refused("ack_of_other_branch", "V6: acks and deps stay in the branch")
+    if any(facts[cause].branch_id != branch.repo_id for cause in seen):
+        raise Refused("bad_group_place", "V6: the group tangle's previous are root branch commits")
+    for link, sequence in (
+        (content.feed_previous, content.feed_sequence - 1),
+        (links.lipmaa, lipmaa(content.feed_sequence)),
+    ):
+        if link is None:
+            continue
+        fact = facts[link]
+        if (fact.branch_id, fact.author, fact.feed_sequence) != (content.branch, content.author, sequence):
+            raise Refused("bad_feed_link", "V6: a feed link to another feed or place")
