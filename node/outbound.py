@@ -24,6 +24,7 @@ from protocol.limits import ACK_COUNT_MAX
 from protocol.object import build_object
 from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
 from storage.commits import load_commit_keys, load_feed_ids, load_feed_tip, load_heads
+from storage.database import Database
 from storage.repos import Branch, Repo, add_repo, topic_seed
 from verifier.facts import BranchFacts
 from verifier.verify import GROUP
@@ -57,6 +58,11 @@ class Author:
         self.user, self._secret = signing.key_pair(user_seed)
         self._clock_ms = clock_ms
         self._lock = threading.Lock()
+
+    @property
+    def database(self) -> Database:
+        """The store that it writes to."""
+        return self._replica.database
 
     def write(
         self, branch: Branch, body: Body, *, before: InTransaction | None = None
@@ -245,6 +251,7 @@ def _new_branch(facts: BranchFacts, read_secret: bytes, write_secret: bytes) -> 
         convergence_secret=convergence_secret(read_secret),
         read_key=branch_read_key(branch_secret(read_secret, facts.branch_id, 0)),
         topic_seed=seed,
+        topic_secret=signing.key_pair(seed)[1],
     )
 
 

@@ -18,7 +18,7 @@ from storage.blocks import read_blocks
 from storage.commits import TimelineRow, iterate_arrivals
 from storage.database import Database
 from storage.id_keys import unpack_nums
-from storage.repos import Branch, Repo, load_branches, load_repos
+from storage.repos import Branch, Repo, finish_join, load_branches, load_repos
 from verifier.membership import Membership
 
 
@@ -51,6 +51,11 @@ class Replica:
     def membership(self, repo_id: bytes) -> Membership:
         """The membership of a repo; empty for one whose init is not here yet."""
         return self._memberships.setdefault(repo_id, Membership(repo_id))
+
+    def forget_invitation(self, connection: Connection, repo: Repo) -> None:
+        """Forget the link of a repo that was joined."""
+        finish_join(connection, repo.num)
+        self.refresh(connection)
 
     def root_branch(self, repo: Repo) -> Branch:
         """The repo's root branch."""

@@ -184,14 +184,10 @@ def digest_timeline(connection: Connection, branch_num: int) -> tuple[str, int]:
     return hasher.hexdigest(), count
 
 
-def find_commit_prefix(connection: Connection, low: bytes, high: bytes, limit: int) -> list[bytes]:
-    """Ids of commits between two 32-byte bounds."""
-    query = (
-        select(commits.c.commit_id)
-        .where(commits.c.id_key.between(id_key(low), id_key(high)), commits.c.commit_id.between(low, high))
-        .limit(limit)
-    )
-    return list(connection.execute(query).scalars())
+def count_commits(connection: Connection, branch_num: int) -> int:
+    """How many commits of a branch are accepted."""
+    query = select(branches.c.commit_count).where(branches.c.num == branch_num)
+    return int(connection.execute(query).scalar_one())
 
 
 def _timeline_query(branch_num: int):  # type: ignore[no-untyped-def]  # noqa: ANN202  # a Select of many columns has no useful type

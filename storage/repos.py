@@ -38,6 +38,7 @@ class Branch:
     convergence_secret: bytes = field(repr=False)
     read_key: bytes = field(repr=False)
     topic_seed: bytes | None = field(repr=False)
+    topic_secret: bytes | None = field(repr=False)  # the same key as libsodium signs with it
 
     @property
     def branch_id(self) -> bytes:
@@ -211,6 +212,7 @@ def _repo(row: Row[tuple[object, ...]]) -> Repo:
 def _branch(row: Row[tuple[object, ...]], repo: Repo) -> Branch:
     facts = BranchFacts(repo.repo_id, repo.init_id, row.branch_id, row.root_id)
     secret = hashing.branch_secret(repo.read_secret, row.branch_id, row.generation)
+    seed = topic_seed(repo.repo_id, repo.read_secret, repo.write_secret, row.branch_id, row.generation)
     return Branch(
         num=row.num,
         repo_num=repo.num,
@@ -221,7 +223,6 @@ def _branch(row: Row[tuple[object, ...]], repo: Repo) -> Branch:
         facts=facts,
         convergence_secret=hashing.convergence_secret(repo.read_secret),
         read_key=hashing.branch_read_key(secret),
-        topic_seed=topic_seed(
-            repo.repo_id, repo.read_secret, repo.write_secret, row.branch_id, row.generation
-        ),
+        topic_seed=seed,
+        topic_secret=signing.key_pair(seed)[1] if seed else None,
     )

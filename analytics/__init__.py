@@ -1,0 +1,1 @@
+"""What can be learnt from exports: PySpark jobs that read Parquet and nothing else."""

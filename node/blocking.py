@@ -1,0 +1,42 @@
+"""The one way to blocking work: a callable that is injected, so that tests may run it inline.
+
+With threads a mock clock jumps while the work is done, and one seed gives many outcomes; inline, one. The daemon
+injects `threads()`.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import trio
+
+T = TypeVar("T")
+
+_THREADS_MAX = 8  # storage admits one writer anyway; the others read, open batches and check signatures
+
+
+class RunBlocking(Protocol):
+    """Runs a synchronous callable to its end and gives its result; cancellation waits for it."""
+
+    async def __call__(self, work: Callable[..., T], *args: Any) -> T:  # noqa: ANN401  # whatever the work takes
+        """Run `work(*args)`."""
+        ...
+
+
+def threads() -> RunBlocking:
+    """Work runs in a bounded number of worker threads."""
+    limiter = trio.CapacityLimiter(_THREADS_MAX)
+
+    async def run(work: Callable[..., T], *args: Any) -> T:  # noqa: ANN401  # whatever the work takes
+        return await trio.to_thread.run_sync(work, *args, limiter=limiter)
+
+    return run
+
+
+def inline() -> RunBlocking:
+    """Work runs where it is asked for: deterministic, for simulations."""
+
+    async def run(work: Callable[..., T], *args: Any) -> T:  # noqa: ANN401  # whatever the work takes
+        await trio.lowlevel.checkpoint()
+        return work(*args)
+
+    return run

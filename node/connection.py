@@ -1,0 +1,246 @@
+"""A connection: one session machine over one secure stream. Moves bytes, runs the machine's outputs, decides nothing.
+
+Tasks, all owned by the connection's nursery: the reader (frames in), the writer (frames out, coalesced), the keep-alive,
+and one short task for each load or take that the machine asks for, at most a handful by the machine's own window. A batch
+that was received is opened at once and accepted in its turn, so that signatures of the next batch are checked while the
+last one is being stored.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+import trio
+
+from node.hub import Hub
+from node.inbound import open_batch
+from node.transport import SecureStream, TransportError
+from protocol.codec import DecodeError
+from protocol.limits import BATCH_SIZE_TARGET, IDLE_TIMEOUT_SECONDS, SEND_TIMEOUT_SECONDS, WANT_COUNT_MAX
+from protocol.messages import Goodbye, KeepAlive, Message, decode_message, encode_message
+from protocol.session import (
+    BatchLoaded,
+    BatchTaken,
+    Close,
+    CommitsAccepted,
+    Event,
+    FindWanted,
+    LoadBatch,
+    LoadPlan,
+    LoadSummary,
+    MessageReceived,
+    Output,
+    PlanLoaded,
+    Send,
+    Session,
+    SummaryLoaded,
+    Take,
+    TopicFollowed,
+    TopicProgress,
+    WantedFound,
+)
+from storage.database import StorageError
+from storage.difference import find_nums, load_publications, plan_sending, summarise
+from storage.repos import Branch
+from storage.waiting import missing_causes
+
+log = structlog.get_logger()
+
+_OUTGOING_COUNT_MAX: Final = 4096
+"""Messages waiting to be written: batches are bounded by the window, the rest is small; a peer beyond it is cut off."""
+_COALESCED_COUNT_MAX: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Why a connection ended: a stable reason and, where there is one, the transport's word."""
+
+    reason: str
+
+
+class Connection:
+    """One conversation with one peer. `run` returns when it has ended."""
+
+    def __init__(self, hub: Hub, stream: SecureStream) -> None:
+        self.peer = stream.peer_key
+        self._hub = hub
+        self._stream = stream
+        self._session = Session(stream.session_id)
+        self._send_outgoing, self._outgoing = trio.open_memory_channel[Message](_OUTGOING_COUNT_MAX)
+        self._nursery: trio.Nursery | None = None
+        self._reason = ""
+        self._turn = trio.Event()
+        self._turn.set()
+
+    @property
+    def topics(self) -> list[TopicProgress]:
+        """Progress of each topic on this connection."""
+        return self._session.topics
+
+    async def run(self) -> Ended:
+        """Converse until either side ends it."""
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                self._hub.add(self)
+                nursery.start_soon(self._write)
+                nursery.start_soon(self._keep_alive)
+                self.topics_changed()
+                await self._read()
+                nursery.cancel_scope.cancel()
+        finally:
+            self._hub.remove(self)
+            with trio.move_on_after(1) as scope:  # a last word, if the peer listens
+                scope.shield = True
+                await self._stream.aclose()
+        return Ended(self._reason or "closed")
+
+    def commits_accepted(self, topic: bytes, nums: tuple[int, ...]) -> None:
+        """The hub's word: commits were accepted that this peer has not sent."""
+        self._take(CommitsAccepted(topic, nums))
+
+    def topics_changed(self) -> None:
+        """The hub's word: announce what is followed now."""
+        for branch in self._hub.replica.branches.values():
+            self._take(TopicFollowed(branch.topic, branch.facts.is_root_branch))
+
+    async def _read(self) -> None:
+        while not self._reason:
+            with trio.move_on_after(IDLE_TIMEOUT_SECONDS) as scope:
+                try:
+                    frame = await self._stream.receive_frame()
+                except TransportError as error:
+                    self._end(error.reason)
+                    return
+            if scope.cancelled_caught:
+                self._end("idle")
+                return
+            if frame is None:
+                self._end("closed")
+                return
+            try:
+                message = decode_message(frame)
+            except DecodeError as error:
+                self._end(f"bad_message:{error.reason}")
+                return
+            self._take(MessageReceived(message))
+
+    async def _write(self) -> None:
+        async for message in self._outgoing:
+            frames = [encode_message(message)]
+            size = len(frames[0])
+            while len(frames) < _COALESCED_COUNT_MAX and size < BATCH_SIZE_TARGET:
+                try:
+                    frames.append(encode_message(self._outgoing.receive_nowait()))
+                except (trio.WouldBlock, trio.EndOfChannel):
+                    break
+                size += len(frames[-1])
+            try:
+                with trio.fail_after(SEND_TIMEOUT_SECONDS):
+                    await self._stream.send_frames(frames)
+            except trio.TooSlowError:
+                self._end("peer_does_not_read")
+                return
+            except TransportError as error:
+                self._end(error.reason)
+                return
+
+    async def _keep_alive(self) -> None:
+        while True:
+            await trio.sleep(IDLE_TIMEOUT_SECONDS / 3)
+            self._say(KeepAlive())
+
+    def _take(self, event: Event) -> None:
+        """Give the machine an event and start what it asks for. Never waits."""
+        for output in self._session.take(event):
+            self._perform(output)
+
+    def _perform(self, output: Output) -> None:
+        match output:
+            case Send():
+                self._say(output.message)
+            case Close():
+                self._say(Goodbye(output.reason))
+                self._end(output.reason)
+            case Take():
+                previous, self._turn = self._turn, trio.Event()
+                self._start(self._take_batch, output, previous, self._turn)
+            case _:
+                self._start(self._load, output)
+
+    async def _load(self, output: Output) -> None:
+        topic = output.topic  # type: ignore[union-attr]  # _perform sends only loads here
+        branch = self._hub.replica.by_topic[topic]
+        event = await self._hub.run_blocking(self._read_store, branch, output)
+        if event is not None:
+            self._take(event)
+
+    def _read_store(self, branch: Branch, output: Output) -> Event | None:
+        with self._hub.replica.database.read() as connection:
+            match output:
+                case LoadSummary():
+                    summary = summarise(connection, branch.num)
+                    return SummaryLoaded(branch.topic, summary.heads, summary.count, summary.samples)
+                case LoadPlan():
+                    plan = plan_sending(connection, branch.num, output.held)
+                    return PlanLoaded(branch.topic, plan.nums, plan.upto)
+                case LoadBatch():
+                    items = load_publications(connection, branch.topic, output.nums, BATCH_SIZE_TARGET)
+                    return BatchLoaded(branch.topic, tuple(encoded for _, encoded in items))
+                case FindWanted():
+                    return WantedFound(branch.topic, find_nums(connection, branch.num, output.ids))
+                case _:
+                    return None
+
+    async def _take_batch(self, output: Take, previous: trio.Event, done: trio.Event) -> None:
+        """Open now, accept in turn: causes that stand in an earlier batch are there first."""
+        branch = self._hub.replica.by_topic[output.topic]
+        batch = await self._hub.run_blocking(open_batch, branch, output.items)
+        await previous.wait()
+        intake = await self._hub.accept(branch, batch, self)
+        wanted: list[bytes] = []
+        if intake.waiting:
+            wanted = await self._hub.run_blocking(self._missing, branch)
+        done.set()
+        accepted = len(intake.accepted.get(output.topic, ()))
+        self._take(BatchTaken(output.topic, accepted, tuple(wanted)))
+        if intake.dropped:
+            self._perform(Close(f"bad_publication:{next(iter(intake.dropped))}"))
+
+    def _missing(self, branch: Branch) -> list[bytes]:
+        with self._hub.replica.database.read() as connection:
+            return missing_causes(connection, branch.num, WANT_COUNT_MAX)
+
+    def _start(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
+        assert self._nursery is not None, "run() is what starts work"
+        self._nursery.start_soon(self._guarded, work, args)
+
+    async def _guarded(self, work: Callable[..., Awaitable[None]], args: tuple[object, ...]) -> None:
+        try:
+            await work(*args)
+        except StorageError as error:
+            log.error("storage failed", peer=self.peer.hex(), error=str(error))
+            self._end("storage_failed")
+
+    def _say(self, message: Message) -> None:
+        try:
+            self._send_outgoing.send_nowait(message)
+        except trio.WouldBlock:
+            self._end("peer_does_not_read")
+        except trio.BrokenResourceError:
+            self._end("closed")
+
+    def _end(self, reason: str) -> None:
+        """Stop reading; the first reason counts. What is queued (a goodbye) still gets a moment to be written."""
+        if not self._reason:
+            self._reason = reason
+            assert self._nursery is not None, "run() is what ends"
+            self._nursery.start_soon(self._finish)
+
+    async def _finish(self) -> None:
+        assert self._nursery is not None, "run() is what ends"
+        with trio.move_on_after(0.2):
+            while self._outgoing.statistics().current_buffer_used:
+                await trio.sleep(0.02)
+        self._nursery.cancel_scope.deadline = min(self._nursery.cancel_scope.deadline, trio.current_time())

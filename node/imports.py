@@ -1,0 +1,102 @@
+"""Import of another system's commits, one bounded batch at a time: a commit per item, acks = its parents.
+
+Which commit each item became is kept in the same transaction as the commits, so an import that was cut anywhere goes on
+where it stopped, and a second run adds nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from node.errors import ServiceError
+from node.inbound import Intake
+from node.outbound import Author, Draft, Written
+from protocol.body import Imported
+from protocol.limits import ACK_COUNT_MAX, IMPORT_BATCH_COUNT_MAX
+from storage.repos import Branch, count_heads, keep_imported, load_imported
+
+
+@dataclass(frozen=True, slots=True)
+class ImportItem:
+    """One commit of another system: its own id and its parents' (earlier items), author, unix seconds, text."""
+
+    id: str
+    parents: Sequence[str]
+    author: str
+    time: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSummary:
+    """What became of a batch."""
+
+    imported: int
+    already: int
+    heads: int
+
+
+def import_items(
+    author: Author, branch: Branch, source: str, items: Sequence[ImportItem]
+) -> tuple[ImportSummary, Intake]:
+    """Import a batch in which parents stand before children.
+
+    Raises ServiceError: `too_large` above the bounds, `unknown_parent` for a parent that is in no earlier item.
+    """
+    if len(items) > IMPORT_BATCH_COUNT_MAX:
+        raise ServiceError("too_large", f"{len(items)} items, at most {IMPORT_BATCH_COUNT_MAX} in a batch")
+    fresh: list[ImportItem] = []
+
+    def plan(connection: Connection) -> list[Draft]:
+        known = _known(connection, branch, source, items)
+        seen: set[str] = set()
+        for item in items:
+            if item.id not in known and item.id not in seen:
+                seen.add(item.id)
+                fresh.append(item)
+        places = {item.id: index for index, item in enumerate(fresh)}
+        return [_draft(branch, item, index, known, places) for index, item in enumerate(fresh)]
+
+    def after(connection: Connection, written: Sequence[Written]) -> None:
+        ids = {item.id: commit.commit_id for item, commit in zip(fresh, written, strict=True)}
+        keep_imported(author.database, connection, branch.num, source, ids)
+
+    written, intake = author.write_many(branch, plan, after)
+    with author.database.read() as connection:
+        heads = count_heads(connection, branch.num)
+    return ImportSummary(len(written), len(items) - len(written), heads), intake
+
+
+def _known(
+    connection: Connection, branch: Branch, source: str, items: Sequence[ImportItem]
+) -> dict[str, bytes]:
+    named = {item.id for item in items}.union(*(item.parents for item in items))
+    known: dict[str, bytes] = {}
+    ordered = sorted(named)
+    for start in range(0, len(ordered), 500):
+        known.update(load_imported(connection, branch.num, source, ordered[start : start + 500]))
+    return known
+
+
+def _draft(
+    branch: Branch, item: ImportItem, index: int, known: dict[str, bytes], places: dict[str, int]
+) -> Draft:
+    acks: dict[bytes | int, None] = {}
+    for parent in item.parents:
+        place = places.get(parent)
+        if parent in known:
+            acks[known[parent]] = None
+        elif place is not None and place < index:
+            acks[place] = None
+        else:
+            raise ServiceError(
+                "unknown_parent",
+                f"item {item.id!r} names the parent {parent!r}, which was not imported before it",
+                "import its history from the start, parents before children",
+            )
+    if len(acks) > ACK_COUNT_MAX:
+        raise ServiceError("too_large", f"item {item.id!r} has {len(acks)} parents, at most {ACK_COUNT_MAX}")
+    body = Imported(item.id, item.author, item.time * 1000, item.text)
+    # A root of the other system follows the branch's own root.
+    return Draft(body, tuple(acks) or (branch.facts.root_id,))

@@ -1,0 +1,135 @@
+"""Joining a repo: from the invitation link to the join commit, across restarts and whenever a peer turns up.
+
+The link is kept with the repo until the join was accepted. Each time the root branch has grown, the joiner looks
+whether the invitation has arrived, and then writes the join commit as this user, proven by the invitation's key.
+"""
+
+import structlog
+import trio
+
+from node.hub import Hub
+from node.outbound import Author
+from node.errors import ServiceError
+from protocol.block import Reference
+from protocol.body import Join, Permission, prove_invitation
+from protocol.codec import decode, encode
+from protocol.limits import ACK_COUNT_MAX, LINK_SIZE_MAX
+from protocol.text import InvitationLink, PeerAddress, id_text
+from storage.commits import load_heads
+from storage.repos import Repo, add_repo
+from verifier.membership import MemberState
+
+log = structlog.get_logger()
+
+
+class Joiner:
+    """Finishes joins. A hub listener; `run` owns the work."""
+
+    def __init__(self, hub: Hub, author: Author) -> None:
+        self._hub = hub
+        self._author = author
+        self._wake = trio.Event()
+
+    async def run(self) -> None:
+        """Finish what can be finished now, and again after each change, until cancelled."""
+        self._hub.add(self)
+        try:
+            while True:
+                for repo in list(self._hub.replica.repos.values()):
+                    if repo.invitation is not None:
+                        await self._try(repo)
+                await self._wake.wait()
+                self._wake = trio.Event()
+        finally:
+            self._hub.remove(self)
+
+    def commits_accepted(self, topic: bytes, nums: tuple[int, ...]) -> None:
+        """The hub's word."""
+        del topic, nums
+        self._wake.set()
+
+    def topics_changed(self) -> None:
+        """The hub's word."""
+        self._wake.set()
+
+    async def begin(self, link: InvitationLink) -> Repo:
+        """Keep the repo and its link; its topics are followed from now on."""
+        repo = Repo(
+            0,
+            link.repo,
+            "(joining)",
+            link.root.object_id,
+            link.root.key,
+            link.read_secret,
+            link.write_secret,
+            encode(link),
+        )
+        kept = await self._hub.run_blocking(self._store, repo)
+        self._hub.topics_changed()
+        return kept
+
+    def member_state(self, repo: Repo) -> MemberState:
+        """The membership as this node knows it now; empty while the init has not arrived."""
+        replica = self._hub.replica
+        with replica.database.read() as connection:
+            heads = load_heads(connection, replica.root_branch(repo).num, ACK_COUNT_MAX)
+        if not heads:
+            return MemberState()
+        return replica.membership(repo.repo_id).after(tuple(commit_id for commit_id, _ in heads))
+
+    async def _try(self, repo: Repo) -> None:
+        state = await self._hub.run_blocking(self.member_state, repo)
+        assert repo.invitation is not None, "run() looked"
+        link = decode(InvitationLink, repo.invitation, size_max=LINK_SIZE_MAX)
+        if link.invitation not in state.invitations:
+            return
+        held = state.permission(self._author.user)
+        if held is not None and held >= link.permission:
+            await self._hub.run_blocking(self._forget_link, repo)
+            return
+        proof = prove_invitation(link.invitation_seed, repo.repo_id, self._author.user)
+        root = self._hub.replica.root_branch(repo)
+        try:
+            _, intake = await self._hub.run_blocking(self._author.write, root, Join(link.invitation, proof))
+        except ServiceError as error:
+            log.warning("join refused", repo=id_text(repo.repo_id), reason=error.message)
+            await self._hub.run_blocking(self._forget_link, repo)
+            return
+        log.info("joined", repo=id_text(repo.repo_id), permission=link.permission.name.lower())
+        await self._hub.run_blocking(self._forget_link, repo)
+        self._hub.announce(intake)
+
+    def _store(self, repo: Repo) -> Repo:
+        replica = self._hub.replica
+        with replica.database.write() as connection:
+            kept = add_repo(replica.database, connection, repo)
+        with replica.database.read() as connection:
+            replica.refresh(connection)
+        return kept
+
+    def _forget_link(self, repo: Repo) -> None:
+        replica = self._hub.replica
+        with replica.database.write() as connection:
+            replica.forget_invitation(connection, repo)
+
+
+def link_of(
+    repo: Repo,
+    invitation: bytes,
+    seed: bytes,
+    permission: Permission,
+    expires_at: int,
+    peers: tuple[PeerAddress, ...],
+) -> InvitationLink:
+    """The link of an invitation: the write secret goes only to those who may write."""
+    return InvitationLink(
+        repo.repo_id,
+        Reference(repo.init_id, repo.init_key),
+        repo.read_secret,
+        repo.write_secret if permission >= Permission.WRITE else None,
+        invitation,
+        seed,
+        permission,
+        expires_at,
+        peers,
+    )

@@ -1,0 +1,178 @@
+"""Peers: listening, dialing with back-off, and which connections there are.
+
+A peer is its key; its address is only where it was last found. Each peer that is kept has one dialing task, which waits while
+any connection with that peer lasts, and doubles its pause, with jitter, while the peer does not answer.
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+import trio
+
+from node.connection import Connection
+from node.hub import Hub
+from node.transport import SecureStream, TransportError, accept, dial
+from protocol.limits import (
+    CONNECTIONS_MAX,
+    DIAL_BACKOFF_MAX_SECONDS,
+    DIAL_BACKOFF_MIN_SECONDS,
+    HANDSHAKE_TIMEOUT_SECONDS,
+)
+from protocol.text import id_text
+
+log = structlog.get_logger()
+
+_JITTER: Final = 0.3
+"""Share of a pause that is left to chance, so that peers that lost each other together do not return together."""
+
+
+@dataclass(slots=True)
+class PeerState:
+    """What status shows of one peer."""
+
+    peer: bytes
+    address: str
+    direction: str
+    state: str
+    since: float
+    last_error: str | None = None
+    connection: Connection | None = None
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+
+
+class Network:
+    """All connections of a node. `run` owns every task."""
+
+    def __init__(self, hub: Hub, node_seed: bytes, clock: Callable[[], float]) -> None:
+        self._hub = hub
+        self._seed = node_seed
+        self._clock = clock
+        self._nursery: trio.Nursery | None = None
+        self._dialed: dict[bytes, PeerState] = {}
+        self._inbound: list[PeerState] = []
+        self._ended = trio.Event()
+
+    @property
+    def peers(self) -> list[PeerState]:
+        """Every kept peer, and every peer that connected to this node."""
+        return [*self._dialed.values(), *self._inbound]
+
+    async def run(
+        self,
+        listeners: list[trio.SocketListener],
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve the listeners and dial kept peers, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            task_status.started()
+            await trio.serve_listeners(self._serve, listeners, handler_nursery=nursery)
+
+    def keep(self, peer: bytes, address: str) -> None:
+        """Dial this peer from now on, whenever there is no connection with it."""
+        self.forget(peer)
+        state = PeerState(peer, address, "out", "waiting", self._clock())
+        self._dialed[peer] = state
+        assert self._nursery is not None, "run() comes first"
+        self._nursery.start_soon(self._keep_dialing, state)
+
+    def forget(self, peer: bytes) -> None:
+        """Stop dialing this peer, and end its connections."""
+        old = self._dialed.pop(peer, None)
+        if old is not None:
+            old.scope.cancel()
+        for state in self._inbound:
+            if state.peer == peer:
+                state.scope.cancel()
+
+    async def _serve(self, stream: trio.SocketStream) -> None:
+        if len(self._inbound) >= CONNECTIONS_MAX:
+            log.warning("connection refused", reason="too many connections")
+            await stream.aclose()
+            return
+        try:
+            secure = await accept(stream, self._seed, secrets.token_bytes(32))
+        except TransportError as error:
+            log.info("handshake failed", reason=error.reason)
+            await trio.aclose_forcefully(stream)
+            return
+        state = PeerState(secure.peer_key, _address_of(stream), "in", "connected", self._clock())
+        self._inbound.append(state)
+        try:
+            with state.scope:
+                await self._converse(state, secure)
+        finally:
+            self._inbound.remove(state)
+
+    async def _keep_dialing(self, state: PeerState) -> None:
+        pause = DIAL_BACKOFF_MIN_SECONDS
+        with state.scope:
+            while True:
+                while self._is_connected(state.peer):
+                    await self._ended.wait()
+                began = trio.current_time()
+                self._enter(state, "dialing")
+                try:
+                    await self._dial_once(state)
+                except TransportError as error:
+                    state.last_error = f"{error.reason}: {error}"
+                except OSError as error:
+                    state.last_error = f"no answer from {state.address}: {error}"
+                if trio.current_time() - began > DIAL_BACKOFF_MAX_SECONDS:
+                    pause = DIAL_BACKOFF_MIN_SECONDS
+                self._enter(state, "waiting")
+                await trio.sleep(pause * (1 - _JITTER * secrets.randbelow(1000) / 1000))
+                pause = min(pause * 2, DIAL_BACKOFF_MAX_SECONDS)
+
+    async def _dial_once(self, state: PeerState) -> None:
+        host, _, port = state.address.rpartition(":")
+        with trio.move_on_after(HANDSHAKE_TIMEOUT_SECONDS) as scope:
+            stream = await trio.open_tcp_stream(host.strip("[]"), int(port))
+        if scope.cancelled_caught:
+            raise TransportError("timeout", f"no connection to {state.address}")
+        try:
+            secure = await dial(stream, self._seed, state.peer, secrets.token_bytes(32))
+        except BaseException:
+            await trio.aclose_forcefully(stream)
+            raise
+        state.last_error = None
+        self._enter(state, "connected")
+        await self._converse(state, secure)
+
+    async def _converse(self, state: PeerState, secure: SecureStream) -> None:
+        state.connection = Connection(self._hub, secure)
+        log.info("connected", peer=id_text(state.peer), direction=state.direction, address=state.address)
+        try:
+            ended = await state.connection.run()
+            state.last_error = None if ended.reason in ("closed", "peer_left") else ended.reason
+            log.info("disconnected", peer=id_text(state.peer), reason=ended.reason)
+        finally:
+            state.connection = None
+            self._ended.set()
+            self._ended = trio.Event()
+
+    def _is_connected(self, peer: bytes) -> bool:
+        return any(state.peer == peer and state.connection is not None for state in self.peers)
+
+    def _enter(self, state: PeerState, name: str) -> None:
+        state.state, state.since = name, self._clock()
+
+
+async def open_listener(address: str) -> list[trio.SocketListener]:
+    """Listeners on host:port. Raises OSError."""
+    host, _, port = address.rpartition(":")
+    return list(await trio.open_tcp_listeners(int(port), host=host.strip("[]")))
+
+
+def listening_address(listeners: list[trio.SocketListener]) -> str:
+    """host:port that the first listener got."""
+    host, port = listeners[0].socket.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _address_of(stream: trio.SocketStream) -> str:
+    host, port = stream.socket.getpeername()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

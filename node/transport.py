@@ -1,0 +1,306 @@
+"""Authenticated, encrypted frames over any trio stream: `dial`, `accept`, `SecureStream`.
+
+    stream = await trio.open_tcp_stream(host, port)
+    secure = await dial(stream, seed, peer_key, secrets.token_bytes(32))
+    await secure.send_frame(b"hello")
+    frame = await secure.receive_frame()      # None: the peer said that it is done
+
+The handshake is `protocol.node_identity`'s; each of its messages travels behind its length (2 bytes,
+big-endian). An acceptor that cannot open message 1 answers with length 0 before it closes, so that the dialer
+can be told that another key (or version) lives there. Anyone on the path could say so too, as it could cut
+the connection: nothing lasting may follow from it.
+
+After it, as in Lightning's BOLT 8, each frame is two AEAD messages of the sender's cipher:
+
+    sealed length    4 bytes, big-endian, and a tag of 16
+    sealed body      as many bytes as that, and a tag of 16
+
+The length is thus authentic, and compared with FRAME_SIZE_MAX before any byte of the body is awaited. A
+length of 0, without a body, is the end: what stops without it was cut, by an attacker or a crash, and is an
+error. Bodies are handed out whole or not at all.
+
+Left to the caller: what frames mean, which peers are welcome, idle and send deadlines (cancel and close).
+Receiving may be cancelled and resumed. A cancelled send leaves a torn frame: nothing can be sent after it.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Final
+
+import trio
+
+from protocol.limits import (
+    FRAME_SIZE_MAX,
+    HANDSHAKE_MESSAGE_SIZE_MAX,
+    HANDSHAKE_TIMEOUT_SECONDS,
+    KIB,
+)
+from protocol.node_identity import AcceptorHandshake, DialerHandshake, Session
+from protocol.noise import TAG_SIZE, CipherState, HandshakeError
+
+_LENGTH_SIZE: Final = 4
+_SEALED_LENGTH_SIZE: Final = _LENGTH_SIZE + TAG_SIZE
+_HANDSHAKE_LENGTH_SIZE: Final = 2
+_REFUSED: Final = b"\0\0"
+_READ_SIZE: Final = 64 * KIB
+"""Bytes asked of the stream at a time; with one frame under way, all that a peer can make this hold."""
+_WRITE_SIZE_TARGET: Final = 256 * KIB
+"""Bytes of sealed frames after which they are written, before more are sealed."""
+CLOSE_TIMEOUT_SECONDS: Final = 1.0
+"""Seconds that closing may spend on saying so to a peer that does not read."""
+
+
+class TransportError(Exception):
+    """The connection cannot be used (any more); `reason` is one of the stable words in docs/protocol.md."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        """`message` is a sentence for logs and people."""
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+async def dial(stream: trio.abc.Stream, seed: bytes, peer_key: bytes, ephemeral: bytes) -> "SecureStream":
+    """Prove this node's key (of `seed`) to the peer that holds `peer_key`, and have it prove its own.
+
+    `ephemeral` is 32 fresh random bytes. The stream is owned from here on: it is closed when this fails. That
+    a peer refuses message 3 shows on the first receive.
+    """
+
+    async def converse() -> Session:
+        try:
+            handshake = DialerHandshake(seed, peer_key, ephemeral)
+        except HandshakeError:
+            raise TransportError("wrong_peer_key", "the expected peer id is no valid key") from None
+        await _send_message(stream, handshake.first_message())
+        second = await _receive_message(stream)
+        if not second:
+            raise TransportError("wrong_peer_key", "that node has another key or speaks another version")
+        try:
+            third, session = handshake.take_second(second)
+        except HandshakeError as error:
+            if error.reason == "wrong_key":
+                raise TransportError("wrong_peer_key", "that node does not hold the key") from error
+            raise
+        await _send_message(stream, third)
+        return session
+
+    return await _establish(stream, converse)
+
+
+async def accept(stream: trio.abc.Stream, seed: bytes, ephemeral: bytes) -> "SecureStream":
+    """The other side of `dial`: prove this node's key and learn the peer's, which may be anyone's."""
+
+    async def converse() -> Session:
+        handshake = AcceptorHandshake(seed, ephemeral)
+        first = await _receive_message(stream)
+        try:
+            second = handshake.take_first(first)
+        except HandshakeError:
+            with suppress(trio.BrokenResourceError):
+                await stream.send_all(_REFUSED)
+            raise
+        await _send_message(stream, second)
+        return handshake.take_third(await _receive_message(stream))
+
+    return await _establish(stream, converse)
+
+
+class SecureStream:
+    """Frames to and from one proven peer. Any number of tasks may send; one at a time may receive."""
+
+    def __init__(self, stream: trio.abc.Stream, session: Session) -> None:
+        """Use `dial` or `accept`."""
+        self.peer_key = session.peer_key
+        self.session_id = session.session_id
+        self._stream = stream
+        self._sending = _Sending(stream, session.send)
+        self._receiving = _Receiving(stream, session.receive)
+
+    async def send_frame(self, frame: bytes) -> None:
+        """Send one frame of 1 to FRAME_SIZE_MAX bytes (else ValueError); return when the stream has it."""
+        await self._sending.send((frame,))
+
+    async def send_frames(self, frames: Sequence[bytes]) -> None:
+        """Send frames in order with as few writes as their size allows; nothing is sent if one is unfit."""
+        await self._sending.send(frames)
+
+    async def receive_frame(self) -> bytes | None:
+        """The next frame, or None (ever after) once the peer has ended its side.
+
+        Yields to other tasks only when it must read: what one read brought is handed out at full speed.
+        """
+        return await self._receiving.receive()
+
+    async def aclose(self) -> None:
+        """Tell the peer that this is the end, if it can be told within CLOSE_TIMEOUT_SECONDS, and close."""
+        try:
+            with trio.move_on_after(CLOSE_TIMEOUT_SECONDS, shield=True), suppress(TransportError):
+                await self._sending.end()
+        finally:
+            await self._stream.aclose()
+
+
+class _Sending:
+    """Sealing and writing, one task at a time."""
+
+    def __init__(self, stream: trio.abc.Stream, cipher: CipherState) -> None:
+        self._stream = stream
+        self._cipher = cipher
+        self._lock = trio.Lock()
+        self._is_usable = True
+
+    async def send(self, frames: Sequence[bytes]) -> None:
+        for frame in frames:
+            if not 1 <= len(frame) <= FRAME_SIZE_MAX:
+                raise ValueError(f"a frame has 1 to {FRAME_SIZE_MAX} bytes, not {len(frame)}")
+        async with self._lock:
+            self._begin()
+            with _stream_faults():
+                sealed = bytearray()
+                for frame in frames:
+                    sealed += self._seal(len(frame).to_bytes(_LENGTH_SIZE, "big"))
+                    sealed += self._seal(frame)
+                    if len(sealed) >= _WRITE_SIZE_TARGET:
+                        await self._stream.send_all(sealed)
+                        sealed = bytearray()
+                if sealed:
+                    await self._stream.send_all(sealed)
+            self._is_usable = True
+
+    async def end(self) -> None:
+        async with self._lock:
+            self._begin()
+            with _stream_faults():
+                await self._stream.send_all(self._seal(bytes(_LENGTH_SIZE)))
+
+    def _seal(self, plaintext: bytes) -> bytes:
+        try:
+            return self._cipher.seal(plaintext)
+        except HandshakeError as error:
+            raise TransportError("exhausted", "this connection has carried all that its keys may") from error
+
+    def _begin(self) -> None:
+        if not self._is_usable:
+            raise TransportError("closed", "nothing more can be sent on this connection")
+        # Usable again only when all is written: a write that fails or is cancelled leaves a torn frame.
+        self._is_usable = False
+
+
+class _Receiving:
+    """Reading and opening. State changes only between awaits, so that a cancelled receive loses nothing."""
+
+    def __init__(self, stream: trio.abc.Stream, cipher: CipherState) -> None:
+        self._stream = stream
+        self._cipher = cipher
+        self._buffer = bytearray()
+        self._start = 0
+        """Where in the buffer the bytes begin that no frame has been made of."""
+        self._body_size = 0
+        """Of the frame whose length was opened; 0 while a length comes next."""
+        self._is_ended = False
+        self._fault: TransportError | None = None
+
+    async def receive(self) -> bytes | None:
+        while True:
+            if self._fault is not None:
+                raise TransportError(self._fault.reason, self._fault.message)
+            if self._is_ended:
+                return None
+            try:
+                frame = self._take_frame()
+                if frame is not None:
+                    return frame
+                if not self._is_ended:
+                    await self._read_more()
+            except TransportError as error:
+                self._fault = error
+                raise
+
+    def _take_frame(self) -> bytes | None:
+        """The next frame if the buffer has all of it."""
+        if self._body_size == 0:
+            if len(self._buffer) - self._start < _SEALED_LENGTH_SIZE:
+                return None
+            size = int.from_bytes(self._open(_SEALED_LENGTH_SIZE), "big")
+            if size > FRAME_SIZE_MAX:
+                raise TransportError("frame_too_large", f"the peer announced a frame of {size} bytes")
+            self._body_size = size
+            self._is_ended = size == 0
+        if self._is_ended or len(self._buffer) - self._start < self._body_size + TAG_SIZE:
+            return None
+        frame = self._open(self._body_size + TAG_SIZE)
+        self._body_size = 0
+        return frame
+
+    def _open(self, size: int) -> bytes:
+        """Open `size` bytes of the buffer. Views, since a slice would copy each frame once more."""
+        end = self._start + size
+        try:
+            with memoryview(self._buffer) as buffer, buffer[self._start : end] as sealed:
+                plaintext = self._cipher.open(sealed)
+        except HandshakeError as error:
+            raise TransportError("bad_frame", f"a frame does not open: {error.reason}") from error
+        self._start = end
+        return plaintext
+
+    async def _read_more(self) -> None:
+        del self._buffer[: self._start]
+        self._start = 0
+        with _stream_faults():
+            received = await self._stream.receive_some(_READ_SIZE)
+        if received:
+            self._buffer += received
+        elif self._buffer or self._body_size:
+            raise TransportError("truncated", "the connection was cut inside a frame")
+        else:
+            raise TransportError("closed", "the connection was cut without an end")
+
+
+async def _establish(stream: trio.abc.Stream, converse: Callable[[], Awaitable[Session]]) -> SecureStream:
+    """Run one side of a handshake under its deadline; close the stream unless it succeeds."""
+    try:
+        with trio.fail_after(HANDSHAKE_TIMEOUT_SECONDS), _stream_faults():
+            return SecureStream(stream, await converse())
+    except BaseException as error:  # also Cancelled: whoever cancels has no other way to the stream
+        await trio.aclose_forcefully(stream)
+        match error:
+            case trio.TooSlowError():
+                seconds = f"{HANDSHAKE_TIMEOUT_SECONDS:g}"
+                raise TransportError("timeout", f"no handshake within {seconds} seconds") from error
+            case HandshakeError():
+                raise TransportError("handshake_failed", f"handshake failed: {error.reason}") from error
+        raise
+
+
+async def _send_message(stream: trio.abc.Stream, message: bytes) -> None:
+    await stream.send_all(len(message).to_bytes(_HANDSHAKE_LENGTH_SIZE, "big") + message)
+
+
+async def _receive_message(stream: trio.abc.Stream) -> bytes:
+    size = int.from_bytes(await _receive_exactly(stream, _HANDSHAKE_LENGTH_SIZE), "big")
+    if size > HANDSHAKE_MESSAGE_SIZE_MAX:
+        raise TransportError("handshake_failed", "what was received is no handshake")
+    return await _receive_exactly(stream, size)
+
+
+async def _receive_exactly(stream: trio.abc.Stream, size: int) -> bytes:
+    """Exactly `size` bytes and not one more: what follows the handshake is for the frames."""
+    received = bytearray()
+    while len(received) < size:
+        some = await stream.receive_some(size - len(received))
+        if not some:
+            raise TransportError("closed", "the peer closed the connection during the handshake")
+        received += some
+    return bytes(received)
+
+
+@contextmanager
+def _stream_faults() -> Iterator[None]:
+    """The stream's errors as ours."""
+    try:
+        yield
+    except trio.BrokenResourceError as error:
+        raise TransportError("closed", "the connection broke") from error
+    except trio.ClosedResourceError as error:
+        raise TransportError("closed", "the connection is closed") from error

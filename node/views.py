@@ -1,0 +1,97 @@
+"""How things are shown: rows and values to plain JSON, in one place, so that every answer uses the same fields."""
+
+from typing import Any
+
+from sqlalchemy import Connection
+
+from node.network import PeerState
+from node.replica import load_blocks_of, open_body
+from protocol.block import decode_block
+from protocol.body import Body, Imported, Permission, Post, UnknownBody
+from protocol.commit import open_commit
+from protocol.text import id_text
+from storage.commits import TimelineRow
+from storage.repos import Branch, Repo
+
+JsonObject = dict[str, Any]
+
+
+def repo_view(repo: Repo, branches: list[Branch], permission: Permission | None) -> JsonObject:
+    """A repo. `permission` is "joining" until this user's membership has arrived."""
+    return {
+        "repo": id_text(repo.repo_id),
+        "name": repo.name,
+        "permission": "joining" if permission is None else permission.name.lower(),
+        "branches": sum(not branch.facts.is_root_branch for branch in branches),
+        "commits": sum(branch.commit_count for branch in branches),
+    }
+
+
+def branch_view(branch: Branch, heads: list[bytes], waiting: int, rejected: int) -> JsonObject:
+    """A branch."""
+    return {
+        "branch": id_text(branch.branch_id),
+        "name": branch.name,
+        "repo": id_text(branch.facts.repo_id),
+        "commits": branch.commit_count,
+        "heads": [id_text(head) for head in heads],
+        "pending": waiting,
+        "rejected": rejected,
+    }
+
+
+def peer_view(state: PeerState, branches: dict[bytes, Branch]) -> JsonObject:
+    """A peer and, while it is connected, how each topic stands with it."""
+    topics = state.connection.topics if state.connection is not None else []
+    return {
+        "peer": id_text(state.peer),
+        "address": state.address,
+        "direction": state.direction,
+        "state": state.state,
+        "since": int(state.since),
+        "last_error": state.last_error,
+        "topics": [
+            {
+                "branch": id_text(branches[topic.topic].branch_id),
+                "name": branches[topic.topic].name,
+                "state": topic.state,
+                "sent": topic.sent,
+                "received": topic.received,
+            }
+            for topic in topics
+            if topic.topic in branches
+        ],
+    }
+
+
+def timeline_items(
+    connection: Connection, branch: Branch, rows: list[TimelineRow], position: int
+) -> list[JsonObject]:
+    """Timeline rows with their bodies opened, from `position` on."""
+    blocks = load_blocks_of(connection, rows)
+    return [_timeline_item(branch, row, blocks[row.num], position + index) for index, row in enumerate(rows)]
+
+
+def _timeline_item(branch: Branch, row: TimelineRow, encoded: list[bytes], position: int) -> JsonObject:
+    commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
+    body = open_body(encoded[1:], commit.content.body, branch.convergence_secret)
+    return {
+        "position": position,
+        "commit": id_text(row.commit_id),
+        "rank": row.rank,
+        "author": id_text(row.author),
+        "kind": row.body_kind,
+        "acks": [id_text(ack) for ack in row.acks],
+        **_body_fields(body, row.timestamp),
+    }
+
+
+def _body_fields(body: Body | UnknownBody, timestamp_ms: int) -> JsonObject:
+    """`time` in unix seconds: what the imported commit says where there is one, else what the author says."""
+    match body:
+        case Post():
+            return {"time": timestamp_ms // 1000, "text": body.text}
+        case Imported():
+            return {"time": body.time // 1000, "text": body.text, "imported_author": body.author}
+        case _:
+            return {"time": timestamp_ms // 1000, "text": None}

@@ -1,0 +1,119 @@
+"""Whole nodes in one process: real stores and real connections, over memory or loopback streams, work run inline."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from itertools import count
+from pathlib import Path
+
+import trio
+from trio.testing import memory_stream_pair
+
+from node.blocking import inline
+from node.connection import Connection
+from node.hub import Hub
+from node.inbound import Intake
+from node.joining import Joiner, link_of
+from node.outbound import Author
+from node.replica import Replica
+from node.transport import accept, dial
+from protocol.body import Invite, Permission, Post
+from protocol.signing import key_pair
+from protocol.text import InvitationLink
+from storage.commits import digest_timeline, load_heads
+from storage.repos import Branch, Repo
+
+
+class Node:
+    """One node without a network of its own. Seeds are its name, its clock counts milliseconds."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.seed = name.encode().ljust(32, b"-")
+        self.key = key_pair(self.seed)[0]
+        clock = count(1_700_000_000_000)
+        self.replica = Replica(folder)
+        self.hub = Hub(self.replica, inline(), lambda: next(clock))
+        self.author = Author(self.replica, b"user of " + self.seed[:24], lambda: next(clock))
+        self.joiner = Joiner(self.hub, self.author)
+
+    def create_repo(self, name: str = "repo") -> tuple[Repo, Branch]:
+        """A repo with a branch called main."""
+        repo, intake = self.author.create_repo(name)
+        self.hub.announce(intake)
+        branch, intake = self.author.create_branch(repo, "main")
+        self.hub.announce(intake)
+        return repo, branch
+
+    def write(self, branch: Branch, text: str) -> Intake:
+        """Write a post."""
+        _, intake = self.author.write(branch, Post(text))
+        self.hub.announce(intake)
+        return intake
+
+    def invite(self, repo: Repo, permission: Permission = Permission.WRITE, expires_at: int = 2**52) -> InvitationLink:
+        """An invitation link without addresses."""
+        seed = bytes(reversed(self.seed))
+        body = Invite(key_pair(seed)[0], permission, 1, expires_at)
+        written, intake = self.author.write(self.replica.root_branch(repo), body)
+        self.hub.announce(intake)
+        return link_of(repo, written.commit_id, seed, permission, expires_at, ())
+
+    def branch(self, name: str = "main") -> Branch:
+        """A branch by name."""
+        return next(branch for branch in self.replica.branches.values() if branch.name == name)
+
+    def digest(self, branch: Branch) -> tuple[str, int]:
+        """Digest and length of the branch's timeline."""
+        with self.replica.database.read() as connection:
+            return digest_timeline(connection, branch.num)
+
+    def heads(self, branch: Branch) -> list[bytes]:
+        """Ids of the branch's heads."""
+        with self.replica.database.read() as connection:
+            return [commit_id for commit_id, _ in load_heads(connection, branch.num, 1000)]
+
+
+@contextmanager
+def open_nodes(folder: Path, *names: str) -> Iterator[list[Node]]:
+    """Nodes in folders of their own, closed at the end."""
+    nodes = [Node(folder / name, name) for name in names]
+    try:
+        yield nodes
+    finally:
+        for node in nodes:
+            node.replica.close()
+
+
+@asynccontextmanager
+async def connected(dialer: Node, acceptor: Node) -> AsyncIterator[tuple[Connection, Connection]]:
+    """A connection between two nodes over memory streams, with both joiners at work."""
+    ours, theirs = memory_stream_pair()
+    connections: dict[str, Connection] = {}
+
+    async def open_side(side: str) -> None:
+        if side == "dialer":
+            stream = await dial(ours, dialer.seed, acceptor.key, b"d" * 32)
+            connections[side] = Connection(dialer.hub, stream)
+        else:
+            stream = await accept(theirs, acceptor.seed, b"a" * 32)
+            connections[side] = Connection(acceptor.hub, stream)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(open_side, "dialer")
+        nursery.start_soon(open_side, "acceptor")
+    async with trio.open_nursery() as nursery:
+        for node in (dialer, acceptor):
+            nursery.start_soon(node.joiner.run)
+        for connection in connections.values():
+            nursery.start_soon(connection.run)
+        yield connections["dialer"], connections["acceptor"]
+        nursery.cancel_scope.cancel()
+
+
+async def until_equal(first: Node, second: Node, name: str = "main") -> None:
+    """Wait until both nodes show the same timeline of a branch."""
+    while True:
+        names = [{branch.name for branch in node.replica.branches.values()} for node in (first, second)]
+        if all(name in known for known in names) and first.digest(first.branch(name)) == second.digest(second.branch(name)):
+            return
+        await trio.sleep(0.1)

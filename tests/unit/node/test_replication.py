@@ -1,0 +1,93 @@
+"""Two whole nodes over a real secure connection: joining, first sync, concurrent writing, merging, resuming."""
+
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from protocol.body import Permission
+from tests.nodes import Node, connected, open_nodes, until_equal
+
+
+async def _join(alice: Node, bob: Node, permission: Permission = Permission.WRITE) -> None:
+    repo, _ = alice.create_repo()
+    await bob.joiner.begin(alice.invite(repo, permission))
+
+
+async def test_a_newcomer_replicates_everything_and_becomes_a_member(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _join(alice, bob)
+        for number in range(700):
+            alice.write(alice.branch(), f"post {number}")
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            await until_equal(alice, bob, "root")
+        assert bob.digest(bob.branch())[1] == 701
+        repo = next(iter(alice.replica.repos.values()))
+        assert alice.joiner.member_state(repo).permission(bob.author.user) is Permission.WRITE
+
+
+async def test_concurrent_writing_merges_into_one_timeline_and_one_head(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _join(alice, bob)
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            await until_equal(alice, bob, "root")
+        for number in range(5):
+            alice.write(alice.branch(), f"alice {number}")
+            bob.write(bob.branch(), f"bob {number}")
+        assert alice.digest(alice.branch()) != bob.digest(bob.branch())
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            assert len(alice.heads(alice.branch())) == 2
+            bob.write(bob.branch(), "both")
+            await until_equal(alice, bob)
+        assert len(alice.heads(alice.branch())) == 1
+        assert alice.heads(alice.branch()) == bob.heads(bob.branch())
+        assert alice.digest(alice.branch())[1] == 12
+
+
+async def test_new_commits_are_pushed_in_both_directions(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _join(alice, bob)
+        async with connected(bob, alice) as (ours, _):
+            await until_equal(alice, bob)
+            await until_equal(alice, bob, "root")
+            alice.write(alice.branch(), "from alice")
+            await until_equal(alice, bob)
+            bob.write(bob.branch(), "from bob")
+            await until_equal(alice, bob)
+            sent = {bob.replica.by_topic[topic.topic].name: topic.sent for topic in ours.topics}
+            assert sent == {"root": 1, "main": 1}, "nothing came back to the one who sent it"
+
+
+async def test_a_reader_follows_and_cannot_write(tmp_path: Path, autojump_clock: MockClock) -> None:
+    from node.errors import ServiceError
+
+    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _join(alice, bob, Permission.READ)
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            await until_equal(alice, bob, "root")
+            alice.write(alice.branch(), "news")
+            await until_equal(alice, bob)
+        with pytest.raises(ServiceError, match="read the branch"):
+            bob.write(bob.branch(), "no")
+
+
+async def test_a_third_node_gets_everything_from_the_second(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        repo, branch = alice.create_repo()
+        link = alice.invite(repo, Permission.READ)
+        for number in range(20):
+            alice.write(branch, f"post {number}")
+        await bob.joiner.begin(link)
+        await carol.joiner.begin(link)
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+        async with connected(carol, bob):
+            await until_equal(bob, carol)
+        assert carol.digest(carol.branch())[1] == 21

@@ -1,0 +1,321 @@
+"""Noise XK against published vectors, node identity against its own definition, and what neither may let through."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from nacl import bindings
+
+from protocol.node_identity import (
+    PROLOGUE,
+    AcceptorHandshake,
+    DialerHandshake,
+    Session,
+    static_private_key,
+    static_public_key,
+)
+from protocol.noise import SEALED_COUNT_MAX, CipherState, Handshake, HandshakeError
+from protocol.signing import key_pair, public_key, sign
+
+VECTOR_PATH = Path(__file__).parents[2] / "vectors" / "noise_xk.json"
+DIALER_SEED = bytes(range(32))
+ACCEPTOR_SEED = bytes(range(100, 132))
+DIALER_EPHEMERAL = b"\x21" * 32
+ACCEPTOR_EPHEMERAL = b"\x43" * 32
+FIELD_PRIME = 2**255 - 19
+
+# u coordinates of small order (RFC 7748, section 6.1 and "May the Fourth"): each gives the all-zero shared secret.
+SMALL_ORDER_U = [
+    (0).to_bytes(32, "little"),
+    (1).to_bytes(32, "little"),
+    bytes.fromhex("e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800"),
+    bytes.fromhex("5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157"),
+    (FIELD_PRIME - 1).to_bytes(32, "little"),
+    FIELD_PRIME.to_bytes(32, "little"),
+    (FIELD_PRIME + 1).to_bytes(32, "little"),
+]
+
+
+def noise_pair(prologue: bytes = b"p", remote_static: bytes | None = None) -> tuple[Handshake, Handshake]:
+    """An initiator and a responder with fixed keys."""
+    responder_static = X25519PrivateKey.from_private_bytes(b"\x07" * 32)
+    expected = remote_static or responder_static.public_key().public_bytes_raw()
+    initiator = Handshake.initiator(prologue, b"\x05" * 32, DIALER_EPHEMERAL, expected)
+    return initiator, Handshake.responder(b"p", b"\x07" * 32, ACCEPTOR_EPHEMERAL)
+
+
+def node_pair() -> tuple[DialerHandshake, AcceptorHandshake]:
+    """Both machines with fixed seeds and ephemerals."""
+    dialer = DialerHandshake(DIALER_SEED, public_key(ACCEPTOR_SEED), DIALER_EPHEMERAL)
+    return dialer, AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL)
+
+
+def reason_of(error: pytest.ExceptionInfo[HandshakeError]) -> str:
+    """The stable word of a caught error."""
+    return error.value.reason
+
+
+@pytest.fixture(name="vector")
+def _vector() -> dict[str, Any]:
+    vector: dict[str, Any] = json.loads(VECTOR_PATH.read_text())
+    return vector
+
+
+class TestHandshake:
+    """The pattern itself."""
+
+    def test_published_vector(self, vector: dict[str, Any]) -> None:
+        initiator = Handshake.initiator(
+            bytes.fromhex(vector["init_prologue"]),
+            bytes.fromhex(vector["init_static"]),
+            bytes.fromhex(vector["init_ephemeral"]),
+            bytes.fromhex(vector["init_remote_static"]),
+        )
+        responder = Handshake.responder(
+            bytes.fromhex(vector["resp_prologue"]),
+            bytes.fromhex(vector["resp_static"]),
+            bytes.fromhex(vector["resp_ephemeral"]),
+        )
+        messages = [(bytes.fromhex(m["payload"]), bytes.fromhex(m["ciphertext"])) for m in vector["messages"]]
+        writer, reader = initiator, responder
+        for payload, ciphertext in messages[:3]:
+            assert writer.write_message(payload) == ciphertext
+            assert reader.read_message(ciphertext) == payload
+            writer, reader = reader, writer
+        assert initiator.handshake_hash == responder.handshake_hash == bytes.fromhex(vector["handshake_hash"])
+        own = X25519PrivateKey.from_private_bytes(bytes.fromhex(vector["init_static"]))
+        assert responder.remote_static == own.public_key().public_bytes_raw()
+        initiator_send, initiator_receive = initiator.split()
+        responder_send, responder_receive = responder.split()
+        directions = [(responder_send, initiator_receive), (initiator_send, responder_receive)]
+        for number, (payload, ciphertext) in enumerate(messages[3:]):
+            send, receive = directions[number % 2]
+            assert send.seal(payload) == ciphertext
+            assert receive.open(ciphertext) == payload
+
+    def test_every_flipped_bit_of_a_byte_is_refused(self) -> None:
+        for altered_message in range(3):
+            size = (48, 48, 64)[altered_message]
+            for position in range(size):
+                initiator, responder = noise_pair()
+                writer, reader = initiator, responder
+                for number in range(altered_message):
+                    reader.read_message(writer.write_message(b""))
+                    writer, reader = reader, writer
+                    assert number < 2
+                message = bytearray(writer.write_message(b""))
+                message[position] ^= 1 << (position % 8)
+                # Bit 255 of a public key is ignored by X25519, but not by the hash.
+                with pytest.raises(HandshakeError):
+                    reader.read_message(bytes(message))
+
+    @pytest.mark.parametrize("size", [0, 1, 31, 32, 47])
+    def test_short_message_is_refused(self, size: int) -> None:
+        initiator, responder = noise_pair()
+        with pytest.raises(HandshakeError) as error:
+            responder.read_message(initiator.write_message(b"")[:size])
+        assert reason_of(error) == ("message_too_short" if size < 32 else "not_authentic")
+
+    @pytest.mark.parametrize("point", SMALL_ORDER_U)
+    def test_zero_shared_secret_is_refused(self, point: bytes) -> None:
+        _, responder = noise_pair()
+        with pytest.raises(HandshakeError) as error:
+            responder.read_message(point + bytes(16))
+        assert reason_of(error) == "zero_shared_secret"
+        initiator, _ = noise_pair(remote_static=point)
+        with pytest.raises(HandshakeError) as error:
+            initiator.write_message(b"")
+        assert reason_of(error) == "zero_shared_secret"
+
+    def test_other_prologue_or_key_does_not_open(self) -> None:
+        for initiator, responder in (
+            noise_pair(prologue=b"q"),
+            noise_pair(remote_static=X25519PrivateKey.from_private_bytes(b"\x08" * 32).public_key().public_bytes_raw()),
+        ):
+            with pytest.raises(HandshakeError) as error:
+                responder.read_message(initiator.write_message(b""))
+            assert reason_of(error) == "not_authentic"
+
+    def test_out_of_turn_is_our_own_fault(self) -> None:
+        initiator, responder = noise_pair()
+        with pytest.raises(RuntimeError):
+            responder.write_message(b"")
+        with pytest.raises(RuntimeError):
+            initiator.read_message(b"")
+        with pytest.raises(RuntimeError):
+            initiator.split()
+        with pytest.raises(RuntimeError):
+            _ = responder.remote_static
+        initiator.write_message(b"")
+        with pytest.raises(RuntimeError):
+            initiator.write_message(b"")
+
+    def test_failed_handshake_is_dead(self) -> None:
+        initiator, responder = noise_pair()
+        good = initiator.write_message(b"")
+        with pytest.raises(HandshakeError):
+            responder.read_message(good[:-1] + bytes([good[-1] ^ 1]))
+        with pytest.raises(RuntimeError):
+            responder.read_message(good)
+
+    def test_split_only_once(self) -> None:
+        initiator, responder = noise_pair()
+        responder.read_message(initiator.write_message(b""))
+        initiator.read_message(responder.write_message(b""))
+        responder.read_message(initiator.write_message(b""))
+        initiator.split()
+        with pytest.raises(RuntimeError):
+            initiator.split()
+
+
+class TestCipherState:
+    """One direction of a session."""
+
+    def test_order_loss_and_repetition_are_noticed(self) -> None:
+        seal, receive = CipherState(b"k" * 32), CipherState(b"k" * 32)
+        first, second, third = seal.seal(b"1"), seal.seal(b"2"), seal.seal(b"3")
+        assert receive.open(first) == b"1"
+        for wrong in (first, third, b"", second[:-1]):
+            with pytest.raises(HandshakeError) as error:
+                receive.open(wrong)
+            assert reason_of(error) == "not_authentic"
+        assert receive.open(second) == b"2"
+
+    def test_refuses_past_its_bound(self) -> None:
+        seal = CipherState(b"k" * 32, SEALED_COUNT_MAX - 1)
+        receive = CipherState(b"k" * 32, SEALED_COUNT_MAX - 1)
+        assert receive.open(seal.seal(b"last")) == b"last"
+        for refuse in (seal.seal, receive.open):
+            with pytest.raises(HandshakeError) as error:
+                refuse(b"one more than fits, long enough")
+            assert reason_of(error) == "exhausted"
+
+
+class TestNodeIdentity:
+    """Ed25519 node keys on top."""
+
+    def test_both_sides_prove_their_key(self) -> None:
+        dialer, acceptor = node_pair()
+        second = acceptor.take_first(dialer.first_message())
+        third, dialer_session = dialer.take_second(second)
+        acceptor_session = acceptor.take_third(third)
+        assert dialer_session.peer_key == public_key(ACCEPTOR_SEED)
+        assert acceptor_session.peer_key == public_key(DIALER_SEED)
+        assert dialer_session.session_id == acceptor_session.session_id
+        assert acceptor_session.receive.open(dialer_session.send.seal(b"there")) == b"there"
+        assert dialer_session.receive.open(acceptor_session.send.seal(b"back")) == b"back"
+
+    def test_session_id_differs_with_either_ephemeral(self) -> None:
+        def session(dialer_ephemeral: bytes, acceptor_ephemeral: bytes) -> Session:
+            dialer = DialerHandshake(DIALER_SEED, public_key(ACCEPTOR_SEED), dialer_ephemeral)
+            acceptor = AcceptorHandshake(ACCEPTOR_SEED, acceptor_ephemeral)
+            return dialer.take_second(acceptor.take_first(dialer.first_message()))[1]
+
+        ids = {session(a * 32, b * 32).session_id for a in (b"1", b"2") for b in (b"3", b"4")}
+        assert len(ids) == 4
+
+    def test_conversion_is_the_birational_map(self) -> None:
+        for number in range(20):
+            seed = hashlib.sha256(bytes([number])).digest()
+            y = int.from_bytes(public_key(seed), "little") & (2**255 - 1)
+            u = (1 + y) * pow(1 - y, -1, FIELD_PRIME) % FIELD_PRIME
+            assert static_public_key(public_key(seed)) == u.to_bytes(32, "little")
+            private = X25519PrivateKey.from_private_bytes(static_private_key(seed))
+            assert private.public_key().public_bytes_raw() == u.to_bytes(32, "little")
+
+    @pytest.mark.parametrize(
+        "key",
+        [
+            bytes(32),  # order 4
+            (1).to_bytes(32, "little"),  # the identity
+            (FIELD_PRIME - 1).to_bytes(32, "little"),  # order 2
+            bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"),  # order 8
+            FIELD_PRIME.to_bytes(32, "little"),  # 0, not canonical
+            (FIELD_PRIME + 1).to_bytes(32, "little"),  # the identity, not canonical
+            b"\xff" * 32,
+            (2).to_bytes(32, "little"),  # not on the curve
+            b"",
+            b"\x11" * 31,
+        ],
+    )
+    def test_bad_peer_key_is_refused(self, key: bytes) -> None:
+        with pytest.raises(HandshakeError) as error:
+            DialerHandshake(DIALER_SEED, key, DIALER_EPHEMERAL)
+        assert reason_of(error) == "bad_key"
+
+    def test_mixed_order_peer_key_is_refused(self) -> None:
+        order_two = (FIELD_PRIME - 1).to_bytes(32, "little")
+        mixed = bindings.crypto_core_ed25519_add(public_key(DIALER_SEED), order_two)
+        with pytest.raises(HandshakeError) as error:
+            static_public_key(mixed)
+        assert reason_of(error) == "bad_key"
+
+    def test_acceptor_with_the_mirrored_key_is_refused(self) -> None:
+        """A and -A share their X25519 key, so only the signature tells them apart."""
+        mirrored = negated(public_key(ACCEPTOR_SEED))
+        assert static_public_key(mirrored) == static_public_key(public_key(ACCEPTOR_SEED))
+        dialer = DialerHandshake(DIALER_SEED, mirrored, DIALER_EPHEMERAL)
+        acceptor = AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL)
+        with pytest.raises(HandshakeError) as error:
+            dialer.take_second(acceptor.take_first(dialer.first_message()))
+        assert reason_of(error) == "wrong_key"
+
+    @pytest.mark.parametrize(
+        ("claim", "reason"),
+        [
+            ("nothing", "bad_payload"),
+            ("too long", "bad_payload"),
+            ("mirrored key", "wrong_key"),
+            ("another's key", "wrong_key"),
+            ("other context", "wrong_key"),
+            ("other session", "wrong_key"),
+            ("small order key", "bad_key"),
+        ],
+    )
+    def test_false_claim_in_message_three_is_refused(self, claim: str, reason: str) -> None:
+        own_key, secret_key = key_pair(DIALER_SEED)
+        noise = Handshake.initiator(
+            PROLOGUE, static_private_key(DIALER_SEED), DIALER_EPHEMERAL, static_public_key(public_key(ACCEPTOR_SEED))
+        )
+        acceptor = AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL)
+        noise.read_message(acceptor.take_first(noise.write_message(b"")))
+        context = b"ravel/1 dialer proves its node key:"
+        proof = sign(secret_key, context + noise.handshake_hash)
+        other_key, other_secret = key_pair(b"\x55" * 32)
+        payload = {
+            "nothing": b"",
+            "too long": own_key + proof + b"\0",
+            "mirrored key": negated(own_key) + proof,
+            "another's key": other_key + sign(other_secret, context + noise.handshake_hash),
+            "other context": own_key
+            + sign(secret_key, b"ravel/1 acceptor proves its node key:" + noise.handshake_hash),
+            "other session": own_key + sign(secret_key, context + bytes(32)),
+            "small order key": bytes(32) + proof,
+        }[claim]
+        with pytest.raises(HandshakeError) as error:
+            acceptor.take_third(noise.write_message(payload))
+        assert reason_of(error) == reason
+
+    @pytest.mark.parametrize("payload", [b"", bytes(63), bytes(64), bytes(65)])
+    def test_false_proof_in_message_two_is_refused(self, payload: bytes) -> None:
+        dialer, _ = node_pair()
+        noise = Handshake.responder(PROLOGUE, static_private_key(ACCEPTOR_SEED), ACCEPTOR_EPHEMERAL)
+        noise.read_message(dialer.first_message())
+        with pytest.raises(HandshakeError) as error:
+            dialer.take_second(noise.write_message(payload))
+        assert reason_of(error) == ("wrong_key" if len(payload) == 64 else "bad_payload")
+
+    def test_payload_in_message_one_is_refused(self) -> None:
+        remote_static = static_public_key(public_key(ACCEPTOR_SEED))
+        noise = Handshake.initiator(PROLOGUE, static_private_key(DIALER_SEED), DIALER_EPHEMERAL, remote_static)
+        with pytest.raises(HandshakeError) as error:
+            AcceptorHandshake(ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL).take_first(noise.write_message(b"x"))
+        assert reason_of(error) == "bad_payload"
+
+
+def negated(key: bytes) -> bytes:
+    """-A of A: the same y, the other sign of x."""
+    return key[:31] + bytes([key[31] ^ 0x80])
