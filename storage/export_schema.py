@@ -23,7 +23,7 @@ MANIFEST_NAME: Final = "manifest.json"
 
 EXPORT_FORMAT: Final = "ravel-export"
 
-_COMMIT_FIELDS: Final[list[pa.Field[Any]]] = [
+_COMMIT_FIELDS: Final["list[pa.Field[Any]]"] = [
     pa.field("sequence", pa.int64(), nullable=False),  # acceptance order at this node, from 1, gaps allowed
     pa.field("commit_id", pa.binary(32), nullable=False),
     pa.field("topic", pa.binary(32), nullable=False),

@@ -50,7 +50,9 @@ class Node:
         self.hub.announce(intake)
         return intake
 
-    def invite(self, repo: Repo, permission: Permission = Permission.WRITE, expires_at: int = 2**52) -> InvitationLink:
+    def invite(
+        self, repo: Repo, permission: Permission = Permission.WRITE, expires_at: int = 2**52
+    ) -> InvitationLink:
         """An invitation link without addresses."""
         seed = bytes(reversed(self.seed))
         body = Invite(key_pair(seed)[0], permission, 1, expires_at)
@@ -114,6 +116,8 @@ async def until_equal(first: Node, second: Node, name: str = "main") -> None:
     """Wait until both nodes show the same timeline of a branch."""
     while True:
         names = [{branch.name for branch in node.replica.branches.values()} for node in (first, second)]
-        if all(name in known for known in names) and first.digest(first.branch(name)) == second.digest(second.branch(name)):
+        if all(name in known for known in names) and first.digest(first.branch(name)) == second.digest(
+            second.branch(name)
+        ):
             return
         await trio.sleep(0.1)

@@ -15,7 +15,9 @@ async def _join(alice: Node, bob: Node, permission: Permission = Permission.WRIT
     await bob.joiner.begin(alice.invite(repo, permission))
 
 
-async def test_a_newcomer_replicates_everything_and_becomes_a_member(tmp_path: Path, autojump_clock: MockClock) -> None:
+async def test_a_newcomer_replicates_everything_and_becomes_a_member(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
     with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _join(alice, bob)
         for number in range(700):
@@ -78,7 +80,9 @@ async def test_a_reader_follows_and_cannot_write(tmp_path: Path, autojump_clock:
             bob.write(bob.branch(), "no")
 
 
-async def test_a_third_node_gets_everything_from_the_second(tmp_path: Path, autojump_clock: MockClock) -> None:
+async def test_a_third_node_gets_everything_from_the_second(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
     with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
         repo, branch = alice.create_repo()
         link = alice.invite(repo, Permission.READ)

@@ -1,0 +1,291 @@
+"""The main job, end to end: two daemons, a git history, an invitation, a partition, a merge, an export, Spark.
+
+    python examples/demo.py [--git PATH] [--home FOLDER]
+
+Everything is done with the commands that a person would type; each is printed before it runs. A daemon that dies on the
+way (kill -9 one: the pids are printed) is started again and the step repeated; the result is the same.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+RAVEL: Final = [sys.executable, "-m", "node.cli.main"]
+REPOSITORY: Final = Path(__file__).resolve().parent.parent
+READY_SECONDS: Final = 60.0
+EQUAL_SECONDS: Final = 240.0
+EXIT_NOT_RUNNING: Final = 13
+T = TypeVar("T")
+JsonObject = dict[str, Any]
+
+
+class DemoFailed(Exception):
+    """Something did not do what it should."""
+
+
+class CommandFailed(Exception):
+    """A command ended with an exit code other than 0."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Daemon:
+    """One peer: a folder, a config, a process that is started again when it dies."""
+
+    def __init__(self, name: str, home: Path, listen_port: int) -> None:
+        self.name = name
+        self.home = home
+        self.restarts = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log = home.parent / f"{name}.log"
+        self.ravel("init", "--name", name, "--listen", f"127.0.0.1:{listen_port}", "--api", "127.0.0.1:0")
+
+    def start(self) -> None:
+        """Start the daemon and wait until it answers."""
+        (self.home / "run.json").unlink(missing_ok=True)
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*RAVEL, "--home", str(self.home), "run"], stdout=log, stderr=log, cwd=REPOSITORY
+            )
+        deadline = time.monotonic() + READY_SECONDS
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                raise DemoFailed(f"{self.name}'s daemon stopped at once; see {self._log}")
+            try:
+                self.ravel("status", quiet=True)
+            except CommandFailed:
+                time.sleep(0.1)
+            else:
+                say(f"{self.name}'s daemon runs (pid {self._process.pid}), log in {self._log}")
+                return
+        raise DemoFailed(f"{self.name}'s daemon is not ready after {READY_SECONDS:.0f} s; see {self._log}")
+
+    def stop(self) -> None:
+        """Stop it as a person would."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+    def ravel(self, *arguments: str, quiet: bool = False, progress: bool = False) -> JsonObject:
+        """Run one command against this peer; gives its JSON."""
+        if not quiet:
+            print(
+                f"    {self.name}$ ravel {' '.join(_shown(argument) for argument in arguments)}", flush=True
+            )
+        done = subprocess.run(
+            [*RAVEL, "--home", str(self.home), *arguments, "--json"],
+            stdout=subprocess.PIPE,
+            stderr=None if progress else subprocess.PIPE,
+            cwd=REPOSITORY,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise CommandFailed(
+                done.returncode, (done.stdout + (done.stderr or b"")).decode(errors="replace").strip()
+            )
+        answer: JsonObject = json.loads(done.stdout) if done.stdout.strip() else {}
+        return answer
+
+    def insist(self, step: Callable[[], T]) -> T:
+        """Run a step that may be repeated; when the daemon died meanwhile, start it and repeat."""
+        while True:
+            try:
+                return step()
+            except CommandFailed as error:
+                if self._process is None or self._process.poll() is None:
+                    if error.code != EXIT_NOT_RUNNING:
+                        raise DemoFailed(f"{self.name}: {error}") from error
+                    time.sleep(0.2)
+                    continue
+                self.restarts += 1
+                say(f"{self.name}'s daemon died (exit {self._process.returncode}): starting it again")
+                self.start()
+
+
+def main() -> int:
+    """Run the demo; 0 when everything held."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--git", type=Path, default=REPOSITORY, help="git repository to import (default: this one)"
+    )
+    parser.add_argument("--home", type=Path, default=REPOSITORY / ".demo", help="folder for the two peers")
+    options = parser.parse_args()
+    began = time.monotonic()
+    daemons: list[Daemon] = []
+    try:
+        report = run(options.git, options.home, daemons)
+    except (DemoFailed, CommandFailed) as error:
+        print(f"\ndemo FAILED: {error}", file=sys.stderr)
+        return 1
+    finally:
+        for daemon in daemons:
+            daemon.stop()
+    print(f"\nEverything agreed, in {time.monotonic() - began:.0f} s. The report: {report}")
+    return 0
+
+
+def run(git: Path, folder: Path, daemons: list[Daemon]) -> Path:
+    """The steps. Gives the report's path."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700, parents=True)
+
+    say("1. two peers")
+    for name in ("alice", "bob"):
+        daemon = Daemon(name, folder / name, _free_port())
+        daemons.append(daemon)
+        daemon.start()
+    alice, bob = daemons
+
+    say(f"2. alice creates a repo and imports the history of {git.resolve()}")
+    repo = alice.insist(lambda: _create_repo(alice))
+    branch = alice.insist(lambda: _main_branch(alice, repo))
+    alice.insist(lambda: alice.ravel("import", "git", str(git.resolve()), "--branch", branch, progress=True))
+
+    say("3. bob joins by an invitation and replicates; his node verifies every commit itself")
+    link = alice.insist(lambda: alice.ravel("repo", "invite", repo, "--permission", "write"))["invitation"]
+    bob.insist(lambda: bob.ravel("repo", "join", link))
+    _until_equal(alice, bob, branch)
+    _until(lambda: _permission(bob, repo) == "write", "bob is a member with write permission")
+
+    say("4. both write while disconnected")
+    peer = alice.ravel("id")["node"]
+    address = alice.insist(lambda: alice.ravel("status", quiet=True))["listen"]
+    bob.insist(lambda: _disconnect(bob, peer))
+    for number in (1, 2, 3):
+        for daemon in (alice, bob):
+            text = f"{daemon.name} writes offline, {number}"
+            daemon.insist(lambda daemon=daemon, text=text: _write_once(daemon, branch, text))  # type: ignore[misc]  # bound now
+    before = [_digest(daemon, branch) for daemon in daemons]
+    if before[0]["digest"] == before[1]["digest"]:
+        raise DemoFailed("the two timelines are equal although nothing was exchanged")
+
+    say("5. they reconnect, and merge without anyone doing anything")
+    bob.insist(lambda: bob.ravel("peer", "add", address, peer))
+    _until_equal(alice, bob, branch)
+    heads = len(_digest(alice, branch)["heads"])
+    say(f"heads after the merge: {heads}")
+    if heads != 2:
+        raise DemoFailed(f"two writers apart make two heads, not {heads}")
+    bob.insist(lambda: _write_once(bob, branch, "bob has seen both"))
+    digest = _until_equal(alice, bob, branch)
+    heads = len(_digest(alice, branch)["heads"])
+    say(f"heads after the next commit: {heads}")
+    if heads != 1:
+        raise DemoFailed(f"the next commit acks both heads, so one is left, not {heads}")
+
+    say("6. bob exports his store; Spark computes statistics and its own order")
+    export = bob.insist(lambda: bob.ravel("export"))["path"]
+    out = folder / "analysis"
+    bob.ravel("analyze", export, "--out", str(out), progress=True)
+    _compare_with_spark(out, branch, digest)
+    return out / "report.html"
+
+
+def say(text: str) -> None:
+    """One line of the story."""
+    print(f"\n== {text}" if text[:1].isdigit() else f"   {text}", flush=True)
+
+
+def _create_repo(alice: Daemon) -> str:
+    repos = alice.ravel("repo", "list", quiet=True)["repos"]
+    repo = repos[0] if repos else alice.ravel("repo", "create", "demo")
+    return str(repo["repo"])
+
+
+def _main_branch(alice: Daemon, repo: str) -> str:
+    branches = alice.ravel("branch", "list", repo)["branches"]
+    branch = branches[0] if branches else alice.ravel("branch", "create", repo, "main")
+    return str(branch["branch"])
+
+
+def _permission(daemon: Daemon, repo: str) -> str:
+    repos = daemon.insist(lambda: daemon.ravel("repo", "list", quiet=True))["repos"]
+    return next((str(item["permission"]) for item in repos if item["repo"] == repo), "none")
+
+
+def _disconnect(bob: Daemon, peer: str) -> None:
+    if any(item["peer"] == peer for item in bob.ravel("peer", "list", quiet=True)["peers"]):
+        bob.ravel("peer", "remove", peer)
+
+
+def _write_once(daemon: Daemon, branch: str, text: str) -> None:
+    """Write, unless a try before the daemon died has written it."""
+    tail = daemon.ravel("log", branch, "--limit", "20", quiet=True)["items"]
+    if not any(item["text"] == text for item in tail):
+        daemon.ravel("write", branch, text)
+
+
+def _digest(daemon: Daemon, branch: str) -> JsonObject:
+    return daemon.insist(lambda: daemon.ravel("log", branch, "--digest", quiet=True))
+
+
+def _until_equal(alice: Daemon, bob: Daemon, branch: str) -> str:
+    """Wait until both show the same timeline; print both digests."""
+    deadline = time.monotonic() + EQUAL_SECONDS
+    shown = 0.0
+    while time.monotonic() < deadline:
+        try:
+            digests = [_digest(daemon, branch) for daemon in (alice, bob)]
+        except DemoFailed:
+            time.sleep(0.3)  # bob does not know the branch yet
+            continue
+        if digests[0]["digest"] == digests[1]["digest"]:
+            for daemon, answer in zip((alice, bob), digests, strict=True):
+                say(f"{daemon.name:>5}: {answer['commits']} commits, timeline {answer['digest']}")
+            return str(digests[0]["digest"])
+        if time.monotonic() - shown > 2:
+            shown = time.monotonic()
+            say(f"bob has {digests[1]['commits']} of {digests[0]['commits']} commits")
+        time.sleep(0.2)
+    raise DemoFailed(f"the timelines are not equal after {EQUAL_SECONDS:.0f} s")
+
+
+def _until(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while time.monotonic() < deadline:
+        if holds():
+            say(what)
+            return
+        time.sleep(0.2)
+    raise DemoFailed(f"after {READY_SECONDS:.0f} s still not: {what}")
+
+
+def _compare_with_spark(out: Path, branch: str, digest: str) -> None:
+    computed = json.loads((out / "digests.json").read_text())[branch]
+    say(f"Spark: {computed['commits']} commits, timeline {computed['digest']}")
+    if computed["digest"] != digest:
+        raise DemoFailed("Spark's order is not the nodes' order")
+    say("Spark's order equals the node's for every commit")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _shown(argument: str) -> str:
+    short = argument if len(argument) < 60 else f"{argument[:40]}..."
+    return f"'{short}'" if " " in short else short
+
+
+if __name__ == "__main__":
+    os.chdir(REPOSITORY)
+    sys.exit(main())

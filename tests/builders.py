@@ -1,0 +1,108 @@
+"""Histories from short descriptions: real signed commits, opened and judged like anyone's.
+
+    World(tmp_path).write("a <- b, a <- c, b c <- d")
+
+makes four posts in a branch, `a` on the branch's root, and gives their publications in that order.
+"""
+
+import secrets
+from pathlib import Path
+
+from node.inbound import Intake, accept_batch, open_batch
+from node.outbound import Author, Draft, Written
+from node.replica import Replica
+from protocol.body import Post
+from storage.commits import load_timeline
+from storage.difference import load_publications, plan_sending
+from storage.repos import Branch, Repo, add_repo
+
+NOW_MS = 1_700_000_000_000
+
+
+class World:
+    """A node that writes histories, and copies of its repo on other nodes."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.replica = Replica(folder)
+        self.author = Author(self.replica, b"w" * 32, lambda: NOW_MS)
+        self.repo: Repo = self.author.create_repo("world")[0]
+        self.branch: Branch = self.author.create_branch(self.repo, "main")[0]
+        self.commits: dict[str, Written] = {}
+        self._copies: list[Replica] = []
+
+    def close(self) -> None:
+        """Close this node and all copies."""
+        for replica in [self.replica, *self._copies]:
+            replica.close()
+
+    def write(self, description: str) -> list[bytes]:
+        """Write the described posts in order; gives their publications."""
+        return [self.write_one(name, acks) for acks, name in _parse(description)]
+
+    def write_one(self, name: str, acks: list[str], author: Author | None = None) -> bytes:
+        """One post that acks the named ones, or the branch's root."""
+        ids = tuple(self.commits[ack].commit_id for ack in acks) or (self.branch.facts.root_id,)
+        written, _ = (author or self.author).write_many(
+            self.branch, lambda _: [Draft(Post(name), ids)], lambda _connection, _written: None
+        )
+        self.commits[name] = written[0]
+        return written[0].encoded
+
+    def copy(self, *, is_writer: bool = True) -> tuple[Replica, Branch]:
+        """Another node that has the repo's root branch and the branch's root, and nothing else yet."""
+        folder = self.folder / secrets.token_hex(4)
+        folder.mkdir()
+        replica = Replica(folder)
+        self._copies.append(replica)
+        repo = Repo(
+            0,
+            self.repo.repo_id,
+            "copy",
+            self.repo.init_id,
+            self.repo.init_key,
+            self.repo.read_secret,
+            self.repo.write_secret if is_writer else None,
+            None,
+        )
+        with replica.database.write() as connection:
+            add_repo(replica.database, connection, repo)
+        with replica.database.read() as connection:
+            replica.refresh(connection)
+        root = self.replica.root_branch(self.repo)
+        give(replica, replica.by_topic[root.topic], self.publications(root))
+        branch = replica.by_topic[self.branch.topic]
+        give(replica, branch, self.publications(self.branch)[:1])
+        return replica, branch
+
+    def publications(self, branch: Branch) -> list[bytes]:
+        """All publications of a branch, causes before effects."""
+        with self.replica.database.read() as connection:
+            nums = plan_sending(connection, branch.num, ()).nums
+            found: list[bytes] = []
+            while len(found) < len(nums):
+                found += [
+                    item
+                    for _, item in load_publications(connection, branch.topic, nums[len(found) :], 1 << 20)
+                ]
+        return found
+
+
+def give(replica: Replica, branch: Branch, items: list[bytes]) -> Intake:
+    """Take publications in as one batch."""
+    return accept_batch(replica, branch, open_batch(branch, items), NOW_MS)
+
+
+def timeline(replica: Replica, branch: Branch) -> list[bytes]:
+    """Commit ids of a branch's timeline."""
+    with replica.database.read() as connection:
+        return [row.commit_id for row in load_timeline(connection, branch.num, 0, 1_000_000)]
+
+
+def _parse(description: str) -> list[tuple[list[str], str]]:
+    described = []
+    for part in description.split(","):
+        acks, arrow, name = part.rpartition("<-")
+        described.append((acks.split() if arrow else [], name.strip()))
+    return described

@@ -1,0 +1,76 @@
+"""Any history in any order of arrival: one timeline; and a difference is sent whole, whatever the other side holds."""
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from storage.difference import load_publications, plan_sending, summarise
+from tests.builders import World, give, timeline
+from tests.strategies import histories
+
+_SLOW_STORE = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+
+
+def _reference_order(dag: list[list[int]], ids: list[bytes]) -> list[bytes]:
+    """By (longest path, id), written for clarity; the branch's root stands at rank 0."""
+    ranks: list[int] = []
+    for acks in dag:
+        ranks.append(1 + max((ranks[ack] for ack in acks), default=0))
+    return [commit_id for _, commit_id in sorted(zip(ranks, ids, strict=True))]
+
+
+def _write(world: World, dag: list[list[int]]) -> tuple[list[bytes], list[bytes]]:
+    items = [world.write_one(str(number), [str(ack) for ack in acks]) for number, acks in enumerate(dag)]
+    return items, [world.commits[str(number)].commit_id for number in range(len(dag))]
+
+
+@_SLOW_STORE
+@given(dag=histories(), data=st.data())
+def test_any_order_and_batching_gives_the_canonical_timeline(
+    dag: list[list[int]], data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder) / "world")
+        try:
+            items, ids = _write(world, dag)
+            replica, branch = world.copy()
+            arriving = data.draw(st.permutations(items))
+            while arriving:
+                size = data.draw(st.integers(min_value=1, max_value=len(arriving)))
+                give(replica, branch, arriving[:size])
+                arriving = arriving[size:]
+            expected = [world.branch.facts.root_id, *_reference_order(dag, ids)]
+            assert timeline(replica, branch) == expected == timeline(world.replica, world.branch)
+        finally:
+            world.close()
+
+
+@_SLOW_STORE
+@given(dag=histories(), data=st.data())
+def test_what_is_planned_covers_what_the_other_lacks_and_little_more(
+    dag: list[list[int]], data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder) / "world")
+        try:
+            items, _ = _write(world, dag)
+            replica, branch = world.copy()
+            held = data.draw(st.sets(st.integers(min_value=0, max_value=len(items) - 1)))
+            give(replica, branch, [items[number] for number in sorted(held)])
+            with replica.database.read() as connection:
+                summary = summarise(connection, branch.num)
+            with world.replica.database.read() as connection:
+                plan = plan_sending(connection, world.branch.num, summary.heads + summary.samples)
+                sent = [
+                    encoded
+                    for _, encoded in load_publications(
+                        connection, world.branch.topic, list(plan.nums), 1 << 20
+                    )
+                ]
+            give(replica, branch, sent)
+            assert timeline(replica, branch) == timeline(world.replica, world.branch)
+            assert len(sent) <= len(items), "the root is known to both, so at least it is not sent again"
+        finally:
+            world.close()

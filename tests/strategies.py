@@ -1,0 +1,37 @@
+"""Hypothesis strategies: ids, bodies, commits and histories, shared by all property tests."""
+
+from hypothesis import strategies as st
+
+from protocol.body import Body, BranchRoot, Imported, Join, Post
+
+ids = st.binary(min_size=32, max_size=32)
+signatures = st.binary(min_size=64, max_size=64)
+texts = st.text(max_size=200)
+
+bodies: st.SearchStrategy[Body] = st.one_of(
+    st.builds(Post, texts),
+    st.builds(BranchRoot),
+    st.builds(Join, ids, signatures),
+    st.builds(
+        Imported,
+        st.text(min_size=1, max_size=20),
+        st.text(max_size=20),
+        st.integers(min_value=-(2**53) + 1, max_value=2**53 - 1),
+        texts,
+    ),
+)
+
+
+def histories(commit_count_max: int = 12) -> st.SearchStrategy[list[list[int]]]:
+    """DAGs as lists: each commit's acks are indexes of earlier commits, at least one but for the first."""
+
+    @st.composite
+    def build(draw: st.DrawFn) -> list[list[int]]:
+        count = draw(st.integers(min_value=1, max_value=commit_count_max))
+        dag: list[list[int]] = [[]]
+        for number in range(1, count):
+            acks = draw(st.sets(st.integers(min_value=0, max_value=number - 1), min_size=1, max_size=3))
+            dag.append(sorted(acks))
+        return dag
+
+    return build()

@@ -1,0 +1,92 @@
+"""The store: migrations make the declared schema, transactions are whole, damage is found."""
+
+import stat
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import insert, select, text
+
+from protocol.block import seal_block
+from storage.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
+from storage.database import Database, NewerSchema, StorageError
+from storage.schema import metadata, peers
+
+
+def test_migrations_make_the_declared_schema(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    with database.read() as connection:
+        context = MigrationContext.configure(connection)
+        assert compare_metadata(context, metadata) == []
+    database.close()
+
+
+def test_the_store_is_durable_and_private(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    with database.read() as connection:
+        assert connection.execute(text("PRAGMA journal_mode")).scalar_one() == "wal"
+        assert connection.execute(text("PRAGMA synchronous")).scalar_one() == 2, "FULL"
+    assert stat.S_IMODE(database.path.stat().st_mode) == 0o600
+    database.close()
+
+
+def test_a_store_of_a_newer_ravel_is_left_alone(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    with database.write() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = 'r9999'"))
+    database.close()
+    with pytest.raises(NewerSchema, match="r9999"):
+        Database(tmp_path)
+
+
+def test_a_file_that_is_no_store_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "ravel.sqlite").write_bytes(b"this is not a database, and longer than a header" * 100)
+    with pytest.raises(StorageError):
+        Database(tmp_path)
+
+
+def test_a_write_that_raises_is_undone_and_the_next_one_works(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    row = {"peer": b"p" * 32, "address": "127.0.0.1:1", "is_dialed": True}
+    with pytest.raises(RuntimeError), database.write() as connection:
+        connection.execute(insert(peers), [row])
+        raise RuntimeError
+    with database.write() as connection:
+        assert connection.execute(select(peers)).all() == []
+        connection.execute(insert(peers), [row])
+    with database.read() as connection:
+        assert len(connection.execute(select(peers)).all()) == 1
+    database.close()
+
+
+def test_a_read_sees_one_moment(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    with database.read() as reader:
+        assert reader.execute(select(peers)).all() == []
+        with database.write() as writer:
+            writer.execute(insert(peers), [{"peer": b"p" * 32, "address": "x:1", "is_dialed": True}])
+        assert reader.execute(select(peers)).all() == []
+    database.close()
+
+
+def test_blocks_are_shared_found_and_hashed_again(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    first, _ = seal_block(b"first", b"c" * 32)
+    shared, _ = seal_block(b"shared", b"c" * 32)
+    with database.write() as connection:
+        nums = put_blocks(database, connection, [first], [shared, shared])
+        again = put_blocks(database, connection, [], [shared])
+        assert again[shared.block_id] == nums[shared.block_id]
+        assert find_blocks(connection, [first.block_id, b"x" * 32]) == {first.block_id: nums[first.block_id]}
+    with database.write() as connection:
+        connection.execute(
+            text("UPDATE blocks SET encoded = x'00' WHERE num = :num"), {"num": nums[first.block_id]}
+        )
+    with database.read() as connection:
+        assert read_blocks(connection, {nums[shared.block_id]: shared.block_id})
+        with pytest.raises(DamagedBlock):
+            read_blocks(connection, {nums[first.block_id]: first.block_id})
+        with pytest.raises(DamagedBlock):
+            read_blocks(connection, {999: None})
+    database.close()
