@@ -14,7 +14,7 @@ import structlog
 import trio
 
 from node.hub import Hub
-from node.inbound import open_batch
+from node.opening import CARRIER_FAULTS
 from node.transport import SecureStream, TransportError
 from protocol.codec import DecodeError
 from protocol.limits import BATCH_SIZE_TARGET, IDLE_TIMEOUT_SECONDS, SEND_TIMEOUT_SECONDS, WANT_COUNT_MAX
@@ -186,8 +186,8 @@ class Connection:
                     plan = plan_sending(connection, branch.num, output.held)
                     return PlanLoaded(branch.topic, plan.nums, plan.upto)
                 case LoadBatch():
-                    items = load_publications(connection, branch.topic, output.nums, BATCH_SIZE_TARGET)
-                    return BatchLoaded(branch.topic, tuple(encoded for _, encoded in items))
+                    items = load_publications(connection, branch, output.nums, BATCH_SIZE_TARGET)
+                    return BatchLoaded(branch.topic, tuple(items))
                 case FindWanted():
                     return WantedFound(branch.topic, find_nums(connection, branch.num, output.ids))
                 case _:
@@ -196,17 +196,16 @@ class Connection:
     async def _take_batch(self, output: Take, previous: trio.Event, done: trio.Event) -> None:
         """Open now, accept in turn: causes that stand in an earlier batch are there first."""
         branch = self._hub.replica.by_topic[output.topic]
-        batch = await self._hub.run_blocking(open_batch, branch, output.items)
-        await previous.wait()
-        intake = await self._hub.accept(branch, batch, self)
+        intake = await self._hub.take(branch, output.items, previous, self)
         wanted: list[bytes] = []
         if intake.waiting:
             wanted = await self._hub.run_blocking(self._missing, branch)
         done.set()
         accepted = len(intake.accepted.get(output.topic, ()))
         self._take(BatchTaken(output.topic, accepted, tuple(wanted)))
-        if intake.dropped:
-            self._perform(Close(f"bad_publication:{next(iter(intake.dropped))}"))
+        faults = sorted(reason for reason in intake.dropped if reason.partition(":")[0] in CARRIER_FAULTS)
+        if faults:
+            self._perform(Close(faults[0]))
 
     def _missing(self, branch: Branch) -> list[bytes]:
         with self._hub.replica.database.read() as connection:

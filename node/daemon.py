@@ -25,6 +25,7 @@ from node.network import Network, listening_address, open_listener
 from node.outbound import Author
 from node.replica import Replica
 from node.service import NodeService
+from node.signature_pool import SignaturePool
 from protocol.signing import public_key
 from protocol.text import id_text
 from storage.database import NewerSchema, StorageError
@@ -40,18 +41,24 @@ def run(home: Home) -> None:
         try:
             replica = Replica(home.path)
         except NewerSchema as error:
-            raise ServiceError("newer_schema", str(error), "install the Ravel that last ran here, or a newer one") from None
+            raise ServiceError(
+                "newer_schema", str(error), "install the Ravel that last ran here, or a newer one"
+            ) from None
         except StorageError as error:
-            raise ServiceError("storage_failed", str(error), "check the disk and the folder's permissions") from None
+            raise ServiceError(
+                "storage_failed", str(error), "check the disk and the folder's permissions"
+            ) from None
+        pool = SignaturePool()
         try:
-            trio.run(_serve, home, replica)
+            trio.run(_serve, home, replica, pool)
         finally:
+            pool.close()
             replica.close()
 
 
-async def _serve(home: Home, replica: Replica) -> None:
+async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
     node_seed = home.node_seed
-    hub = Hub(replica, threads(), _clock_ms)
+    hub = Hub(replica, threads(), _clock_ms, pool.check)
     author = Author(replica, home.user_seed, _clock_ms)
     joiner = Joiner(hub, author)
     network = Network(hub, node_seed, time.time)
@@ -109,5 +116,3 @@ async def _wait_for_signal() -> None:
 
 def _clock_ms() -> int:
     return time.time_ns() // 1_000_000
-
-

@@ -4,7 +4,7 @@ A `Hub` is called in the trio thread after a transaction has committed; it never
 once it must note and read from the store later: nothing is lost, because the store is what counts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,8 +12,10 @@ import structlog
 import trio
 
 from node.blocking import RunBlocking
-from node.inbound import Intake, OpenedBatch, accept_batch
+from node.inbound import Intake, accept_batch
+from node.opening import ReadBatch, read_batch, settle_batch
 from node.replica import Replica
+from protocol.signing import CheckClaims, check_claims
 from storage.repos import Branch
 
 log = structlog.get_logger()
@@ -42,10 +44,18 @@ class Totals:
 class Hub:
     """Runs batches through the way in, and tells listeners what came of it."""
 
-    def __init__(self, replica: Replica, run_blocking: RunBlocking, clock_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        replica: Replica,
+        run_blocking: RunBlocking,
+        clock_ms: Callable[[], int],
+        check: CheckClaims = check_claims,
+    ) -> None:
         self.replica = replica
         self.run_blocking = run_blocking
         self.clock_ms = clock_ms
+        self._check = check
+        self._interpreter = trio.Lock()
         self.totals = Totals()
         self._listeners: list[Listener] = []
         self._changed = trio.Event()
@@ -58,11 +68,25 @@ class Hub:
         """Tell this listener no more."""
         self._listeners.remove(listener)
 
-    async def accept(self, branch: Branch, batch: OpenedBatch, source: Listener | None) -> Intake:
-        """Judge and store a batch, then tell everyone but its source. Raises StorageError."""
-        intake = await self.run_blocking(accept_batch, self.replica, branch, batch, self.clock_ms())
+    async def take(
+        self, branch: Branch, items: Sequence[bytes], previous: trio.Event, source: Listener | None
+    ) -> Intake:
+        """Take publications in, after `previous`; then tell everyone but their source. Raises StorageError.
+
+        Reading and storing are mostly Python, and two threads of it only wait for each other's interpreter: `_interpreter` lets
+        one at a time. What overlaps is the signature checks, which run elsewhere.
+        """
+        async with self._interpreter:
+            read = await self.run_blocking(read_batch, branch, items)
+        holds = await self.run_blocking(self._check, read.claims)
+        await previous.wait()
+        async with self._interpreter:
+            intake = await self.run_blocking(self._accept, branch, read, holds)
         self.announce(intake, branch.topic, source)
         return intake
+
+    def _accept(self, branch: Branch, read: ReadBatch, holds: Sequence[bool]) -> Intake:
+        return accept_batch(self.replica, branch, settle_batch(read, holds), self.clock_ms())
 
     def announce(
         self, intake: Intake, source_topic: bytes | None = None, source: Listener | None = None
@@ -70,9 +94,14 @@ class Hub:
         """Tell listeners what was accepted; the source knows what it sent on its topic already."""
         self.totals.rejected += len(intake.rejected)
         self.totals.dropped += intake.dropped.total()
-        for verdict in intake.rejected:
+        if intake.rejected:
+            first = intake.rejected[0]
             log.warning(
-                "commit rejected", commit=verdict.commit_id.hex(), code=verdict.code, detail=verdict.detail
+                "commits rejected",
+                count=len(intake.rejected),
+                first=first.commit_id.hex(),
+                code=first.code,
+                detail=first.detail,
             )
         if intake.dropped:
             log.warning("publications dropped", reasons=dict(intake.dropped))

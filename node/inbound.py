@@ -1,56 +1,31 @@
-"""The way in: everything that enters the store, from peers and from this node itself, enters here.
+"""The way in, second half: verdicts, heads and membership, one transaction. Everything that is kept has passed here.
 
-    publication -> blocks -> commit, body -> author's signature      `open_batch`: pure, may run beside others
-    verdict -> heads, membership -> one transaction -> notice        `accept_batch`: one at a time
+    frame -> message            node.connection, protocol.messages        shape: door one
+    publication -> signed commit   node.opening                              blocks, commit, body, signatures
+    signed commit -> verdict       verifier.verify                           meaning: door two
+    verdict -> store, notice       here                                      one transaction, then the hub tells
 
-A commit's faults and its carrier's are kept apart. What is wrong with the *commit* follows from its id, so it is rejected for good and
-the rejection remembered. What is wrong with the *publication* (topic signature, seal, missing or surplus blocks) is dropped
-and counted: remembering it would let anyone poison an id.
+A commit's faults and its carrier's are kept apart. What is wrong with the *commit* follows from its id, so it is rejected for
+good and the rejection remembered. What is wrong with the *publication* was dropped and counted before: remembering it
+would let anyone poison an id.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from hmac import compare_digest
 
 from sqlalchemy import Connection
 
+from node.opening import Opened, OpenedBatch, open_batch
 from node.replica import Replica
-from protocol.block import Block, WrongKey
-from protocol.body import Body, BranchAdd, RepoInit, UnknownBody, decode_body
-from protocol.codec import DecodeError
-from protocol.commit import Commit, UnknownVersion, open_commit
-from protocol.limits import BODY_SIZE_MAX
-from protocol.object import MissingBlocks, open_object
-from protocol.publication import Publication, SealBroken, decode_publication, open_sealed_key
-from protocol.signing import BadSignature, sign
-from protocol.signing import verify_signature as verify_ed25519
+from protocol.body import Body, BranchAdd, RepoInit, UnknownBody
 from storage.commits import NewCommit, accept_commits, load_facts
 from storage.repos import Branch, add_branch, rename_repo
 from storage.waiting import Waiting, keep_rejections, keep_waiting, load_rejected, take_waiting
 from verifier.facts import CommitFacts
-from verifier.verify import Accepted, Pending, Rejected, SignedCommit, judge, verify_signature
+from verifier.verify import Accepted, Pending, Rejected, judge
 
 InTransaction = Callable[[Connection], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A publication whose commit could be read and is signed by its author."""
-
-    signed: SignedCommit
-    publication: Publication
-    encoded: bytes
-
-
-@dataclass(slots=True)
-class OpenedBatch:
-    """What `open_batch` made of some publications of one branch."""
-
-    opened: list[Opened] = field(default_factory=list)
-    rejected: list[Rejected] = field(default_factory=list)
-    waiting: list[Waiting] = field(default_factory=list)
-    dropped: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)
@@ -63,29 +38,6 @@ class Intake:
     dropped: Counter[str] = field(default_factory=Counter)
     already: int = 0
     waiting: int = 0
-
-
-class _Drop(Exception):
-    """The publication is at fault, not its commit."""
-
-
-def open_batch(branch: Branch, items: Iterable[bytes]) -> OpenedBatch:
-    """Decode, open and check signatures of publications; touches nothing but its arguments."""
-    batch = OpenedBatch()
-    for encoded in items:
-        try:
-            publication = _open_publication(branch, encoded)
-            result = _open_commit(branch, publication)
-        except _Drop as error:
-            batch.dropped[str(error)] += 1
-        except UnknownVersion:
-            batch.waiting.append(Waiting(publication.commit_id, encoded, (), reason="version"))
-        else:
-            if isinstance(result, Rejected):
-                batch.rejected.append(result)
-            else:
-                batch.opened.append(Opened(result, publication, encoded))
-    return batch
 
 
 def accept_batch(
@@ -265,59 +217,3 @@ class _Acceptance:
                 )
             case _:
                 pass
-
-
-def _open_publication(branch: Branch, encoded: bytes) -> Publication:
-    try:
-        publication = decode_publication(encoded)
-    except DecodeError as error:
-        raise _Drop(f"bad_publication:{error.reason}") from None
-    if publication.topic != branch.topic:
-        raise _Drop("other_topic")
-    if branch.topic_secret is not None and compare_digest(
-        sign(branch.topic_secret, publication.digest), publication.signature
-    ):
-        return publication  # a writer can make the signature: that costs a third of verifying it
-    try:
-        verify_ed25519(publication.topic, publication.digest, publication.signature)
-    except BadSignature:
-        raise _Drop("bad_topic_signature") from None
-    return publication
-
-
-def _open_commit(branch: Branch, publication: Publication) -> SignedCommit | Rejected:
-    """Raises _Drop where the publication is at fault, UnknownVersion where this node is too old."""
-    commit_id = publication.commit_id
-    try:
-        commit = open_commit(
-            publication.blocks[0], open_sealed_key(publication, branch.read_key), branch.convergence_secret
-        )
-    except SealBroken:
-        raise _Drop("seal_broken") from None
-    except WrongKey:
-        raise _Drop("wrong_key") from None
-    except DecodeError as error:
-        return Rejected(commit_id, "bad_commit", str(error))
-    try:
-        body = _open_body(branch, commit, publication)
-    except MissingBlocks:
-        raise _Drop("missing_body") from None
-    except WrongKey:
-        return Rejected(commit_id, "bad_body", "the commit gives a wrong key for its body")
-    except DecodeError as error:
-        return Rejected(commit_id, "bad_body", str(error))
-    return verify_signature(commit, body)
-
-
-def _open_body(branch: Branch, commit: Commit, publication: Publication) -> Body | UnknownBody:
-    blocks = {block.block_id: block for block in publication.blocks[1:]}
-    used: set[bytes] = set()
-
-    def look_up(block_id: bytes) -> Block | None:
-        used.add(block_id)
-        return blocks.get(block_id)
-
-    plaintext = open_object(commit.content.body, look_up, branch.convergence_secret, size_max=BODY_SIZE_MAX)
-    if len(used) != len(publication.blocks) - 1:
-        raise _Drop("surplus_blocks")
-    return decode_body(plaintext)

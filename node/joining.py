@@ -7,9 +7,9 @@ whether the invitation has arrived, and then writes the join commit as this user
 import structlog
 import trio
 
+from node.errors import ServiceError
 from node.hub import Hub
 from node.outbound import Author
-from node.errors import ServiceError
 from protocol.block import Reference
 from protocol.body import Join, Permission, prove_invitation
 from protocol.codec import decode, encode

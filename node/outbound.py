@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from node.errors import ServiceError
-from node.inbound import InTransaction, Intake, accept_batch, open_batch
+from node.inbound import Intake, InTransaction, accept_batch
+from node.opening import open_batch
 from node.replica import Replica
 from protocol import signing
 from protocol.block import Reference
 from protocol.body import Body, BranchAdd, BranchRoot, RepoInit, certify_repo, encode_body
 from protocol.codec import DecodeError
 from protocol.commit import NO_EPOCH, Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
-from protocol.hashing import branch_secret, branch_read_key, convergence_secret
+from protocol.hashing import branch_read_key, branch_secret, convergence_secret
 from protocol.limits import ACK_COUNT_MAX
 from protocol.object import build_object
 from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
@@ -251,7 +252,6 @@ def _new_branch(facts: BranchFacts, read_secret: bytes, write_secret: bytes) -> 
         convergence_secret=convergence_secret(read_secret),
         read_key=branch_read_key(branch_secret(read_secret, facts.branch_id, 0)),
         topic_seed=seed,
-        topic_secret=signing.key_pair(seed)[1],
     )
 
 

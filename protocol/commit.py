@@ -142,28 +142,31 @@ def open_commit(block: Block, key: Key, convergence_secret: bytes) -> Commit:
 
 
 def _check_shape(acks: tuple[bytes, ...], links: Links, content: Content) -> None:
-    for name, ids in (
-        ("acks", acks),
-        ("deps", links.deps + links.ndeps),
-        ("files", links.files + links.nfiles),
-    ):
-        if len(set(ids)) != len(ids):
-            raise DecodeError("duplicate_ids", name)
+    _check_unique("acks", acks)
+    _check_unique("deps", links.deps + links.ndeps)
+    _check_unique("files", links.files + links.nfiles)
     keys = content.keys
     if (len(keys.acks), len(keys.deps), len(keys.files)) != (len(acks), len(links.deps), len(links.files)):
         raise DecodeError("keys_do_not_match")
-    if any(len(key) not in (0, 32) for key in keys.acks + keys.deps + keys.files):
-        raise DecodeError("keys_do_not_match", "a key of another length")
-    if (content.feed_sequence == 1) != (content.feed_previous is None):
+    for key in keys.acks + keys.deps + keys.files:
+        if len(key) not in (0, 32):
+            raise DecodeError("keys_do_not_match", "a key of another length")
+    sequence = content.feed_sequence
+    if (sequence == 1) != (content.feed_previous is None):
         raise DecodeError("bad_feed_link")
-    if (lipmaa(content.feed_sequence) == content.feed_sequence - 1) != (links.lipmaa is None):
+    if (lipmaa(sequence) == sequence - 1) != (links.lipmaa is None):
         raise DecodeError("bad_lipmaa_link")
-    kinds = [place.kind for place in content.tangles]
-    if kinds != sorted(set(kinds)):
-        raise DecodeError("duplicate_ids", "tangles are not sorted by kind, each once")
+    kind = ""
     for place in content.tangles:
-        if len(set(place.previous)) != len(place.previous):
-            raise DecodeError("duplicate_ids", "previous")
+        if place.kind <= kind:
+            raise DecodeError("duplicate_ids", "tangles are not sorted by kind, each once")
+        kind = place.kind
+        _check_unique("previous", place.previous)
+
+
+def _check_unique(name: str, ids: tuple[bytes, ...]) -> None:
+    if len(ids) > 1 and len(set(ids)) != len(ids):
+        raise DecodeError("duplicate_ids", name)
 
 
 def lipmaa(sequence: int) -> int:

@@ -58,6 +58,9 @@ def open_object(
     Raises MissingBlocks with all absent ids of the first incomplete level, WrongKey, or DecodeError: `too_large` past
     `size_max` bytes, `bad_tree` for a tree that `build_object` would not have made.
     """
+    root = lookup(reference.object_id)
+    if root is not None and not root.child_ids:  # most objects are one block
+        return open_block(root, reference.key, convergence_secret)
     level = [(reference.object_id, reference.key)]
     for depth in range(OBJECT_DEPTH_MAX):
         blocks = _look_up(level, lookup)
@@ -66,7 +69,7 @@ def open_object(
                 open_block(block, key, convergence_secret)
                 for block, (_, key) in zip(blocks, level, strict=True)
             ]
-            if any(block.acks for block in blocks) and (depth or len(blocks) > 1):
+            if any(block.acks for block in blocks):
                 raise DecodeError("bad_tree", "acks below the root")
             _check_leaf_sizes(leaves)
             return b"".join(leaves)

@@ -56,7 +56,7 @@ class Publication:
     @property
     def digest(self) -> bytes:
         """What the topic's key signed."""
-        return _digest(self.topic, self.sealed_key, self.blocks)
+        return _digest(self.topic, self.sealed_key, tuple(block.block_id for block in self.blocks))
 
 
 class SealBroken(Exception):
@@ -71,7 +71,12 @@ def seal_publication(
     sealed = nonce + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
         commit_key, topic + blocks[0].block_id, nonce, read_key
     )
-    return Publication(topic, sealed, blocks, signing.sign(secret, _digest(topic, sealed, blocks)))
+    return Publication(
+        topic,
+        sealed,
+        blocks,
+        signing.sign(secret, _digest(topic, sealed, tuple(block.block_id for block in blocks))),
+    )
 
 
 def open_sealed_key(publication: Publication, read_key: bytes) -> bytes:
@@ -101,7 +106,12 @@ def decode_publication(encoded: bytes) -> Publication:
     )
 
 
-def _digest(topic: bytes, sealed_key: bytes, blocks: tuple[Block, ...]) -> bytes:
-    return hashing.publication_digest(
-        encode(_Published(topic, sealed_key, tuple(block.block_id for block in blocks)))
-    )
+def sign_publication(
+    topic_secret: bytes, topic: bytes, sealed_key: bytes, blocks: tuple[bytes, ...]
+) -> bytes:
+    """The topic's signature of a publication, made again from its parts, blocks as stored."""
+    return signing.sign(topic_secret, _digest(topic, sealed_key, tuple(map(hashing.block_id, blocks))))
+
+
+def _digest(topic: bytes, sealed_key: bytes, block_ids: tuple[bytes, ...]) -> bytes:
+    return hashing.publication_digest(encode(_Published(topic, sealed_key, block_ids)))

@@ -6,7 +6,8 @@ points of small order. `crypto_core_ed25519_is_valid_point` checks canonical for
 of A, so mixed-order keys are refused as well.
 """
 
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
 
 from nacl import bindings, exceptions
 
@@ -57,6 +58,31 @@ def verify_signature(key: bytes, digest: bytes, signature: bytes) -> None:
         bindings.crypto_sign_open(signature + digest, key)
     except (exceptions.BadSignatureError, ValueError):
         raise BadSignature("signature does not match") from None
+
+
+class Claim(NamedTuple):
+    """That `key` signed `digest` with `signature`: to be checked."""
+
+    key: bytes
+    digest: bytes
+    signature: bytes
+
+
+CheckClaims = Callable[[Sequence[Claim]], Sequence[bool]]
+"""Says of each claim whether it holds. `check_claims`, or something that runs it elsewhere."""
+
+
+def check_claims(claims: Iterable[tuple[bytes, bytes, bytes]]) -> list[bool]:
+    """Check each claim, here and now."""
+    return [_holds(key, digest, signature) for key, digest, signature in claims]
+
+
+def _holds(key: bytes, digest: bytes, signature: bytes) -> bool:
+    try:
+        verify_signature(key, digest, signature)
+    except BadSignature:
+        return False
+    return True
 
 
 def is_good_point(encoded: bytes) -> bool:

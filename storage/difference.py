@@ -13,11 +13,13 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, func, select
 
+from protocol import signing
 from protocol.limits import SUMMARY_HEAD_COUNT_MAX, SUMMARY_SAMPLE_COUNT_MAX
-from protocol.publication import encode_publication
+from protocol.publication import encode_publication, sign_publication
 from storage.blocks import read_blocks
 from storage.commits import load_heads
 from storage.id_keys import chunks, id_key, unpack_ids, unpack_nums
+from storage.repos import Branch
 from storage.schema import branches, commits
 
 _PLACE = select(
@@ -92,9 +94,12 @@ def load_newer(connection: Connection, branch_num: int, after: int) -> "array[in
 
 
 def load_publications(
-    connection: Connection, topic: bytes, nums: Sequence[int], size_target: int
-) -> list[tuple[int, bytes]]:
-    """(number, encoded publication) of these commits in order, until `size_target` bytes are passed; one at least."""
+    connection: Connection, branch: Branch, nums: Sequence[int], size_target: int
+) -> list[bytes]:
+    """Encoded publications of these commits in order, until `size_target` bytes are passed; one at least.
+
+    Who holds the topic's key signs what it sends; the others pass on the signature that they have checked.
+    """
     rows: list[tuple[int, bytes, bytes, bytes, tuple[int, ...]]] = []
     size = 0
     for part in chunks(nums):
@@ -118,15 +123,14 @@ def load_publications(
     expected: dict[int, bytes | None] = {block_num: None for row in rows for block_num in row[4]}
     expected.update((row[4][0], row[1]) for row in rows)
     blocks = read_blocks(connection, expected)
-    return [
-        (
-            num,
-            encode_publication(
-                topic, sealed_key, tuple(blocks[block_num] for block_num in block_nums), signature
-            ),
-        )
-        for num, _, sealed_key, signature, block_nums in rows
-    ]
+    secret = signing.key_pair(branch.topic_seed)[1] if branch.topic_seed is not None else None
+    items: list[bytes] = []
+    for _, _, sealed_key, signature, block_nums in rows:
+        encoded = tuple(blocks[block_num] for block_num in block_nums)
+        if secret is not None:
+            signature = sign_publication(secret, branch.topic, sealed_key, encoded)
+        items.append(encode_publication(branch.topic, sealed_key, encoded, signature))
+    return items
 
 
 def find_nums(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> list[int]:

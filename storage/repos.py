@@ -38,7 +38,6 @@ class Branch:
     convergence_secret: bytes = field(repr=False)
     read_key: bytes = field(repr=False)
     topic_seed: bytes | None = field(repr=False)
-    topic_secret: bytes | None = field(repr=False)  # the same key as libsodium signs with it
 
     @property
     def branch_id(self) -> bytes:
@@ -224,5 +223,4 @@ def _branch(row: Row[tuple[object, ...]], repo: Repo) -> Branch:
         convergence_secret=hashing.convergence_secret(repo.read_secret),
         read_key=hashing.branch_read_key(secret),
         topic_seed=seed,
-        topic_secret=signing.key_pair(seed)[1] if seed else None,
     )

@@ -16,6 +16,9 @@ from storage.id_keys import chunks
 from storage.schema import pending, pending_causes, rejections
 from verifier.verify import Rejected
 
+_ANY_REJECTION = select(rejections.c.num).limit(1)
+_ANY_WAITING = select(pending.c.num).limit(1)
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
@@ -72,6 +75,8 @@ def keep_waiting(
 def take_waiting(connection: Connection, causes: Iterable[bytes]) -> list[tuple[int, bytes]]:
     """(branch number, publication) of all that waited for any of these causes; they are no longer kept."""
     nums: set[int] = set()
+    if connection.execute(_ANY_WAITING).first() is None:
+        return []  # the usual case, and this stands in the way of every batch
     for part in chunks(list(causes)):
         nums.update(
             connection.execute(
@@ -144,6 +149,8 @@ def keep_rejections(
 def load_rejected(connection: Connection, ids: Sequence[bytes]) -> set[bytes]:
     """Those of these ids that were rejected."""
     found: set[bytes] = set()
+    if connection.execute(_ANY_REJECTION).first() is None:
+        return found  # the usual case, and this stands in the way of every batch
     for part in chunks(ids):
         found.update(
             connection.execute(

@@ -8,7 +8,8 @@ makes four posts in a branch, `a` on the branch's root, and gives their publicat
 import secrets
 from pathlib import Path
 
-from node.inbound import Intake, accept_batch, open_batch
+from node.inbound import Intake, accept_batch
+from node.opening import open_batch
 from node.outbound import Author, Draft, Written
 from node.replica import Replica
 from protocol.body import Post
@@ -82,10 +83,7 @@ class World:
             nums = plan_sending(connection, branch.num, ()).nums
             found: list[bytes] = []
             while len(found) < len(nums):
-                found += [
-                    item
-                    for _, item in load_publications(connection, branch.topic, nums[len(found) :], 1 << 20)
-                ]
+                found += load_publications(connection, branch, nums[len(found) :], 1 << 20)
         return found
 
 

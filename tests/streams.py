@@ -1,4 +1,4 @@
-"""Secure streams between two fixed nodes over memory, a recorded session of theirs, and a peer that plays it back."""
+"""Secure streams between two fixed nodes, a recorded session of theirs, and a peer that plays it back."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -2,8 +2,8 @@
 
 Two steps, so that the costly one may run beside others:
 
-  verify_signature   Commit -> SignedCommit             needs nothing but the commit
-  judge              SignedCommit -> Accepted | Pending | Rejected
+  sign_off   Commit -> SignedCommit | Rejected      by the result of checking `author_claim`
+  judge      SignedCommit -> Accepted | Pending | Rejected
 
 `judge` runs the rules in this order, and the first that fails decides:
 
@@ -24,8 +24,7 @@ from typing import Final
 
 from protocol.body import Body, UnknownBody
 from protocol.commit import NO_EPOCH, Commit, lipmaa
-from protocol.signing import BadSignature
-from protocol.signing import verify_signature as verify_ed25519
+from protocol.signing import Claim
 from verifier.facts import BranchFacts, CommitFacts, CommitLookup
 from verifier.membership import Membership, MemberState, Refused
 
@@ -37,7 +36,7 @@ _MAKER: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class SignedCommit:
-    """A commit whose author's signature holds, with its decoded body. Made by `verify_signature` only."""
+    """A commit whose author's signature holds, with its decoded body. Made by `sign_off` only."""
 
     commit: Commit
     body: Body | UnknownBody
@@ -45,7 +44,7 @@ class SignedCommit:
 
     def __post_init__(self) -> None:
         """Refuse to exist when made elsewhere."""
-        assert self.maker is _MAKER, "only verify_signature makes a SignedCommit"
+        assert self.maker is _MAKER, "only sign_off makes a SignedCommit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +89,15 @@ class Rejected:
 Verdict = Accepted | Pending | Rejected
 
 
-def verify_signature(commit: Commit, body: Body | UnknownBody) -> SignedCommit | Rejected:
-    """Check the author's signature over header and content."""
-    try:
-        verify_ed25519(commit.content.author, commit.digest, commit.signature)
-    except BadSignature as error:
-        return Rejected(commit.commit_id, "bad_signature", str(error))
+def author_claim(commit: Commit) -> Claim:
+    """What the author's signature claims; to be checked, perhaps among many, before `sign_off`."""
+    return Claim(commit.content.author, commit.digest, commit.signature)
+
+
+def sign_off(commit: Commit, body: Body | UnknownBody, *, holds: bool) -> SignedCommit | Rejected:
+    """A commit whose author's claim was checked: it holds, or the commit is rejected."""
+    if not holds:
+        return Rejected(commit.commit_id, "bad_signature", "the author did not sign this")
     return SignedCommit(commit, body, _MAKER)
 
 

@@ -63,12 +63,7 @@ def test_what_is_planned_covers_what_the_other_lacks_and_little_more(
                 summary = summarise(connection, branch.num)
             with world.replica.database.read() as connection:
                 plan = plan_sending(connection, world.branch.num, summary.heads + summary.samples)
-                sent = [
-                    encoded
-                    for _, encoded in load_publications(
-                        connection, world.branch.topic, list(plan.nums), 1 << 20
-                    )
-                ]
+                sent = load_publications(connection, world.branch, list(plan.nums), 1 << 20)
             give(replica, branch, sent)
             assert timeline(replica, branch) == timeline(world.replica, world.branch)
             assert len(sent) <= len(items), "the root is known to both, so at least it is not sent again"

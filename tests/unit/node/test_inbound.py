@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from node.inbound import accept_batch, open_batch
+from node.inbound import accept_batch
+from node.opening import open_batch
 from node.outbound import Author
 from node.replica import Replica
 from protocol import signing
@@ -272,6 +273,8 @@ def test_faults_of_the_publication_are_dropped_and_do_not_poison_the_commit(worl
     for is_writer in (True, False):
         replica, branch = world.copy(is_writer=is_writer)
         for reason, item in bad.items():
+            if is_writer and reason == "bad_topic_signature":
+                continue  # a writer makes the signature itself when it passes the publication on
             assert _verdict(replica, branch, item) == reason
         with replica.database.read() as connection:
             assert count_rejections(connection, branch.num) == 0

@@ -1,0 +1,68 @@
+# The commands of this repository. Each sets up what it needs first; once set up, only `make lock` uses the network.
+
+PYTHON ?= python3
+VENV := .venv/bin
+READY := .venv/.ready
+# Runs a command with JAVA_HOME naming a Java that Spark can use; installs one where that is allowed.
+WITH_JAVA := .ci/java.sh
+FOLDERS := node protocol storage verifier analytics tests benchmarks examples
+
+# Git repository for `make demo`; this checkout if empty.
+GIT ?=
+# More arguments for pytest: make test ARGS='-k session -x'
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup java demo test check check-format check-lint check-types check-imports format bench vectors lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+setup: $(READY) ## Make .venv with the locked dependencies and this checkout
+
+$(READY): requirements.lock pyproject.toml .ci/setup.sh
+	@PYTHON="$(PYTHON)" .ci/setup.sh
+	@touch $@
+
+java: ## Find a Java runtime of version 17 or newer for Spark, or install one
+	@$(WITH_JAVA)
+
+demo: setup java ## Run the main job: two nodes, a git history, a merge, Spark (GIT=path: another git repository)
+	@$(WITH_JAVA) $(VENV)/python examples/demo.py $(if $(GIT),--git "$(GIT)")
+
+test: setup java ## Run the tests (ARGS='...': more arguments for pytest)
+	@$(WITH_JAVA) $(VENV)/python -m pytest $(ARGS)
+
+check: check-format check-lint check-types check-imports ## Check format, lint, types and imports
+
+check-format: setup
+	$(VENV)/ruff format --check $(FOLDERS)
+
+check-lint: setup
+	$(VENV)/ruff check $(FOLDERS)
+
+check-types: setup
+	$(VENV)/mypy --strict $(FOLDERS)
+
+check-imports: setup
+	$(VENV)/lint-imports --no-logo
+
+format: setup ## Format the code and fix what ruff can fix
+	$(VENV)/ruff check --fix-only $(FOLDERS)
+	$(VENV)/ruff format $(FOLDERS)
+
+bench: setup ## Run the benchmarks: one JSON line per figure
+	@set -e; for file in benchmarks/bench_*.py; do $(VENV)/python "$$file"; done
+
+vectors: setup ## Write the test vectors again; git shows whether they changed
+	$(VENV)/python tests/vectors/generate.py
+
+lock: setup ## Resolve requirements.lock again (UPGRADE=1: to the newest versions)
+	$(VENV)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --all-extras --group dev \
+		--generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
+		$(if $(UPGRADE),--upgrade) --output-file requirements.lock
+
+clean: ## Remove .venv, caches and what the demo made
+	rm -rf .venv .demo .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf spark-warehouse metastore_db derby.log
+	find $(FOLDERS) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,87 @@
+"""Validated ingest of small commits into SQLite: the whole way in, durable, against bare libsodium verification.
+
+Every publication is decoded, its block ids computed, opened, both signatures (the author's and the topic's) checked, judged and
+stored. Signatures are checked in a process of their own and the next batches opened while one is stored, as a daemon does.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import trio
+
+from benchmarks.common import (
+    batches,
+    clock_ms,
+    figure,
+    follow,
+    libsodium_verifications_per_second,
+    note,
+    timed,
+    write_history,
+)
+from node.blocking import threads
+from node.hub import Hub
+from node.replica import Replica
+from node.signature_pool import SignaturePool
+from protocol.signing import Claim
+from storage.repos import Branch
+
+_UNDER_WAY = 4
+
+
+async def _ingest(replica: Replica, branch: Branch, made: list[list[bytes]], pool: SignaturePool) -> None:
+    hub = Hub(replica, threads(), clock_ms, pool.check)
+    slots = trio.Semaphore(_UNDER_WAY)
+    turn = trio.Event()
+    turn.set()
+
+    async def take(items: list[bytes], previous: trio.Event, done: trio.Event) -> None:
+        intake = await hub.take(branch, items, previous, None)
+        assert intake.accepted or intake.already, "the history is legal"
+        done.set()
+        slots.release()
+
+    async with trio.open_nursery() as nursery:
+        for items in made:
+            await slots.acquire()
+            previous, turn = turn, trio.Event()
+            nursery.start_soon(take, items, previous, turn)
+
+
+def measure(commit_count: int) -> float:
+    """Commits per second of validated ingest."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        source, repo, branch = write_history(folder / "source", commit_count)
+        made = batches(source, branch)
+        root = source.root_branch(repo)
+        root_made = batches(source, root)
+        replica = follow(folder / "target", repo)
+        pool = SignaturePool()
+        claim = Claim(bytes(32), bytes(32), bytes(64))
+        pool.check([claim] * 100)  # the workers have started
+        trio.run(_ingest, replica, replica.by_topic[root.topic], root_made, pool)
+        target = replica.by_topic[branch.topic]
+        seconds = timed(lambda: trio.run(_ingest, replica, target, made, pool))
+        with replica.database.read() as connection:
+            replica.refresh(connection)
+        assert replica.branches[target.num].commit_count == commit_count + 1
+        pool.close()
+        source.close()
+        replica.close()
+    return commit_count / seconds
+
+
+def main() -> None:
+    """Print the figures."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
+    limit = libsodium_verifications_per_second()
+    note(f"bare libsodium: {limit:.0f} verifications/s, one thread")
+    rate = measure(count)
+    figure("ingest", rate, "commits/s", commits=count)
+    figure("ingest_to_bare_verification", rate / limit, "ratio", goal=0.5)
+
+
+if __name__ == "__main__":
+    main()

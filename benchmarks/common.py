@@ -1,0 +1,108 @@
+"""What the benchmarks share: one JSON line per figure, a repo with history, and the machine's own limit."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from nacl import bindings
+from sqlalchemy import Connection
+
+from node.outbound import Author, Draft
+from node.replica import Replica
+from protocol.body import Post
+from storage.difference import load_publications, plan_sending
+from storage.repos import Branch, Repo, add_repo
+
+_BATCH_SIZE = 256 * 1024
+
+
+def figure(name: str, value: float, unit: str, **more: object) -> None:
+    """Print one figure."""
+    line = {"figure": name, "value": round(value, 4), "unit": unit, **more}
+    print(json.dumps(line), flush=True)
+
+
+def note(text: str) -> None:
+    """Say what is going on, beside the figures."""
+    print(f"# {text}", file=sys.stderr, flush=True)
+
+
+def libsodium_verifications_per_second(seconds: float = 2.0) -> float:
+    """Bare Ed25519 verification, one thread, 32-byte messages: the limit that ingest is held against."""
+    key, secret = bindings.crypto_sign_seed_keypair(os.urandom(32))
+    signed = bindings.crypto_sign(os.urandom(32), secret)
+    count, began = 0, time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        for _ in range(100):
+            bindings.crypto_sign_open(signed, key)
+        count += 100
+    return count / (time.perf_counter() - began)
+
+
+def clock_ms() -> int:
+    """Unix milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def write_history(folder: Path, commit_count: int, seed: bytes = b"b" * 32) -> tuple[Replica, Repo, Branch]:
+    """A node whose branch `main` has `commit_count` small posts (a chain), and its root."""
+    folder.mkdir(parents=True, exist_ok=True)
+    replica = Replica(folder)
+    author = Author(replica, seed, clock_ms)
+    repo, _ = author.create_repo("bench")
+    branch, _ = author.create_branch(repo, "main")
+    for start in range(0, commit_count, 1000):
+        texts = [f"post number {number}" for number in range(start, min(start + 1000, commit_count))]
+        author.write_many(
+            branch,
+            lambda _, texts=texts: [Draft(Post(text)) for text in texts],
+            lambda _connection, _written: None,
+        )
+    return replica, repo, branch
+
+
+def _same(drafts: Sequence[Draft], _connection: Connection) -> Sequence[Draft]:
+    return drafts
+
+
+def batches(replica: Replica, branch: Branch) -> list[list[bytes]]:
+    """All publications of a branch, in batches as they travel."""
+    made: list[list[bytes]] = []
+    with replica.database.read() as connection:
+        nums = plan_sending(connection, branch.num, ()).nums
+        done = 0
+        while done < len(nums):
+            items = load_publications(connection, branch, nums[done : done + 512], _BATCH_SIZE)
+            made.append(items)
+            done += len(items)
+    return made
+
+
+def follow(folder: Path, repo: Repo) -> Replica:
+    """An empty node that follows the repo as a writer."""
+    folder.mkdir(parents=True, exist_ok=True)
+    replica = Replica(folder)
+    copy = Repo(
+        0, repo.repo_id, repo.name, repo.init_id, repo.init_key, repo.read_secret, repo.write_secret, None
+    )
+    with replica.database.write() as connection:
+        add_repo(replica.database, connection, copy)
+    with replica.database.read() as connection:
+        replica.refresh(connection)
+    return replica
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The value below which `share` of the values lie."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Seconds that `work` takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began

@@ -1,0 +1,179 @@
+"""The way in, first half: from the bytes of a publication to a commit that its author signed, and its body.
+
+Pure: nothing here looks at the store, so batches may be opened while others are stored. The work comes in two parts, with
+all signature checks of a batch between them, because they are what takes the time:
+
+    read_batch     decode, compute ids, open the commit and its body; gather what the signatures claim
+    settle_batch   sort by whether the claims hold
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from protocol.block import Block, WrongKey
+from protocol.body import Body, UnknownBody, decode_body
+from protocol.codec import DecodeError
+from protocol.commit import Commit, UnknownVersion, open_commit
+from protocol.limits import BODY_SIZE_MAX
+from protocol.object import MissingBlocks, open_object
+from protocol.publication import Publication, SealBroken, decode_publication, open_sealed_key
+from protocol.signing import Claim, check_claims
+from storage.repos import Branch
+from storage.waiting import Waiting
+from verifier.verify import Rejected, SignedCommit, author_claim, sign_off
+
+CARRIER_FAULTS: Final = frozenset({"bad_publication", "other_topic", "bad_topic_signature"})
+"""Reasons for a drop that whoever passed the publication on could see, be it a replica or a relay: grounds to part. The
+others only a replica sees, and a relay that carries them in good faith is not to blame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A publication whose commit could be read and is signed by its author."""
+
+    signed: SignedCommit
+    publication: Publication
+    encoded: bytes
+
+
+@dataclass(slots=True)
+class OpenedBatch:
+    """What `open_batch` made of some publications of one branch."""
+
+    opened: list[Opened] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    waiting: list[Waiting] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Readable:
+    """A commit and its body, decoded; signatures not checked yet."""
+
+    commit: Commit
+    body: Body | UnknownBody
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A decoded publication, and what was found in it."""
+
+    encoded: bytes
+    publication: Publication
+    found: _Readable | Rejected | Waiting
+
+
+class _Drop(Exception):
+    """The publication is at fault, not its commit."""
+
+
+@dataclass(slots=True)
+class ReadBatch:
+    """Publications that could be read, and the claims of their signatures."""
+
+    needs_topic_signature: bool
+    candidates: list[_Candidate] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+
+def open_batch(branch: Branch, items: Iterable[bytes]) -> OpenedBatch:
+    """Read, check and settle publications of one branch in one go."""
+    batch = read_batch(branch, items)
+    return settle_batch(batch, check_claims(batch.claims))
+
+
+def read_batch(branch: Branch, items: Iterable[bytes]) -> ReadBatch:
+    """Decode and open publications. Each readable candidate claims its author's signature, and each its topic's.
+
+    A holder of the topic's key makes the topic's signature itself when it sends the publication on, so it need not check
+    what it will not pass on; the author's signature is what it believes.
+    """
+    batch = ReadBatch(needs_topic_signature=branch.topic_seed is None)
+    for encoded in items:
+        try:
+            candidate = _read_publication(branch, encoded)
+        except _Drop as error:
+            batch.dropped[str(error)] += 1
+            continue
+        publication = candidate.publication
+        batch.candidates.append(candidate)
+        if batch.needs_topic_signature:
+            batch.claims.append(Claim(publication.topic, publication.digest, publication.signature))
+        if isinstance(candidate.found, _Readable):
+            batch.claims.append(author_claim(candidate.found.commit))
+    return batch
+
+
+def settle_batch(batch: ReadBatch, claims_hold: Sequence[bool]) -> OpenedBatch:
+    """Sort candidates by what became of their claims (one answer for each claim, in order)."""
+    opened = OpenedBatch(dropped=batch.dropped)
+    answers = iter(claims_hold)
+    for candidate in batch.candidates:
+        is_from_topic = next(answers) if batch.needs_topic_signature else True
+        result: SignedCommit | Rejected | Waiting
+        match candidate.found:
+            case _Readable(commit, body):
+                result = sign_off(commit, body, holds=next(answers))
+            case other:
+                result = other
+        if not is_from_topic:
+            opened.dropped["bad_topic_signature"] += 1
+        elif isinstance(result, SignedCommit):
+            opened.opened.append(Opened(result, candidate.publication, candidate.encoded))
+        elif isinstance(result, Rejected):
+            opened.rejected.append(result)
+        else:
+            opened.waiting.append(result)
+    return opened
+
+
+def _read_publication(branch: Branch, encoded: bytes) -> _Candidate:
+    """Raises _Drop where the publication is at fault."""
+    try:
+        publication = decode_publication(encoded)
+    except DecodeError as error:
+        raise _Drop(f"bad_publication:{error.reason}") from None
+    if publication.topic != branch.topic:
+        raise _Drop("other_topic")
+    return _Candidate(encoded, publication, _read_commit(branch, publication, encoded))
+
+
+def _read_commit(branch: Branch, publication: Publication, encoded: bytes) -> _Readable | Rejected | Waiting:
+    """Raises _Drop where the publication is at fault."""
+    commit_id = publication.commit_id
+    try:
+        key = open_sealed_key(publication, branch.read_key)
+        commit = open_commit(publication.blocks[0], key, branch.convergence_secret)
+    except SealBroken:
+        raise _Drop("seal_broken") from None
+    except WrongKey:
+        raise _Drop("wrong_key") from None
+    except UnknownVersion:
+        return Waiting(commit_id, encoded, (), reason="version")
+    except DecodeError as error:
+        return Rejected(commit_id, "bad_commit", str(error))
+    try:
+        return _Readable(commit, _read_body(branch, commit, publication))
+    except MissingBlocks:
+        raise _Drop("missing_body") from None
+    except WrongKey:
+        return Rejected(commit_id, "bad_body", "the commit gives a wrong key for its body")
+    except DecodeError as error:
+        return Rejected(commit_id, "bad_body", str(error))
+
+
+def _read_body(branch: Branch, commit: Commit, publication: Publication) -> Body | UnknownBody:
+    blocks = {block.block_id: block for block in publication.blocks[1:]}
+    used: set[bytes] = set()
+
+    def look_up(block_id: bytes) -> Block | None:
+        used.add(block_id)
+        return blocks.get(block_id)
+
+    plaintext = open_object(commit.content.body, look_up, branch.convergence_secret, size_max=BODY_SIZE_MAX)
+    if len(used) != len(publication.blocks) - 1:
+        raise _Drop("surplus_blocks")
+    return decode_body(plaintext)

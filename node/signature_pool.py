@@ -1,0 +1,108 @@
+"""Signature checks in processes of their own.
+
+A check is 40 microseconds of C that lets other threads run, and thousands of them among threads that run Python spend more time
+on waiting for the interpreter than on the curve: in threads of one process ingest is no faster than in one thread. A
+worker process takes whole batches of claims over a pipe and answers one byte for each. Workers see public data only.
+
+Small batches, and everything when a worker has died, are checked in the caller's own thread: slower, never wrong.
+"""
+
+import os
+import queue
+import struct
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import IO, Final
+
+import structlog
+
+from protocol.signing import Claim, check_claims
+
+log = structlog.get_logger()
+
+_CLAIM_SIZE: Final = 32 + 32 + 64
+_LENGTH: Final = struct.Struct("<I")
+_WORTH_A_TRIP: Final = 16
+"""Claims below which a trip through the pipe costs more than it saves."""
+_WORKERS_MAX: Final = 2
+"""Opening and storing keep the main process busier than two workers."""
+
+
+class SignaturePool:
+    """Worker processes for `check`. Thread-safe."""
+
+    def __init__(self, worker_count: int | None = None) -> None:
+        """Start the workers: none on a machine of one core."""
+        count = min(_WORKERS_MAX, (os.cpu_count() or 1) - 1) if worker_count is None else worker_count
+        self._idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
+        self._workers = [self._start() for _ in range(count)]
+        for worker in self._workers:
+            self._idle.put(worker)
+        self._alive = count
+
+    def check(self, claims: Sequence[Claim]) -> Sequence[bool]:
+        """Say of each claim whether it holds."""
+        if len(claims) < _WORTH_A_TRIP or self._alive == 0:
+            return check_claims(claims)
+        worker = self._idle.get()
+        try:
+            answer = _ask(worker, claims)
+        except (OSError, EOFError) as error:
+            self._alive -= 1
+            log.error("signature worker died", pid=worker.pid, error=str(error))
+            return check_claims(claims)
+        self._idle.put(worker)
+        return answer
+
+    def close(self) -> None:
+        """Stop the workers."""
+        for worker in self._workers:
+            worker.kill()
+            worker.wait()
+            for pipe in (worker.stdin, worker.stdout):
+                if pipe is not None:
+                    pipe.close()
+
+    @staticmethod
+    def _start() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "node.signature_pool"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,  # a Ctrl-C meant for the daemon must not kill its workers first
+        )
+
+
+def _ask(worker: "subprocess.Popen[bytes]", claims: Sequence[Claim]) -> list[bool]:
+    assert worker.stdin is not None, "made with pipes"
+    assert worker.stdout is not None, "made with pipes"
+    # All three parts have fixed sizes by the types that they were decoded into.
+    packed = b"".join(part for claim in claims for part in claim)
+    assert len(packed) == _CLAIM_SIZE * len(claims), "claims of another shape"
+    worker.stdin.write(_LENGTH.pack(len(packed)) + packed)
+    worker.stdin.flush()
+    return [byte == 1 for byte in _read(worker.stdout, len(claims))]
+
+
+def _read(pipe: IO[bytes], size: int) -> bytes:
+    data = pipe.read(size)
+    if len(data) != size:
+        raise EOFError("the pipe was closed")
+    return data
+
+
+def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """The worker: answer requests until the daemon is gone."""
+    while header := requests.read(_LENGTH.size):
+        packed = _read(requests, _LENGTH.unpack(header)[0])
+        claims = (
+            (packed[at : at + 32], packed[at + 32 : at + 64], packed[at + 64 : at + _CLAIM_SIZE])
+            for at in range(0, len(packed), _CLAIM_SIZE)
+        )
+        answers.write(bytes(check_claims(claims)))
+        answers.flush()
+
+
+if __name__ == "__main__":
+    _serve(sys.stdin.buffer, sys.stdout.buffer)

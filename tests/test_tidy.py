@@ -1,0 +1,111 @@
+"""What must hold of the files themselves: length, names, places, docstrings, links, nothing left unfinished.
+
+Looks at what git tracks or would track, so that a stray file is seen before it is committed.
+"""
+
+import ast
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+
+FOLDERS: Final = {
+    "node", "protocol", "storage", "verifier", "analytics",
+    "configs", "tests", "docs", "benchmarks", "examples", ".ci",
+}  # fmt: skip
+
+# Longer than this, a noun is waiting to be split off.
+LINE_COUNT_MAX: Final = 400
+# Tests and benchmarks are lists of cases, which do not get harder to read with their number.
+ANY_LENGTH: Final = ("tests/", "benchmarks/")
+
+# Words that say nothing of what a file is about.
+RETIRED: Final = {"util", "utils", "helper", "helpers", "manager", "managers"}
+
+# Spelt in two halves, so that this file does not hold what it looks for.
+UNFINISHED: Final = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
+TEXT_SUFFIXES: Final = {".py", ".md", ".toml", ".sh", ".html", ".js", ".css", ".service"}
+
+FENCED: Final = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+LINK: Final = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)")
+
+
+@cache
+def tracked() -> tuple[str, ...]:
+    """Paths, from the root, of the files that git tracks or would track, less those that are gone."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout, so nothing says which files are the project's")
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return tuple(sorted(path for path in set(listing.split("\0")) if path and (ROOT / path).is_file()))
+
+
+def modules() -> list[str]:
+    """The tracked Python files."""
+    return [path for path in tracked() if path.endswith(".py")]
+
+
+def broken_links(markdown: str, folder: Path) -> list[str]:
+    """Link targets in a page of this folder that name a file of the repository, and name none."""
+    targets = LINK.findall(FENCED.sub("", markdown))
+    files = [target.partition("#")[0] for target in targets if not re.match(r"[a-z]+:", target)]
+    return [file for file in files if file and not (folder / file).exists()]
+
+
+def test_no_module_is_too_long() -> None:
+    lengths = {
+        path: len((ROOT / path).read_text(encoding="utf-8").splitlines())
+        for path in modules()
+        if not path.startswith(ANY_LENGTH)
+    }
+    assert {path: length for path, length in lengths.items() if length > LINE_COUNT_MAX} == {}
+
+
+def test_no_file_has_a_retired_word_in_its_name() -> None:
+    words = {path: set(re.split(r"[^a-z]+", path.lower())) for path in tracked()}
+    assert [path for path, found in words.items() if found & RETIRED] == []
+
+
+def test_top_level_folders_are_the_fixed_ones() -> None:
+    assert {path.partition("/")[0] for path in tracked() if "/" in path} - FOLDERS == set()
+
+
+def test_every_module_has_a_docstring() -> None:
+    # An empty __init__.py only marks its folder as a package.
+    sources = {path: (ROOT / path).read_text(encoding="utf-8") for path in modules()}
+    written = {path: source for path, source in sources.items() if source or not path.endswith("__init__.py")}
+    assert [path for path, source in written.items() if not ast.get_docstring(ast.parse(source))] == []
+
+
+def test_every_link_between_files_resolves() -> None:
+    broken = {
+        path: broken_links((ROOT / path).read_text(encoding="utf-8"), (ROOT / path).parent)
+        for path in tracked()
+        if path.endswith(".md")
+    }
+    assert {path: targets for path, targets in broken.items() if targets} == {}
+
+
+def test_a_link_to_nothing_is_found() -> None:
+    page = "[a](README.md#top) [b](gone.md) [c](https://example.org) [d](#here)\n```\n[e](no.md)\n```\n"
+    assert broken_links(page, ROOT) == ["gone.md"]
+
+
+def test_nothing_is_marked_as_unfinished() -> None:
+    texts = [
+        path
+        for path in tracked()
+        if Path(path).suffix in TEXT_SUFFIXES or path.startswith(("Makefile", ".ci/"))
+    ]
+    marked = [path for path in texts if UNFINISHED.search((ROOT / path).read_text(encoding="utf-8"))]
+    assert marked == []
