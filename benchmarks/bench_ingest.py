@@ -20,7 +20,7 @@ from benchmarks.common import (
     timed,
     write_history,
 )
-from node.blocking import threads
+from node.blocking import threads, tune_interpreter
 from node.hub import Hub
 from node.replica import Replica
 from node.signature_pool import SignaturePool
@@ -75,6 +75,7 @@ def measure(commit_count: int) -> float:
 
 def main() -> None:
     """Print the figures."""
+    tune_interpreter()
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
     limit = libsodium_verifications_per_second()
     note(f"bare libsodium: {limit:.0f} verifications/s, one thread")

@@ -50,6 +50,8 @@ log = structlog.get_logger()
 _OUTGOING_COUNT_MAX: Final = 4096
 """Messages waiting to be written: batches are bounded by the window, the rest is small; a peer beyond it is cut off."""
 _COALESCED_COUNT_MAX: Final = 64
+_LAST_WORDS_SECONDS: Final = 1.0
+"""Seconds that what is queued may take to be written once the connection is ending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class Connection:
         self._send_outgoing, self._outgoing = trio.open_memory_channel[Message](_OUTGOING_COUNT_MAX)
         self._nursery: trio.Nursery | None = None
         self._reason = ""
+        self._reading = trio.CancelScope()
+        self._written = trio.Event()
         self._turn = trio.Event()
         self._turn.set()
 
@@ -88,6 +92,7 @@ class Connection:
                 nursery.start_soon(self._keep_alive)
                 self.topics_changed()
                 await self._read()
+                await self._say_last_words()
                 nursery.cancel_scope.cancel()
         finally:
             self._hub.remove(self)
@@ -106,14 +111,16 @@ class Connection:
             self._take(TopicFollowed(branch.topic, branch.facts.is_root_branch))
 
     async def _read(self) -> None:
-        while not self._reason:
-            with trio.move_on_after(IDLE_TIMEOUT_SECONDS) as scope:
+        while not self._is_ending():
+            self._reading = trio.CancelScope(deadline=trio.current_time() + IDLE_TIMEOUT_SECONDS)
+            with self._reading:
                 try:
                     frame = await self._stream.receive_frame()
                 except TransportError as error:
                     self._end(error.reason)
-                    return
-            if scope.cancelled_caught:
+            if self._is_ending():
+                return
+            if self._reading.cancelled_caught:
                 self._end("idle")
                 return
             if frame is None:
@@ -127,6 +134,12 @@ class Connection:
             self._take(MessageReceived(message))
 
     async def _write(self) -> None:
+        try:
+            await self._write_until_closed()
+        finally:
+            self._written.set()
+
+    async def _write_until_closed(self) -> None:
         async for message in self._outgoing:
             frames = [encode_message(message)]
             size = len(frames[0])
@@ -227,19 +240,20 @@ class Connection:
             self._send_outgoing.send_nowait(message)
         except trio.WouldBlock:
             self._end("peer_does_not_read")
-        except trio.BrokenResourceError:
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
             self._end("closed")
 
+    def _is_ending(self) -> bool:
+        return bool(self._reason)
+
     def _end(self, reason: str) -> None:
-        """Stop reading; the first reason counts. What is queued (a goodbye) still gets a moment to be written."""
+        """Stop reading; the first reason counts."""
         if not self._reason:
             self._reason = reason
-            assert self._nursery is not None, "run() is what ends"
-            self._nursery.start_soon(self._finish)
+            self._reading.cancel()
 
-    async def _finish(self) -> None:
-        assert self._nursery is not None, "run() is what ends"
-        with trio.move_on_after(0.2):
-            while self._outgoing.statistics().current_buffer_used:
-                await trio.sleep(0.02)
-        self._nursery.cancel_scope.deadline = min(self._nursery.cancel_scope.deadline, trio.current_time())
+    async def _say_last_words(self) -> None:
+        """Give what is queued, a goodbye above all, a moment to be written."""
+        self._send_outgoing.close()
+        with trio.move_on_after(_LAST_WORDS_SECONDS):
+            await self._written.wait()

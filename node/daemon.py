@@ -15,7 +15,7 @@ import trio
 
 from node import logs
 from node.api import create_app
-from node.blocking import threads
+from node.blocking import threads, tune_interpreter
 from node.errors import ServiceError
 from node.home import Home, lock_home, remove_run_file, write_run_file
 from node.http_server import serve_api
@@ -37,6 +37,7 @@ log = structlog.get_logger()
 def run(home: Home) -> None:
     """Run a node in the foreground until it is told to stop. Raises ServiceError when it cannot start."""
     logs.configure(home.config.log.level)
+    tune_interpreter()
     with lock_home(home.path):
         try:
             replica = Replica(home.path)

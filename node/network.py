@@ -54,6 +54,7 @@ class Network:
         self._dialed: dict[bytes, PeerState] = {}
         self._inbound: list[PeerState] = []
         self._ended = trio.Event()
+        self._admitted = trio.CapacityLimiter(CONNECTIONS_MAX)
 
     @property
     def peers(self) -> list[PeerState]:
@@ -89,15 +90,22 @@ class Network:
                 state.scope.cancel()
 
     async def _serve(self, stream: trio.SocketStream) -> None:
-        if len(self._inbound) >= CONNECTIONS_MAX:
+        try:
+            self._admitted.acquire_on_behalf_of_nowait(stream)
+        except trio.WouldBlock:  # counted before the handshake, which strangers can begin too
             log.warning("connection refused", reason="too many connections")
-            await stream.aclose()
+            await trio.aclose_forcefully(stream)
             return
+        try:
+            await self._serve_admitted(stream)
+        finally:
+            self._admitted.release_on_behalf_of(stream)
+
+    async def _serve_admitted(self, stream: trio.SocketStream) -> None:
         try:
             secure = await accept(stream, self._seed, secrets.token_bytes(32))
         except TransportError as error:
             log.info("handshake failed", reason=error.reason)
-            await trio.aclose_forcefully(stream)
             return
         state = PeerState(secure.peer_key, _address_of(stream), "in", "connected", self._clock())
         self._inbound.append(state)
@@ -133,11 +141,7 @@ class Network:
             stream = await trio.open_tcp_stream(host.strip("[]"), int(port))
         if scope.cancelled_caught:
             raise TransportError("timeout", f"no connection to {state.address}")
-        try:
-            secure = await dial(stream, self._seed, state.peer, secrets.token_bytes(32))
-        except BaseException:
-            await trio.aclose_forcefully(stream)
-            raise
+        secure = await dial(stream, self._seed, state.peer, secrets.token_bytes(32))
         state.last_error = None
         self._enter(state, "connected")
         await self._converse(state, secure)

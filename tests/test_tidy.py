@@ -55,6 +55,11 @@ def modules() -> list[str]:
     return [path for path in tracked() if path.endswith(".py")]
 
 
+def is_docstring(statement: ast.stmt) -> bool:
+    """Whether a statement is nothing but a literal."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
 def broken_links(markdown: str, folder: Path) -> list[str]:
     """Link targets in a page of this folder that name a file of the repository, and name none."""
     targets = LINK.findall(FENCED.sub("", markdown))
@@ -85,6 +90,13 @@ def test_every_module_has_a_docstring() -> None:
     sources = {path: (ROOT / path).read_text(encoding="utf-8") for path in modules()}
     written = {path: source for path, source in sources.items() if source or not path.endswith("__init__.py")}
     assert [path for path, source in written.items() if not ast.get_docstring(ast.parse(source))] == []
+
+
+def test_package_inits_hold_a_docstring_only() -> None:
+    # Importing one module must not run the rest of its package: analytics would get SQLAlchemy with the export's schema.
+    inits = [path for path in modules() if path.endswith("__init__.py")]
+    bodies = {path: ast.parse((ROOT / path).read_text(encoding="utf-8")).body for path in inits}
+    assert [path for path, body in bodies.items() if not all(map(is_docstring, body))] == []
 
 
 def test_every_link_between_files_resolves() -> None:

@@ -1,0 +1,196 @@
+"""Writes the vectors from the code as it is: `make vectors` runs it and must leave git clean.
+
+A vector that changes is a format that changed: then the version in the tag changes too, and the old file stays. All inputs are
+fixed; nothing is random.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from protocol import hashing, signing
+from protocol.block import Reference, seal_block
+from protocol.body import Body, BranchAdd, BranchRoot, Imported, Invite, Join, Permission, Post, RepoInit
+from protocol.body import certify_repo, encode_body, prove_invitation
+from protocol.codec import encode
+from protocol.commit import Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
+from protocol.limits import LEAF_SIZE
+from protocol.object import build_object
+from protocol.publication import encode_publication, seal_publication
+from protocol.text import InvitationLink, PeerAddress, id_text, invitation_text
+
+FOLDER = Path(__file__).parent
+JsonObject = dict[str, Any]
+
+READ_SECRET = bytes(range(32))
+WRITE_SECRET = bytes(range(32, 64))
+USER_SEED = bytes(range(64, 96))
+REPO_SEED = bytes(range(96, 128))
+INVITATION_SEED = bytes(range(128, 160))
+BRANCH_ID = bytes(range(160, 192))
+EPOCH = bytes(range(192, 224))
+NONCE = bytes(range(24))
+USER, USER_SECRET = signing.key_pair(USER_SEED)
+REPO_ID = signing.public_key(REPO_SEED)
+CONVERGENCE = hashing.convergence_secret(READ_SECRET)
+
+
+def derivations() -> JsonObject:
+    """Every derivation of `protocol.hashing`."""
+    secret = hashing.branch_secret(READ_SECRET, BRANCH_ID, 1)
+    return {
+        "read_secret": READ_SECRET.hex(),
+        "write_secret": WRITE_SECRET.hex(),
+        "repo_id": REPO_ID.hex(),
+        "branch_id": BRANCH_ID.hex(),
+        "generation": 1,
+        "session_id": EPOCH.hex(),
+        "convergence_secret": CONVERGENCE.hex(),
+        "branch_secret": secret.hex(),
+        "branch_read_key": hashing.branch_read_key(secret).hex(),
+        "root_topic_seed": hashing.root_topic_seed(READ_SECRET, REPO_ID).hex(),
+        "branch_topic_seed": hashing.branch_topic_seed(WRITE_SECRET, BRANCH_ID, 1).hex(),
+        "blinded_branch_id": hashing.blind_topic(BRANCH_ID, EPOCH).hex(),
+        "branch_id_text": id_text(BRANCH_ID),
+    }
+
+
+def objects() -> list[JsonObject]:
+    """Objects of telling sizes. Plaintext byte i is i mod 251."""
+    cases = []
+    for size in (0, 1, 300, LEAF_SIZE, LEAF_SIZE + 1, 2 * LEAF_SIZE + 5):
+        plaintext = bytes(range(251)) * (size // 251 + 1)
+        reference, blocks = build_object(plaintext[:size], CONVERGENCE)
+        case: JsonObject = {
+            "size": size,
+            "convergence_secret": CONVERGENCE.hex(),
+            "object_id": reference.object_id.hex(),
+            "key": reference.key.hex(),
+            "block_ids": [block.block_id.hex() for block in blocks],
+        }
+        if size <= 300:
+            case["blocks"] = [block.encoded.hex() for block in blocks]
+        cases.append(case)
+    return cases
+
+
+def bodies() -> list[JsonObject]:
+    """One body of each kind."""
+    owners = (USER,)
+    reference = Reference(EPOCH, BRANCH_ID)
+    made: dict[str, Body] = {
+        "init": RepoInit("demo", owners, certify_repo(REPO_SEED, "demo", owners)),
+        "branch-add": BranchAdd(BRANCH_ID, "main", 0, EPOCH, reference),
+        "branch-root": BranchRoot(),
+        "invite": Invite(signing.public_key(INVITATION_SEED), Permission.WRITE, 1, 1_900_000_000_000),
+        "join": Join(EPOCH, prove_invitation(INVITATION_SEED, REPO_ID, USER)),
+        "post": Post("Grüße"),
+        "imported": Imported("59931ee9", "author-0000", -1_000, "before 1970"),
+    }
+    return [{"kind": kind, "encoded": encode_body(body).hex()} for kind, body in made.items()]
+
+
+def commits() -> JsonObject:
+    """A commit with every header field, from its body to its publication."""
+    reference, body_blocks = build_object(encode_body(Post("hello")), CONVERGENCE)
+    ids = [bytes([number]) * 32 for number in range(1, 8)]
+    links = Links(deps=(ids[2],), ndeps=(ids[3],), files=(ids[4],), nfiles=(ids[5],), lipmaa=ids[6])
+    keys = HeaderKeys(acks=(b"k" * 32, b""), deps=(b"",), files=(b"f" * 32,))
+    place = TanglePlace("group", EPOCH, (EPOCH,))
+    content = Content(
+        USER, BRANCH_ID, EPOCH, 4, ids[0], (place,), 1_790_000_000_000, b"metadata", reference, keys
+    )
+    commit, block = seal_commit((ids[0], ids[1]), links, content, USER_SECRET, CONVERGENCE)
+    topic_seed = hashing.branch_topic_seed(WRITE_SECRET, BRANCH_ID, 0)
+    read_key = hashing.branch_read_key(hashing.branch_secret(READ_SECRET, BRANCH_ID, 0))
+    publication = seal_publication(topic_seed, read_key, commit.key, (block, *body_blocks), NONCE)
+    encoded = tuple(item.encoded for item in publication.blocks)
+    return {
+        "read_secret": READ_SECRET.hex(),
+        "branch_id": BRANCH_ID.hex(),
+        "generation": 0,
+        "author": USER.hex(),
+        "acks": [ids[0].hex(), ids[1].hex()],
+        "text": "hello",
+        "signed_digest": commit.digest.hex(),
+        "commit_id": commit.commit_id.hex(),
+        "commit_key": commit.key.hex(),
+        "topic": publication.topic.hex(),
+        "publication": encode_publication(
+            publication.topic, publication.sealed_key, encoded, publication.signature
+        ).hex(),
+    }
+
+
+def links() -> JsonObject:
+    """An invitation link."""
+    link = InvitationLink(
+        REPO_ID,
+        Reference(EPOCH, BRANCH_ID),
+        READ_SECRET,
+        WRITE_SECRET,
+        EPOCH,
+        INVITATION_SEED,
+        Permission.WRITE,
+        1_900_000_000_000,
+        (PeerAddress("127.0.0.1:7474", USER),),
+    )
+    return {"encoded": encode(link).hex(), "text": invitation_text(link)}
+
+
+def skip_links() -> list[int]:
+    """`lipmaa(1)` to `lipmaa(60)`."""
+    return [lipmaa(sequence) for sequence in range(1, 61)]
+
+
+def refused() -> list[JsonObject]:
+    """Encodings that door one refuses, by defect; each was a legal value once."""
+    good = encode_body(Post("hello"))
+    block, _ = seal_block(b"hello", CONVERGENCE)
+    return [
+        {"defect": "body_trailing_byte", "type": "body", "encoded": (good + b"\xc0").hex()},
+        {"defect": "body_truncated", "type": "body", "encoded": good[:-1].hex()},
+        {"defect": "body_long_string_form", "type": "body", "encoded": b"\x92\xa5post1\xd9\x05hello".hex()},
+        {"defect": "body_missing_field", "type": "body", "encoded": b"\x91\xa5post1".hex()},
+        {"defect": "body_surplus_field", "type": "body", "encoded": b"\x93\xa5post1\xa5hello\xc0".hex()},
+        {"defect": "body_not_utf8", "type": "body", "encoded": (good[:-1] + b"\xff").hex()},
+        {"defect": "body_is_a_map", "type": "body", "encoded": b"\x81\xa4text\xa5hello".hex()},
+        {"defect": "block_trailing_byte", "type": "block", "encoded": (block.encoded + b"\x00").hex()},
+        {"defect": "block_truncated", "type": "block", "encoded": block.encoded[:-1].hex()},
+        {
+            "defect": "block_other_version",
+            "type": "block",
+            "encoded": block.encoded.replace(b"block1", b"block2").hex(),
+        },
+        {
+            "defect": "block_short_child_id",
+            "type": "block",
+            "encoded": b"\x94\xa6block1\x91\xc4\x01a\x90\xc4\x00".hex(),
+        },
+    ]
+
+
+FILES = {
+    "derivations.json": derivations,
+    "objects.json": objects,
+    "bodies.json": bodies,
+    "commits.json": commits,
+    "links.json": links,
+    "skip_links.json": skip_links,
+    "refused.json": refused,
+}
+
+
+def render(name: str) -> str:
+    """The text of one vector file."""
+    return json.dumps(FILES[name](), indent=1, ensure_ascii=True) + "\n"
+
+
+def main() -> None:
+    """Write all files."""
+    for name in FILES:
+        (FOLDER / name).write_text(render(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
