@@ -12,7 +12,7 @@ install_package() {
         # what is wanted may be in the one that is there.
         "${as_root[@]}" apt-get update -qq >&2 </dev/null || true
         if "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-            apt-get install -y -qq --no-install-recommends "$1" >&2 </dev/null; then
+            apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends "$1" >&2 </dev/null; then
             return 0
         fi
         echo "apt-get could not install $1; see its messages above." >&2

@@ -31,11 +31,13 @@ elif ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
     .venv/bin/python -m ensurepip >/dev/null
 fi
 
-# uv comes first and by pip, at the version and with the hashes of its entry in the lock; then it installs the rest, and
-# builds what is published as source only with the build tools of the lock.
-awk '/^[^ ]/ { is_uv = /^uv==/ } is_uv' requirements.lock >.venv/uv.lock
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --no-deps -r .venv/uv.lock
-uv=(.venv/bin/uv --quiet pip install --python .venv/bin/python)
-"${uv[@]}" --require-hashes --build-constraints requirements.lock -r requirements.lock
-"${uv[@]}" --no-deps --no-build-isolation --editable .
+# Hashes are required of every file. Pip and setuptools come first, since builds of what is published as source only
+# (PySpark, and this checkout) are to use the locked build tools too, and not whatever is newest. Pip and not uv: it is
+# there already, and follows the machine's own settings for mirrors and certificates.
+pip=(.venv/bin/python -m pip --quiet --disable-pip-version-check --no-input install)
+echo "Installing the locked dependencies into .venv; the first time takes a minute or two."
+awk '/^[^ ]/ { wanted = /^(pip|setuptools)==/ } wanted' requirements.lock >.venv/build-tools.lock
+"${pip[@]}" --require-hashes --no-deps -r .venv/build-tools.lock
+"${pip[@]}" --require-hashes --no-deps --no-build-isolation -r requirements.lock
+"${pip[@]}" --no-deps --no-build-isolation --editable .
 echo "Set up in .venv with $(.venv/bin/python --version)."

@@ -10,7 +10,7 @@ from pathlib import Path
 from nacl import bindings
 from sqlalchemy import Connection
 
-from node.outbound import Author, Draft
+from node.outbound import Author, Draft, Written
 from node.replica import Replica
 from protocol.body import Post
 from storage.difference import load_publications, plan_sending
@@ -56,16 +56,17 @@ def write_history(folder: Path, commit_count: int, seed: bytes = b"b" * 32) -> t
     branch, _ = author.create_branch(repo, "main")
     for start in range(0, commit_count, 1000):
         texts = [f"post number {number}" for number in range(start, min(start + 1000, commit_count))]
-        author.write_many(
-            branch,
-            lambda _, texts=texts: [Draft(Post(text)) for text in texts],
-            lambda _connection, _written: None,
-        )
+        drafts = [Draft(Post(text)) for text in texts]
+        author.write_many(branch, partial(_same, drafts), _nothing_more)
     return replica, repo, branch
 
 
 def _same(drafts: Sequence[Draft], _connection: Connection) -> Sequence[Draft]:
     return drafts
+
+
+def _nothing_more(_connection: Connection, _written: Sequence[Written]) -> None:
+    """Nothing else belongs into the transaction."""
 
 
 def batches(replica: Replica, branch: Branch) -> list[list[bytes]]:

@@ -73,7 +73,8 @@ class Hub:
     ) -> Intake:
         """Take publications in, after `previous`; then tell everyone but their source. Raises StorageError.
 
-        Reading and storing are mostly Python, and two threads of it only wait for each other's interpreter: `_interpreter` lets
+        Reading and storing are mostly Python, and two threads of it only wait for each other's
+        interpreter: `_interpreter` lets
         one at a time. What overlaps is the signature checks, which run elsewhere.
         """
         async with self._interpreter:

@@ -1,6 +1,7 @@
 """Writes the vectors from the code as it is: `make vectors` runs it and must leave git clean.
 
-A vector that changes is a format that changed: then the version in the tag changes too, and the old file stays. All inputs are
+A vector that changes is a format that changed: then the version in the tag changes too, and the old
+file stays. All inputs are
 fixed; nothing is random.
 """
 
@@ -10,8 +11,20 @@ from typing import Any
 
 from protocol import hashing, signing
 from protocol.block import Reference, seal_block
-from protocol.body import Body, BranchAdd, BranchRoot, Imported, Invite, Join, Permission, Post, RepoInit
-from protocol.body import certify_repo, encode_body, prove_invitation
+from protocol.body import (
+    Body,
+    BranchAdd,
+    BranchRoot,
+    Imported,
+    Invite,
+    Join,
+    Permission,
+    Post,
+    RepoInit,
+    certify_repo,
+    encode_body,
+    prove_invitation,
+)
 from protocol.codec import encode
 from protocol.commit import Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
 from protocol.limits import LEAF_SIZE

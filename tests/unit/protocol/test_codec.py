@@ -54,7 +54,7 @@ def test_a_bound_of_a_list_is_refused_one_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tag", "expected"),
+    "tag, expected",
     [
         ("commit2", True),
         ("commit1", False),

@@ -272,7 +272,7 @@ class TestNodeIdentity:
         assert reason_of(error) == "wrong_key"
 
     @pytest.mark.parametrize(
-        ("claim", "reason"),
+        "claim, reason",
         [
             ("nothing", "bad_payload"),
             ("too long", "bad_payload"),
