@@ -1,0 +1,190 @@
+"""The session machine: joining topics, the window, taking turns, and every fault of a peer."""
+
+from array import array
+
+import pytest
+
+from protocol.hashing import blind_topic
+from protocol.limits import BATCH_COUNT_MAX, BATCHES_IN_FLIGHT_MAX, TOPIC_COUNT_MAX
+from protocol.messages import Announce, Goodbye, KeepAlive, Publications, Receipt, Summary, Want
+from protocol.session import (
+    BatchLoaded,
+    BatchTaken,
+    Close,
+    CommitsAccepted,
+    FindWanted,
+    LoadBatch,
+    LoadPlan,
+    LoadSummary,
+    MessageReceived,
+    Output,
+    PlanLoaded,
+    Send,
+    Session,
+    SummaryLoaded,
+    Take,
+    TopicFollowed,
+    WantedFound,
+)
+
+SESSION_ID = b"s" * 32
+MAIN, ROOT = b"m" * 32, b"r" * 32
+BLIND_MAIN, BLIND_ROOT = blind_topic(MAIN, SESSION_ID), blind_topic(ROOT, SESSION_ID)
+
+
+def _joined(*topics: bytes) -> Session:
+    session = Session(SESSION_ID)
+    for topic in topics:
+        session.take(TopicFollowed(topic, is_root=topic == ROOT))
+        session.take(MessageReceived(Announce((blind_topic(topic, SESSION_ID),))))
+    return session
+
+
+def _with_plan(session: Session, topic: bytes, *nums: int, upto: int = 1000) -> list[Output]:
+    session.take(MessageReceived(Summary(blind_topic(topic, SESSION_ID), (), 0, ())))
+    return session.take(PlanLoaded(topic, array("q", nums), upto))
+
+
+def test_a_topic_is_joined_when_both_announced_it_in_either_order() -> None:
+    ours_first = Session(SESSION_ID)
+    assert ours_first.take(TopicFollowed(MAIN, is_root=False)) == [Send(Announce((BLIND_MAIN,)))]
+    assert ours_first.take(MessageReceived(Announce((BLIND_MAIN,)))) == [LoadSummary(MAIN)]
+    theirs_first = Session(SESSION_ID)
+    assert theirs_first.take(MessageReceived(Announce((BLIND_MAIN,)))) == []
+    assert theirs_first.take(TopicFollowed(MAIN, is_root=False)) == [
+        Send(Announce((BLIND_MAIN,))),
+        LoadSummary(MAIN),
+    ]
+    assert theirs_first.take(TopicFollowed(MAIN, is_root=False)) == []
+
+
+def test_a_topic_is_never_named_in_clear() -> None:
+    (output,) = Session(SESSION_ID).take(TopicFollowed(MAIN, is_root=False))
+    assert isinstance(output, Send)
+    assert MAIN not in repr(output).encode()
+    assert output.message == Announce((BLIND_MAIN,))
+
+
+def test_summaries_lead_to_a_plan_and_batches() -> None:
+    session = _joined(MAIN)
+    summary = session.take(SummaryLoaded(MAIN, (b"h" * 32,), 7, (b"x" * 32,)))
+    assert summary == [Send(Summary(BLIND_MAIN, (b"h" * 32,), 7, (b"x" * 32,)))]
+    plan = session.take(MessageReceived(Summary(BLIND_MAIN, (b"a" * 32,), 3, (b"b" * 32,))))
+    assert plan == [LoadPlan(MAIN, (b"a" * 32, b"b" * 32))]
+    assert session.take(PlanLoaded(MAIN, array("q", [1, 2, 3]), 9)) == [LoadBatch(MAIN, (1, 2, 3))]
+    outputs = session.take(BatchLoaded(MAIN, (b"one", b"two")))
+    assert outputs == [Send(Publications(BLIND_MAIN, (b"one", b"two"))), LoadBatch(MAIN, (3,))]
+    assert session.topics[0].sent == 2
+
+
+def test_batches_are_bounded_in_size_and_in_flight() -> None:
+    session = _joined(MAIN)
+    nums = range(1, 10 * BATCH_COUNT_MAX)
+    (load,) = _with_plan(session, MAIN, *nums, upto=nums[-1])
+    sent = 0
+    while isinstance(load, LoadBatch):
+        assert len(load.nums) == BATCH_COUNT_MAX
+        publications, *more = session.take(BatchLoaded(MAIN, (b"x",) * len(load.nums)))
+        sent += isinstance(publications, Send)
+        load = more[0] if more else Close("no more room")
+    assert sent == BATCHES_IN_FLIGHT_MAX
+    assert session.take(MessageReceived(Receipt(BLIND_MAIN)))[0].__class__ is LoadBatch
+
+
+def test_root_branches_go_first_and_the_others_take_turns() -> None:
+    other = b"o" * 32
+    session = _joined(MAIN, other, ROOT)
+    for topic in (MAIN, other, ROOT):
+        session.take(MessageReceived(Summary(blind_topic(topic, SESSION_ID), (), 0, ())))
+    loads: list[bytes] = []
+
+    def run(outputs: list[Output]) -> None:
+        for output in outputs:
+            if isinstance(output, LoadBatch):
+                loads.append(output.topic)
+                run(session.take(BatchLoaded(output.topic, (b"x",))))
+
+    run(session.take(PlanLoaded(MAIN, array("q", range(8)), 100)))
+    run(session.take(PlanLoaded(other, array("q", range(8)), 100)))
+    run(session.take(PlanLoaded(ROOT, array("q", range(1)), 100)))
+    assert loads == [MAIN] * BATCHES_IN_FLIGHT_MAX
+    for _ in range(BATCHES_IN_FLIGHT_MAX):
+        run(session.take(MessageReceived(Receipt(BLIND_MAIN))))
+    assert loads[BATCHES_IN_FLIGHT_MAX] == ROOT
+    assert set(loads[BATCHES_IN_FLIGHT_MAX + 1 :]) == {MAIN, other}
+
+
+def test_what_is_accepted_while_a_plan_is_made_is_sent_once() -> None:
+    session = _joined(MAIN)
+    session.take(MessageReceived(Summary(BLIND_MAIN, (), 0, ())))
+    assert session.take(CommitsAccepted(MAIN, (5, 6, 7))) == []
+    (load,) = session.take(PlanLoaded(MAIN, array("q", [5, 6]), 6))
+    assert load == LoadBatch(MAIN, (5, 6))
+    assert session.take(BatchLoaded(MAIN, (b"five", b"six")))[1:] == [LoadBatch(MAIN, (7,))]
+    assert session.take(CommitsAccepted(MAIN, (6,))) == [], "it was in the plan"
+
+
+def test_later_commits_are_pushed_without_asking() -> None:
+    session = _joined(MAIN)
+    assert _with_plan(session, MAIN, upto=10) == []
+    assert session.take(CommitsAccepted(MAIN, (11, 12))) == [LoadBatch(MAIN, (11, 12))]
+    assert session.take(CommitsAccepted(b"n" * 32, (13,))) == [], "a topic that this peer does not follow"
+
+
+def test_a_received_batch_is_taken_receipted_and_its_missing_causes_asked_for_once() -> None:
+    session = _joined(MAIN)
+    taken = session.take(MessageReceived(Publications(BLIND_MAIN, (b"x",))))
+    assert taken == [Take(MAIN, (b"x",))]
+    wanted = (b"w" * 32,)
+    assert session.take(BatchTaken(MAIN, 1, wanted)) == [
+        Send(Receipt(BLIND_MAIN)),
+        Send(Want(BLIND_MAIN, wanted)),
+    ]
+    session.take(MessageReceived(Publications(BLIND_MAIN, (b"x",))))
+    assert session.take(BatchTaken(MAIN, 0, wanted)) == [Send(Receipt(BLIND_MAIN))]
+
+
+def test_wanted_commits_are_looked_up_and_sent() -> None:
+    session = _joined(MAIN)
+    assert session.take(MessageReceived(Want(BLIND_MAIN, (b"w" * 32,)))) == [FindWanted(MAIN, (b"w" * 32,))]
+    assert session.take(WantedFound(MAIN, [3])) == [LoadBatch(MAIN, (3,))]
+    assert session.take(WantedFound(MAIN, [])) == []
+
+
+def test_states_are_named() -> None:
+    session = Session(SESSION_ID)
+    session.take(TopicFollowed(MAIN, is_root=False))
+    assert session.topics[0].state == "not joined"
+    session.take(MessageReceived(Announce((BLIND_MAIN,))))
+    assert session.topics[0].state == "comparing"
+    _with_plan(session, MAIN, 1)
+    assert session.topics[0].state == "sending"
+    session.take(BatchLoaded(MAIN, (b"x",)))
+    session.take(MessageReceived(Receipt(BLIND_MAIN)))
+    assert session.topics[0].state == "in sync"
+    session.take(MessageReceived(Publications(BLIND_MAIN, (b"x",))))
+    assert session.topics[0].state == "receiving"
+
+
+FAULTS: dict[str, list[object]] = {
+    "unknown_topic": [Summary(b"?" * 32, (), 0, ())],
+    "second_summary": [Summary(BLIND_MAIN, (), 0, ()), Summary(BLIND_MAIN, (), 0, ())],
+    "unasked_receipt": [Receipt(BLIND_MAIN)],
+    "too_many_batches": [Publications(BLIND_MAIN, (b"x",))] * (BATCHES_IN_FLIGHT_MAX + 1),
+    "too_many_topics": [
+        Announce(tuple(number.to_bytes(32, "big") for number in range(start, start + TOPIC_COUNT_MAX)))
+        for start in (0, TOPIC_COUNT_MAX)
+    ],
+    "peer_left": [Goodbye("stopping")],
+}
+
+
+@pytest.mark.parametrize("reason", FAULTS)
+def test_a_fault_of_the_peer_ends_the_session_with_its_reason(reason: str) -> None:
+    session = _joined(MAIN)
+    outputs: list[Output] = []
+    for message in FAULTS[reason]:
+        outputs = session.take(MessageReceived(message))  # type: ignore[arg-type]  # messages, by the table above
+    assert outputs[-1] == Close(reason)
+    assert session.take(MessageReceived(KeepAlive())) == []
+    assert session.take(TopicFollowed(ROOT, is_root=True)) == [], "a dead machine does nothing more"
