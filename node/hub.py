@@ -65,8 +65,9 @@ class Hub:
         self._listeners.append(listener)
 
     def remove(self, listener: Listener) -> None:
-        """Tell this listener no more."""
-        self._listeners.remove(listener)
+        """Tell this listener no more. One that was never added is no error: it may have been cancelled before."""
+        if listener in self._listeners:
+            self._listeners.remove(listener)
 
     async def take(
         self, branch: Branch, items: Sequence[bytes], previous: trio.Event, source: Listener | None

@@ -20,8 +20,9 @@ from sqlalchemy import Connection
 from node.opening import Opened, OpenedBatch, open_batch
 from node.replica import Replica
 from protocol.body import Body, BranchAdd, RepoInit, UnknownBody
+from protocol.signing import public_key
 from storage.commits import NewCommit, accept_commits, load_facts
-from storage.repos import Branch, add_branch, rename_repo
+from storage.repos import Branch, add_branch, rename_repo, topic_seed
 from storage.waiting import Waiting, keep_rejections, keep_waiting, load_rejected, take_waiting
 from verifier.facts import CommitFacts
 from verifier.verify import Accepted, Pending, Rejected, judge
@@ -205,7 +206,7 @@ class _Acceptance:
         match body:
             case RepoInit():
                 rename_repo(connection, branch.repo_num, body.name)
-            case BranchAdd():
+            case BranchAdd() if self._may_have_topic(branch, body):
                 self.has_new_branches = True
                 add_branch(
                     self._replica.database,
@@ -219,3 +220,9 @@ class _Acceptance:
                 )
             case _:
                 pass
+
+    def _may_have_topic(self, root: Branch, body: BranchAdd) -> bool:
+        """Whether the topic is the one that the repo's write secret gives; a reader has to take the owner's word."""
+        repo = self._replica.repos[root.repo_num]
+        seed = topic_seed(repo.repo_id, repo.read_secret, repo.write_secret, body.branch, body.generation)
+        return seed is None or public_key(seed) == body.topic

@@ -29,6 +29,9 @@ log = structlog.get_logger()
 _JITTER: Final = 0.3
 """Share of a pause that is left to chance, so that peers that lost each other together do not return together."""
 
+_LASTED_SECONDS: Final = 5.0
+"""Seconds after which a connection counts as one that worked, and the next pause is the shortest again."""
+
 
 @dataclass(slots=True)
 class PeerState:
@@ -75,7 +78,9 @@ class Network:
 
     def keep(self, peer: bytes, address: str) -> None:
         """Dial this peer from now on, whenever there is no connection with it."""
-        self.forget(peer)
+        old = self._dialed.pop(peer, None)
+        if old is not None:
+            old.scope.cancel()
         state = PeerState(peer, address, "out", "waiting", self._clock())
         self._dialed[peer] = state
         assert self._nursery is not None, "run() comes first"
@@ -130,7 +135,7 @@ class Network:
                     state.last_error = f"{error.reason}: {error}"
                 except OSError as error:
                     state.last_error = f"no answer from {state.address}: {error}"
-                if trio.current_time() - began > DIAL_BACKOFF_MAX_SECONDS:
+                if trio.current_time() - began > _LASTED_SECONDS:
                     pause = DIAL_BACKOFF_MIN_SECONDS
                 self._enter(state, "waiting")
                 await trio.sleep(pause * (1 - _JITTER * secrets.randbelow(1000) / 1000))

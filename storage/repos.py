@@ -107,8 +107,11 @@ def add_branch(
     topic: bytes,
     root_id: bytes,
 ) -> None:
-    """Store a branch; one that is there already stays as it is."""
-    if connection.execute(select(branches.c.num).where(branches.c.branch_id == branch_id)).first():
+    """Store a branch; one that is there already stays as it is, and nobody takes over a topic that is followed."""
+    same = ((branches.c.repo_num == repo_num) & (branches.c.branch_id == branch_id)) | (
+        branches.c.topic == topic
+    )
+    if connection.execute(select(branches.c.num).where(same)).first():
         return
     connection.execute(
         insert(branches).values(

@@ -60,12 +60,13 @@ branches = Table(
     metadata,
     Column("num", NUM, primary_key=True),
     Column("repo_num", NUM, ForeignKey("repos.num"), nullable=False),
-    Column("branch_id", Bytes(32), nullable=False, unique=True),
+    Column("branch_id", Bytes(32), nullable=False),
     Column("name", String, nullable=False),
     Column("generation", Integer, nullable=False),
     Column("topic", Bytes(32), nullable=False, unique=True),
     Column("root_id", Bytes(32), nullable=False),
     Column("commit_count", BigInteger, nullable=False),
+    UniqueConstraint("repo_num", "branch_id", name="branches_in_repo"),
 )
 
 blocks = Table(

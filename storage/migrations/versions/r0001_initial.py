@@ -139,6 +139,6 @@ def upgrade() -> None:
             ["repos.num"],
         ),
         sa.PrimaryKeyConstraint("num"),
-        sa.UniqueConstraint("branch_id"),
+        sa.UniqueConstraint("repo_num", "branch_id", name="branches_in_repo"),
         sa.UniqueConstraint("topic"),
     )

@@ -351,3 +351,22 @@ def test_a_branch_is_added_once(world: World) -> None:
     with world.replica.database.read() as connection:
         head = load_heads(connection, root.num, 1)[0][0]
     assert _root_verdict(world, add, acks=(head,)) == "branch_exists"
+
+
+def test_a_topic_that_the_repo_does_not_give_is_not_followed(world: World) -> None:
+    root = world.replica.root_branch(world.repo)
+    add = BranchAdd(b"b" * 32, "taken over", 0, world.branch.topic, build_object(b"", b"c" * 32)[0])
+    for is_writer in (True, False):
+        replica, branch = world.copy(is_writer=is_writer)
+        item = _forge(
+            world,
+            branch=root,
+            body=encode_body(add),
+            tangles=(),
+            acks=(world.repo.init_id,),
+            feed_sequence=2,
+            feed_previous=world.repo.init_id,
+        )
+        assert give(replica, replica.by_topic[root.topic], [item]).accepted
+        assert replica.by_topic[branch.topic].branch_id == world.branch.branch_id
+        assert len(replica.branches) == 2
