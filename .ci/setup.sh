@@ -10,12 +10,9 @@ cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
 is_recent='import sys; sys.exit(sys.version_info < (3, 11))'
 
-if ! command -v "$python" >/dev/null; then
-    echo "$python is not there. Ravel needs Python 3.11 or newer." >&2
-    install_package python3
-fi
-if ! "$python" -c "$is_recent"; then
-    echo "Ravel needs Python 3.11 or newer, and $python is $("$python" --version 2>&1)." >&2
+if ! "$python" -c "$is_recent" 2>/dev/null; then
+    found=$("$python" --version 2>/dev/null) || found="not there"
+    echo "Ravel needs Python 3.11 or newer; $python is $found." >&2
     echo "Name another:  make PYTHON=/path/to/python3.11" >&2
     exit 1
 fi

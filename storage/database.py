@@ -62,7 +62,11 @@ class Database:
             self._migrate()
             self._writer = self._engine.connect()
         except (DBAPIError, sqlite3.Error) as error:
+            self._engine.dispose()
             raise StorageError(f"{self.path}: {error}") from error
+        except NewerSchema:
+            self._engine.dispose()
+            raise
 
     def close(self) -> None:
         """Close all connections."""

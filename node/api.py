@@ -1,0 +1,267 @@
+"""The local HTTP API: requests to `NodeService` calls, and errors to one JSON form.
+
+Who may call: whoever holds the token, from this machine. A page in a browser does not: it cannot send
+the header to another origin
+without being asked about (and is refused), and a name that was rebound to 127.0.0.1 is refused by the
+Host check. A token in a
+URL is never accepted, since URLs end up in logs. docs/api.md lists the endpoints.
+"""
+
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+import structlog
+from msgspec import Meta
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from node.errors import ServiceError
+from node.service import NodeService
+from protocol.codec import DecodeError
+from protocol.limits import IMPORT_BATCH_COUNT_MAX, MIB, NAME_SIZE_MAX, TEXT_SIZE_MAX
+from storage.database import StorageError
+
+log = structlog.get_logger()
+
+REQUEST_SIZE_MAX: Final = 8 * MIB
+"""Bytes of a request's body: an import batch of the largest legal texts is cut smaller by its sender."""
+TIMELINE_WINDOW_MAX: Final = 1000
+"""Items of one timeline answer."""
+_LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_SIZE_MAX)]
+Text = Annotated[str, Meta(max_length=TEXT_SIZE_MAX)]
+T = TypeVar("T")
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request's body: surplus fields are refused."""
+
+
+class _Named(_Strict, frozen=True):
+    name: Name
+
+
+class _Invitation(_Strict, frozen=True):
+    permission: str = "write"
+    expires_seconds: Annotated[int, Meta(ge=1, le=366 * 86_400)] = 7 * 86_400
+
+
+class _Join(_Strict, frozen=True):
+    invitation: Annotated[str, Meta(max_length=8192)]
+
+
+class _Write(_Strict, frozen=True):
+    text: Text
+
+
+class _Item(_Strict, frozen=True):
+    id: Name
+    parents: Annotated[list[Name], Meta(max_length=1000)]
+    author: Annotated[str, Meta(max_length=NAME_SIZE_MAX)]
+    time: Annotated[int, Meta(ge=-(2**42), le=2**42)]
+    text: Text
+
+
+class _Import(_Strict, frozen=True):
+    items: Annotated[list[_Item], Meta(max_length=IMPORT_BATCH_COUNT_MAX)]
+    source: Name
+
+
+class _Peer(_Strict, frozen=True):
+    address: Annotated[str, Meta(max_length=NAME_SIZE_MAX)]
+    peer: Annotated[str, Meta(max_length=64)]
+
+
+def create_app(service: NodeService, token: str) -> ASGIApp:
+    """The application. It serves nothing but `/healthz` to who does not send `token`."""
+    endpoints = _Endpoints(service)
+    routes = [Route("/healthz", _health)]
+    for method, path, handler in endpoints.table():
+        routes.append(Route(f"/api/v1{path}", _mapped(handler), methods=[method]))
+    application = Starlette(routes=routes, exception_handlers={404: _no_such_path, 405: _no_such_path})
+    return _Gate(application, token)
+
+
+class _Endpoints:
+    """Each handler takes the request apart and calls the service."""
+
+    def __init__(self, service: NodeService) -> None:
+        self._service = service
+
+    def table(self) -> list[tuple[str, str, Handler]]:
+        """(method, path below /api/v1, handler)."""
+        service = self._service
+        return [
+            ("GET", "/status", lambda _: _json(service.status())),
+            ("GET", "/repos", lambda _: _json(service.list_repos())),
+            ("POST", "/repos", self._create_repo),
+            ("POST", "/repos/{repo}/invitations", self._invite),
+            ("POST", "/join", self._join),
+            ("GET", "/repos/{repo}/members", lambda r: _json(service.list_members(r.path_params["repo"]))),
+            ("GET", "/repos/{repo}/branches", lambda r: _json(service.list_branches(r.path_params["repo"]))),
+            ("POST", "/repos/{repo}/branches", self._create_branch),
+            ("POST", "/branches/{branch}/commits", self._write),
+            ("GET", "/branches/{branch}/timeline", self._timeline),
+            ("GET", "/branches/{branch}/digest", lambda r: _json(service.digest(r.path_params["branch"]))),
+            ("POST", "/branches/{branch}/import", self._import),
+            ("POST", "/export", lambda _: _json(service.export())),
+            ("GET", "/peers", lambda _: _json(service.list_peers())),
+            ("POST", "/peers", self._add_peer),
+            ("DELETE", "/peers/{peer}", lambda r: _json(service.remove_peer(r.path_params["peer"]))),
+        ]
+
+    async def _create_repo(self, request: Request) -> Response:
+        body = await _body(request, _Named)
+        return await _json(self._service.create_repo(body.name))
+
+    async def _invite(self, request: Request) -> Response:
+        body = await _body(request, _Invitation)
+        return await _json(
+            self._service.invite(request.path_params["repo"], body.permission, body.expires_seconds)
+        )
+
+    async def _join(self, request: Request) -> Response:
+        body = await _body(request, _Join)
+        return await _json(self._service.join(body.invitation))
+
+    async def _create_branch(self, request: Request) -> Response:
+        body = await _body(request, _Named)
+        return await _json(self._service.create_branch(request.path_params["repo"], body.name))
+
+    async def _write(self, request: Request) -> Response:
+        body = await _body(request, _Write)
+        return await _json(self._service.write(request.path_params["branch"], body.text))
+
+    async def _timeline(self, request: Request) -> Response:
+        after = _number(request, "after_position", -1, -1, 2**53)
+        limit = _number(request, "limit", 100, 1, TIMELINE_WINDOW_MAX)
+        return await _json(self._service.timeline(request.path_params["branch"], after, limit))
+
+    async def _import(self, request: Request) -> Response:
+        body = await _body(request, _Import)
+        items = [msgspec.structs.asdict(item) for item in body.items]
+        return await _json(self._service.import_items(request.path_params["branch"], items, body.source))
+
+    async def _add_peer(self, request: Request) -> Response:
+        body = await _body(request, _Peer)
+        return await _json(self._service.add_peer(body.address, body.peer))
+
+
+class _Gate:
+    """In front of everything: the Host must be a loopback name, a foreign Origin is refused, the token must be there."""
+
+    def __init__(self, application: ASGIApp, token: str) -> None:
+        self._application = application
+        self._expected = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve or refuse one request."""
+        if scope["type"] == "http":
+            error = self._objection(scope)
+            if error is not None:
+                await _error(error)(scope, receive, send)
+                return
+        elif scope["type"] != "lifespan":
+            return  # no WebSockets here: the server answers 403 when nothing does
+        await self._application(scope, receive, send)
+
+    def _objection(self, scope: Scope) -> ServiceError | None:
+        headers: dict[bytes, list[bytes]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name, []).append(value)
+        hosts = headers.get(b"host", [])
+        host = hosts[0].decode("latin-1") if len(hosts) == 1 else ""
+        if _host_name(host) not in _LOOPBACK_NAMES:
+            return ServiceError(
+                "forbidden_host", f"this API answers on loopback names, not as {host[:100]!r}"
+            )
+        origins = headers.get(b"origin", [])
+        if any(origin.decode("latin-1") != f"http://{host}" for origin in origins):
+            return ServiceError("forbidden_origin", "this API does not answer pages of other origins")
+        if scope["path"] == "/healthz":
+            return None
+        given = headers.get(b"authorization", [b""])
+        if len(given) != 1 or not hmac.compare_digest(given[0], self._expected):
+            return ServiceError(
+                "unauthorized",
+                "the API token is missing or wrong",
+                "send it as `Authorization: Bearer TOKEN`; it is in the file api-token of the node's folder",
+            )
+        return None
+
+
+def _host_name(host: str) -> str:
+    """The name in a Host header: without the port, which must be one."""
+    name, colon, port = host.rpartition(":")
+    if colon and not port.endswith("]"):
+        return name if port.isascii() and port.isdigit() else ""
+    return host
+
+
+def _mapped(handler: Handler) -> Handler:
+    async def run(request: Request) -> Response:
+        try:
+            return await handler(request)
+        except ServiceError as error:
+            return _error(error)
+        except StorageError as error:
+            log.error("storage failed", path=request.url.path, error=str(error))
+            return _error(
+                ServiceError("storage_failed", str(error), "check the disk; `ravel status` tells more")
+            )
+        except (
+            Exception
+        ):  # the API's last border: a defect answers 500 with no inner details, and is logged whole
+            log.exception("request failed", path=request.url.path)
+            return _error(ServiceError("internal", "a defect in Ravel", "the daemon's log has the details"))
+
+    return run
+
+
+async def _health(_request: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+async def _no_such_path(_request: Request, _error_: Exception) -> Response:
+    return _error(ServiceError("not_found", "no such endpoint", "docs/api.md lists them"))
+
+
+async def _json(answer: Awaitable[dict[str, Any]]) -> Response:
+    return JSONResponse(await answer)
+
+
+def _error(error: ServiceError) -> Response:
+    return JSONResponse(error.as_json(), status_code=error.kind.http_status)
+
+
+async def _body(request: Request, kind: type[T]) -> T:
+    """The request's JSON body, bounded before it is buffered."""
+    content = bytearray()
+    async for chunk in request.stream():
+        content += chunk
+        if len(content) > REQUEST_SIZE_MAX:
+            raise ServiceError(
+                "too_large", f"a request has at most {REQUEST_SIZE_MAX} bytes", "send less at once"
+            )
+    try:
+        return msgspec.json.decode(bytes(content), type=kind)
+    except (msgspec.DecodeError, ValueError, RecursionError, DecodeError) as error:
+        raise ServiceError("bad_request", f"the request is not of the expected form: {error}") from None
+
+
+def _number(request: Request, name: str, default: int, low: int, high: int) -> int:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if len(text) > 20 or not text.lstrip("-").isascii() or not text.lstrip("-").isdigit():
+        raise ServiceError("bad_request", f"{name} is a number, not {text[:20]!r}")
+    if not low <= int(text) <= high:
+        raise ServiceError("bad_request", f"{name} is from {low} to {high}, not {text}")
+    return int(text)

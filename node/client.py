@@ -1,0 +1,132 @@
+"""The API from Python: one method an endpoint, errors as ServiceError. The CLI is written on it."""
+
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+from node.errors import ERROR_KINDS, ServiceError
+from node.home import not_running, read_run_file, read_token
+
+_TIMEOUT_SECONDS = 60.0
+JsonObject = dict[str, Any]
+
+
+class ApiClient:
+    """Calls one daemon. Answers are the JSON objects of docs/api.md."""
+
+    def __init__(self, base_url: str, token: str, home: Path | None = None) -> None:
+        self.base_url = base_url
+        self._home = home
+        self._http = httpx.Client(
+            base_url=f"{base_url}/api/v1",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=_TIMEOUT_SECONDS,
+            trust_env=False,  # a proxy has no business between a user and the daemon beside them
+        )
+
+    @classmethod
+    def for_home(cls, home: Path) -> Self:
+        """The daemon that runs in a folder. Raises ServiceError `not_running` or `not_initialised`."""
+        return cls(f"http://{read_run_file(home).api}", read_token(home), home)
+
+    def close(self) -> None:
+        """Give up the connection."""
+        self._http.close()
+
+    def status(self) -> JsonObject:
+        """The node at a glance."""
+        return self._call("GET", "/status")
+
+    def create_repo(self, name: str) -> JsonObject:
+        """Create a repo."""
+        return self._call("POST", "/repos", {"name": name})
+
+    def list_repos(self) -> JsonObject:
+        """All repos."""
+        return self._call("GET", "/repos")
+
+    def invite(self, repo: str, permission: str, expires_seconds: int) -> JsonObject:
+        """Make an invitation link."""
+        body = {"permission": permission, "expires_seconds": expires_seconds}
+        return self._call("POST", f"/repos/{_part(repo)}/invitations", body)
+
+    def join(self, invitation: str) -> JsonObject:
+        """Join by a link."""
+        return self._call("POST", "/join", {"invitation": invitation})
+
+    def list_members(self, repo: str) -> JsonObject:
+        """Members of a repo."""
+        return self._call("GET", f"/repos/{_part(repo)}/members")
+
+    def list_branches(self, repo: str) -> JsonObject:
+        """Branches of a repo."""
+        return self._call("GET", f"/repos/{_part(repo)}/branches")
+
+    def create_branch(self, repo: str, name: str) -> JsonObject:
+        """Add a branch."""
+        return self._call("POST", f"/repos/{_part(repo)}/branches", {"name": name})
+
+    def write(self, branch: str, text: str) -> JsonObject:
+        """Write a post."""
+        return self._call("POST", f"/branches/{_part(branch)}/commits", {"text": text})
+
+    def timeline(self, branch: str, after_position: int, limit: int) -> JsonObject:
+        """A window of a timeline."""
+        query = {"after_position": after_position, "limit": limit}
+        return self._call("GET", f"/branches/{_part(branch)}/timeline", query=query)
+
+    def digest(self, branch: str) -> JsonObject:
+        """Digest of a timeline."""
+        return self._call("GET", f"/branches/{_part(branch)}/digest")
+
+    def import_items(self, branch: str, items: list[JsonObject], source: str) -> JsonObject:
+        """Import one batch."""
+        return self._call("POST", f"/branches/{_part(branch)}/import", {"items": items, "source": source})
+
+    def export(self) -> JsonObject:
+        """Export what is new."""
+        return self._call("POST", "/export", {})
+
+    def list_peers(self) -> JsonObject:
+        """Peers."""
+        return self._call("GET", "/peers")
+
+    def add_peer(self, address: str, peer: str) -> JsonObject:
+        """Keep a connection to a peer."""
+        return self._call("POST", "/peers", {"address": address, "peer": peer})
+
+    def remove_peer(self, peer: str) -> JsonObject:
+        """Forget a peer."""
+        return self._call("DELETE", f"/peers/{_part(peer)}")
+
+    def _call(
+        self, method: str, path: str, body: JsonObject | None = None, query: dict[str, int] | None = None
+    ) -> JsonObject:
+        try:
+            response = self._http.request(method, path, json=body, params=query)
+        except httpx.TimeoutException:
+            raise ServiceError(
+                "not_running", "the daemon does not answer in time", "look at its log"
+            ) from None
+        except httpx.TransportError:
+            raise not_running(self._home or Path()) from None
+        try:
+            answer: JsonObject = response.json()
+        except ValueError:
+            raise ServiceError(
+                "internal", f"the daemon answered {response.status_code} without JSON"
+            ) from None
+        if response.is_error:
+            error = answer.get("error", {})
+            code = error.get("code", "internal")
+            raise ServiceError(
+                code if code in ERROR_KINDS else "internal", error.get("message", ""), error.get("next", "")
+            )
+        return answer
+
+
+def _part(text: str) -> str:
+    """One segment of a path."""
+    return quote(text, safe="")

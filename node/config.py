@@ -1,0 +1,220 @@
+"""The configuration: `config.toml` in the node's folder, strictly read.
+
+An unknown section or key is an error that names the nearest one that is known, because a setting that
+is silently ignored is worse than
+none. Values are checked where they are read; the rest of the node gets frozen dataclasses.
+"""
+
+import difflib
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from node.errors import ServiceError
+from protocol.codec import DecodeError
+from protocol.text import parse_id
+
+CONFIG_NAME: Final = "config.toml"
+CONFIG_SIZE_MAX: Final = 1 << 20
+LISTEN_DEFAULT: Final = "127.0.0.1:7474"
+API_LISTEN_DEFAULT: Final = "127.0.0.1:7475"
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+_LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True, slots=True)
+class PeerConfig:
+    """A peer to keep a connection to."""
+
+    address: str
+    peer: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """[node]"""
+
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConfig:
+    """[network]"""
+
+    listen: str = LISTEN_DEFAULT
+    peers: tuple[PeerConfig, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ApiConfig:
+    """[api]"""
+
+    listen: str = API_LISTEN_DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class ExportConfig:
+    """[export]: an empty directory stands for `exports` in the node's folder."""
+
+    directory: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """[log]"""
+
+    level: str = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The whole configuration."""
+
+    node: NodeConfig = field(default_factory=NodeConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    api: ApiConfig = field(default_factory=ApiConfig)
+    export: ExportConfig = field(default_factory=ExportConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+
+
+_KEYS: Final[dict[str, tuple[str, ...]]] = {
+    "node": ("name",),
+    "network": ("listen", "peers"),
+    "api": ("listen",),
+    "export": ("directory",),
+    "log": ("level",),
+}
+
+
+def default_config_text(
+    *, name: str = "", listen: str = LISTEN_DEFAULT, api: str = API_LISTEN_DEFAULT
+) -> str:
+    """A commented configuration file with these values."""
+    return f"""\
+# Configuration of a Ravel node. Every key is here, with its default unless `ravel init` was told otherwise.
+
+[node]
+# A name for people; peers do not see it.
+name = {_quoted(name)}
+
+[network]
+# host:port that other nodes connect to. 0.0.0.0:7474 listens on every interface; port 0 takes any free port.
+listen = {_quoted(listen)}
+# Peers to keep a connection to, beside those that invitations and `ravel peer add` name:
+# peers = [{{ address = "host:7474", peer = "the 52 characters that `ravel id` prints there" }}]
+peers = []
+
+[api]
+# host:port of the local HTTP API; a loopback host only. Port 0 takes any free port.
+listen = {_quoted(api)}
+
+[export]
+# Folder that `ravel export` writes to; "" is `exports` in the node's folder.
+directory = ""
+
+[log]
+# debug, info, warning or error; logs go to standard error.
+level = "info"
+"""
+
+
+def load_config(path: Path) -> Config:
+    """Read a configuration file. Raises ServiceError `bad_config`, naming the file and the key."""
+    try:
+        raw = path.read_bytes()
+        if len(raw) > CONFIG_SIZE_MAX:
+            raise _bad(path, f"it has more than {CONFIG_SIZE_MAX} bytes")
+        document = tomllib.loads(raw.decode("utf-8"))
+    except OSError as error:
+        raise _bad(path, str(error)) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise _bad(path, f"not TOML: {error}") from None
+    for section, values in document.items():
+        _check_known(path, "section", section, tuple(_KEYS))
+        if not isinstance(values, dict):
+            raise _bad(path, f"[{section}] is a section, not a value")
+        for key in values:
+            _check_known(path, f"key in [{section}]", key, _KEYS[section])
+    reader = _Reader(path, document)
+    return Config(
+        NodeConfig(reader.text("node", "name", "")),
+        NetworkConfig(reader.address("network", "listen", LISTEN_DEFAULT), reader.peers()),
+        ApiConfig(reader.loopback("api", "listen", API_LISTEN_DEFAULT)),
+        ExportConfig(reader.text("export", "directory", "")),
+        LogConfig(reader.choice("log", "level", "info", LOG_LEVELS)),
+    )
+
+
+class _Reader:
+    """Typed values of a document whose keys are known to be known."""
+
+    def __init__(self, path: Path, document: dict[str, Any]) -> None:
+        self._path = path
+        self._document = document
+
+    def text(self, section: str, key: str, default: str) -> str:
+        value = self._document.get(section, {}).get(key, default)
+        if not isinstance(value, str):
+            raise _bad(self._path, f"[{section}] {key} is a text, not {value!r}")
+        return value
+
+    def choice(self, section: str, key: str, default: str, choices: tuple[str, ...]) -> str:
+        value = self.text(section, key, default)
+        if value not in choices:
+            raise _bad(self._path, f"[{section}] {key} is one of {', '.join(choices)}, not {value!r}")
+        return value
+
+    def address(self, section: str, key: str, default: str) -> str:
+        value = self.text(section, key, default)
+        if not is_address(value):
+            raise _bad(self._path, f"[{section}] {key} is host:port, not {value!r}")
+        return value
+
+    def loopback(self, section: str, key: str, default: str) -> str:
+        value = self.address(section, key, default)
+        if value.rpartition(":")[0] not in _LOOPBACK_HOSTS:
+            raise _bad(self._path, f"[{section}] {key} must be a loopback address, not {value!r}")
+        return value
+
+    def peers(self) -> tuple[PeerConfig, ...]:
+        entries = self._document.get("network", {}).get("peers", [])
+        if not isinstance(entries, list):
+            raise _bad(self._path, "[network] peers is a list of { address, peer }")
+        return tuple(self._peer(entry) for entry in entries)
+
+    def _peer(self, entry: object) -> PeerConfig:
+        if not isinstance(entry, dict) or set(entry) != {"address", "peer"}:
+            raise _bad(self._path, f"[network] peers holds {{ address, peer }}, not {entry!r}")
+        address, peer = entry["address"], entry["peer"]
+        if not isinstance(address, str) or not is_address(address):
+            raise _bad(self._path, f"a peer's address is host:port, not {address!r}")
+        try:
+            return PeerConfig(address, parse_id(peer if isinstance(peer, str) else ""))
+        except DecodeError:
+            raise _bad(self._path, f"a peer's id has 52 characters a-z and 2-7, not {peer!r}") from None
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is host:port, the port in decimal from 0 to 65535; an IPv6 host stands in brackets."""
+    host, colon, port = text.rpartition(":")
+    is_port = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536
+    is_host = 0 < len(host) < 256 and (":" not in host or (host.startswith("[") and host.endswith("]")))
+    return bool(colon) and is_port and is_host
+
+
+def _check_known(path: Path, what: str, name: str, known: tuple[str, ...]) -> None:
+    if name in known:
+        return
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+    raise _bad(path, f"unknown {what}: {name!r}{hint}")
+
+
+def _bad(path: Path, problem: str) -> ServiceError:
+    return ServiceError("bad_config", f"{path}: {problem}", f"edit {path}")
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,194 @@
+"""The node's folder: configuration, keys, token, store, and who runs it.
+
+    config.toml   the configuration                    api-token   what the local API wants to see
+    node.key      the peer's Ed25519 seed, hex         lock        held by the daemon, with its pid
+    user.key      the user's Ed25519 seed, hex         run.json    where the running daemon answers
+
+The folder is for its user alone (0700, files 0600), and keys that others may read are refused. Keys lie in the clear.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from node.config import CONFIG_NAME, Config, default_config_text, load_config
+from node.errors import ServiceError
+
+NODE_KEY_NAME: Final = "node.key"
+USER_KEY_NAME: Final = "user.key"
+TOKEN_NAME: Final = "api-token"  # noqa: S105  # a file's name
+LOCK_NAME: Final = "lock"
+RUN_NAME: Final = "run.json"
+_FILE_MODE: Final = 0o600
+_SECRET_SIZE: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """An initialised folder. Secrets are read when asked for, and never kept here."""
+
+    path: Path
+    config: Config
+
+    @property
+    def config_path(self) -> Path:
+        """The configuration file."""
+        return self.path / CONFIG_NAME
+
+    @property
+    def export_folder(self) -> Path:
+        """Where exports go."""
+        return Path(self.config.export.directory) if self.config.export.directory else self.path / "exports"
+
+    @property
+    def node_seed(self) -> bytes:
+        """The peer's seed."""
+        return _read_secret(self.path / NODE_KEY_NAME)
+
+    @property
+    def user_seed(self) -> bytes:
+        """The user's seed."""
+        return _read_secret(self.path / USER_KEY_NAME)
+
+    @property
+    def api_token(self) -> str:
+        """The API's token, 64 hexadecimal digits."""
+        return _read_secret(self.path / TOKEN_NAME).hex()
+
+
+@dataclass(frozen=True, slots=True)
+class RunFile:
+    """What a running daemon says of itself."""
+
+    pid: int
+    api: str
+    listen: str
+    peer: str
+
+
+def create_home(path: Path, *, name: str = "", listen: str | None = None, api: str | None = None) -> Home:
+    """Create what is not there yet; an existing configuration and existing keys stay as they are.
+
+    Raises ServiceError `storage_failed` where the folder cannot be made, `bad_config` for what `listen`
+    or `api` would break.
+    """
+    chosen: dict[str, str] = {"name": name}
+    chosen |= {key: value for key, value in (("listen", listen), ("api", api)) if value is not None}
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.chmod(0o700)
+        if not (path / CONFIG_NAME).exists():
+            # Checked beside before it is put in place: a bad address must not leave a folder that cannot start.
+            draft = path / f"{CONFIG_NAME}.new"
+            _write_new(draft, default_config_text(**chosen))
+            try:
+                load_config(draft)
+            except ServiceError:
+                draft.unlink()
+                raise
+            draft.rename(path / CONFIG_NAME)
+        for secret in (NODE_KEY_NAME, USER_KEY_NAME, TOKEN_NAME):
+            if not (path / secret).exists():
+                _write_new(path / secret, secrets.token_hex(_SECRET_SIZE) + "\n")
+    except OSError as error:
+        raise ServiceError(
+            "storage_failed", f"cannot set up {path}: {error}", "choose another --home"
+        ) from None
+    return open_home(path)
+
+
+def open_home(path: Path) -> Home:
+    """The home in a folder. Raises ServiceError `not_initialised` or `bad_config`."""
+    if not (path / CONFIG_NAME).exists() or not (path / NODE_KEY_NAME).exists():
+        raise ServiceError(
+            "not_initialised", f"there is no node in {path}", f"make one with: ravel --home {path} init"
+        )
+    return Home(path, load_config(path / CONFIG_NAME))
+
+
+@contextmanager
+def lock_home(path: Path) -> Iterator[None]:
+    """Hold the folder for this process. Raises ServiceError `already_running` with the holder's pid."""
+    handle = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT, _FILE_MODE)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
+            raise ServiceError(
+                "already_running", f"process {pid} runs a node in {path}", f"stop it with: kill {pid}"
+            ) from None
+        os.ftruncate(handle, 0)
+        os.write(handle, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(handle)  # gives up the lock, as the end of the process would
+
+
+def write_run_file(path: Path, *, pid: int, api: str, listen: str, peer: str) -> None:
+    """Say where the daemon answers; replaced whole."""
+    beside = path / f"{RUN_NAME}.new"
+    beside.unlink(missing_ok=True)
+    _write_new(beside, json.dumps({"pid": pid, "api": api, "listen": listen, "peer": peer}) + "\n")
+    beside.rename(path / RUN_NAME)
+
+
+def remove_run_file(path: Path) -> None:
+    """The daemon answers no more."""
+    (path / RUN_NAME).unlink(missing_ok=True)
+
+
+def read_run_file(path: Path) -> RunFile:
+    """Where the daemon of a folder answers. Raises ServiceError `not_running`."""
+    try:
+        content: dict[str, Any] = json.loads((path / RUN_NAME).read_text(encoding="utf-8"))
+        return RunFile(int(content["pid"]), str(content["api"]), str(content["listen"]), str(content["peer"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise not_running(path) from None
+
+
+def not_running(path: Path) -> ServiceError:
+    """The error for a daemon that does not answer."""
+    return ServiceError("not_running", f"no daemon runs in {path}", f"start it with: ravel --home {path} run")
+
+
+def read_token(path: Path) -> str:
+    """The API's token of a folder. Raises ServiceError."""
+    return _read_secret(path / TOKEN_NAME).hex()
+
+
+def _read_secret(path: Path) -> bytes:
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077:
+            raise ServiceError(
+                "bad_config", f"{path} can be read by others", f"mend it with: chmod 600 {path}"
+            )
+        secret = bytes.fromhex(path.read_text(encoding="ascii").strip())
+    except FileNotFoundError:
+        raise ServiceError(
+            "not_initialised", f"{path} is not there", f"make it with: ravel --home {path.parent} init"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise ServiceError(
+            "bad_config", f"{path} is not a key: {error}", "restore it from a backup"
+        ) from None
+    if len(secret) != _SECRET_SIZE:
+        raise ServiceError("bad_config", f"{path} is not a key of 32 bytes", "restore it from a backup")
+    return secret
+
+
+def _write_new(path: Path, content: str) -> None:
+    """Create a file that only its owner may read, durable before it is used."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
