@@ -1,0 +1,194 @@
+"""The order of many tangles in one call: rank = longest path over acks to a root, order = (tangle, rank, commit id).
+
+Pure numpy on flat columns; knows neither Spark nor files. Ranks are computed from acks alone. A commit that acks what is
+not there, or that lies on a cycle, has no rank, and neither has anything that depends on it: these get a fault instead.
+
+How it is fast without compiled code of our own:
+
+- (tangle, id) is one 40-byte key. Keys are sorted once, and the final order is a stable sort of ranks on top. Acks are
+  looked up by a binary search of their first 8 bytes, then compared whole: ids made to collide only cost time.
+- Exports stand in acceptance order, causes before effects. Where that holds, ranks are one pass without a queue. A pass
+  level by level in numpy would cost one call per rank, hopeless for deep tangles; the plain loop costs about 0.2 us a commit.
+- Where it does not hold (exports of several nodes merged, or a false one), Kahn's algorithm does it.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+ID_SIZE: Final = 32
+
+NO_FAULT: Final = 0
+MISSING_CAUSE: Final = 1
+"""Acks a commit that is not in its tangle here."""
+BEHIND_MISSING: Final = 2
+"""Depends on a commit with a missing cause."""
+CYCLE: Final = 3
+"""Lies on a cycle (a commit that acks itself is one), or depends on one that does."""
+
+# Added to, and compared with, like a rank: whatever depends on a commit without a rank then has none, at no cost.
+_NO_RANK: Final = 1 << 62
+
+Ints = NDArray[np.int64]
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Tangles:
+    """Commits of any number of tangles as columns; commit i acks `acks[ack_offsets[i]:ack_offsets[i + 1]]`."""
+
+    tangle: Ints  # (n,) which tangle, any number from 0
+    commit_ids: Bytes  # (n, 32), unique in a tangle
+    ack_offsets: Ints  # (n + 1,)
+    acks: Bytes  # (m, 32)
+    sequence: Ints  # (n,) acceptance order: a hint that makes it fast, never believed
+
+
+@dataclass(frozen=True, slots=True)
+class Linearization:
+    """The rows of a `Tangles` in order: by tangle, then rank, then id; those with a fault stand last in their tangle."""
+
+    row: Ints  # index into the input
+    rank: Ints  # -1 with a fault
+    position: Ints  # index in the tangle's timeline; -1 with a fault
+    fault: NDArray[np.int8]
+
+
+def linearize(tangles: Tangles) -> Linearization:
+    """Order all tangles. Raises ValueError if an id stands twice in a tangle or a column has the wrong length."""
+    count = len(tangles.tangle)
+    _check_shape(tangles, count)
+    by_sequence = np.argsort(tangles.sequence, kind="stable")
+    keys = _keys(tangles.tangle, tangles.commit_ids)
+    by_key = np.argsort(keys, kind="stable")
+    ack_counts = np.diff(tangles.ack_offsets)
+    causes = _find_causes(tangles, keys, by_key, ack_counts)
+
+    ranks, is_cyclic = _ranks(causes, tangles.ack_offsets, ack_counts, by_sequence)
+    has_missing = np.zeros(count, np.bool_)
+    has_missing[np.repeat(np.arange(count), ack_counts)[causes == count]] = True
+    fault = np.where(ranks < _NO_RANK, NO_FAULT, BEHIND_MISSING).astype(np.int8)
+    fault[is_cyclic] = CYCLE
+    fault[has_missing] = MISSING_CAUSE
+
+    # by_key is sorted by id within each tangle, and lexsort is stable: equal ranks stay in the order of their ids.
+    order = by_key[np.lexsort((ranks[by_key], tangles.tangle[by_key]))]
+    position = _positions(tangles.tangle[order])
+    is_ordered = fault[order] == NO_FAULT
+    return Linearization(
+        row=order,
+        rank=np.where(is_ordered, ranks[order], -1),
+        position=np.where(is_ordered, position, -1),
+        fault=fault[order],
+    )
+
+
+def _check_shape(tangles: Tangles, count: int) -> None:
+    if not count == len(tangles.commit_ids) == len(tangles.sequence) == len(tangles.ack_offsets) - 1:
+        raise ValueError("columns of a tangle differ in length")
+    if tangles.commit_ids.shape[1:] != (ID_SIZE,) or tangles.acks.shape[1:] != (ID_SIZE,):
+        raise ValueError(f"ids are not {ID_SIZE} bytes")
+    if tangles.ack_offsets[0] != 0 or tangles.ack_offsets[-1] != len(tangles.acks):
+        raise ValueError("offsets of acks do not span the acks")
+
+
+def _keys(tangle: Ints, ids: Bytes) -> NDArray[np.bytes_]:
+    """(tangle, id) as one string. Numpy drops zero bytes at the end of strings; all being of one length, none are confused."""
+    keys = np.empty((len(ids), 8 + ID_SIZE), np.uint8)
+    keys[:, :8] = tangle.astype(">u8").view(np.uint8).reshape(-1, 8)
+    keys[:, 8:] = ids
+    return keys.view(f"S{8 + ID_SIZE}").reshape(-1)
+
+
+def _find_causes(tangles: Tangles, keys: NDArray[np.bytes_], by_key: Ints, ack_counts: Ints) -> Ints:
+    """The row of every ack; the number of rows for an ack that is not there."""
+    count = len(keys)
+    in_order = keys[by_key]
+    if count > 1 and bool((in_order[1:] == in_order[:-1]).any()):
+        raise ValueError("a commit id stands twice in a tangle")
+    if count == 0 or len(tangles.acks) == 0:
+        return np.full(len(tangles.acks), count, np.int64)
+    wanted = _keys(np.repeat(tangles.tangle, ack_counts), tangles.acks)
+    # Searching by the first eight bytes as a number is several times faster; only a match of the whole key counts, and
+    # what did not match so (missing, or one of several with this prefix) is searched for by the whole key.
+    prefixes = _prefixes(tangles.commit_ids)
+    by_prefix = np.argsort(prefixes, kind="stable")
+    at = np.searchsorted(prefixes[by_prefix], _prefixes(tangles.acks))
+    causes: Ints = by_prefix[np.minimum(at, count - 1)]
+    others = np.flatnonzero(keys[causes] != wanted)
+    if len(others) > 0:
+        at = np.minimum(np.searchsorted(in_order, wanted[others]), count - 1)
+        causes[others] = np.where(in_order[at] == wanted[others], by_key[at], count)
+    return causes
+
+
+def _prefixes(ids: Bytes) -> NDArray[np.uint64]:
+    return np.ascontiguousarray(ids[:, :8]).view(np.uint64).reshape(-1)
+
+
+def _ranks(
+    causes: Ints, offsets: Ints, ack_counts: Ints, by_sequence: Ints
+) -> tuple[Ints, NDArray[np.bool_]]:
+    """Rank of every row (at least _NO_RANK where it has none), and which rows lie on or behind a cycle."""
+    count = len(by_sequence)
+    step = np.empty(count + 1, np.int64)
+    step[by_sequence] = np.arange(count)
+    step[count] = -1  # a missing cause holds nothing up
+    if bool((step[causes] < np.repeat(step[:count], ack_counts)).all()):
+        return _ranks_in_order(causes, offsets, by_sequence), np.zeros(count, np.bool_)
+    return _ranks_by_kahn(causes, offsets, ack_counts)
+
+
+def _ranks_in_order(causes: Ints, offsets: Ints, by_sequence: Ints) -> Ints:
+    count = len(by_sequence)
+    ranks = [0] * count + [_NO_RANK]
+    of = causes.tolist()
+    first, last = offsets[:-1][by_sequence].tolist(), offsets[1:][by_sequence].tolist()
+    for row, low, high in zip(by_sequence.tolist(), first, last, strict=True):
+        if high - low == 1:  # by far the most common, and three times as fast as the general case
+            ranks[row] = ranks[of[low]] + 1
+        elif high != low:
+            ranks[row] = max([ranks[cause] for cause in of[low:high]]) + 1
+    return np.array(ranks[:count], np.int64)
+
+
+def _ranks_by_kahn(causes: Ints, offsets: Ints, ack_counts: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+    count = len(ack_counts)
+    is_missing = causes == count
+    effects = np.repeat(np.arange(count), ack_counts)
+    # Edges grouped by cause: effect_of[starts[c]:starts[c + 1]] ack c. The missing ones stand last, out of reach.
+    by_cause = np.argsort(causes, kind="stable")
+    effect_of = effects[by_cause].tolist()
+    starts = np.searchsorted(causes[by_cause], np.arange(count + 1)).tolist()
+
+    present = ack_counts - np.bincount(effects[is_missing], minlength=count)
+    initial = np.zeros(count, np.int64)
+    initial[effects[is_missing]] = _NO_RANK
+    ranks, waits_for = initial.tolist(), present.tolist()
+    ready = np.flatnonzero(present == 0).tolist()
+    done = 0
+    while done < len(ready):
+        cause = ready[done]
+        done += 1
+        next_rank = ranks[cause] + 1
+        for effect in effect_of[starts[cause] : starts[cause + 1]]:
+            if ranks[effect] < next_rank:
+                ranks[effect] = next_rank
+            waits_for[effect] -= 1
+            if not waits_for[effect]:
+                ready.append(effect)
+    is_cyclic = np.ones(count, np.bool_)
+    is_cyclic[ready] = False
+    found = np.array(ranks, np.int64)
+    found[is_cyclic] = _NO_RANK
+    return found, is_cyclic
+
+
+def _positions(tangle: Ints) -> Ints:
+    """Index of every row in its own run of equal tangles."""
+    index = np.arange(len(tangle))
+    is_first = np.ones(len(tangle), np.bool_)
+    is_first[1:] = tangle[1:] != tangle[:-1]
+    return index - np.maximum.accumulate(np.where(is_first, index, 0))

@@ -1,0 +1,111 @@
+"""Replication between two real daemons over loopback, encryption included: first sync, latency on an idle link, memory.
+
+python benchmarks/bench_replication.py [commits of the first sync] [commits of the memory figure]
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.bench_ingest import measure as measure_ingest
+from benchmarks.common import figure, note, percentile, write_history
+from benchmarks.daemons import resident_megabytes, running
+from node.home import open_home
+from tests.e2e.cluster import Peer, digest, until
+
+_LATENCY_ROUNDS = 200
+_POLL_SECONDS = 0.0005
+
+
+def _history(folder: Path, name: str, commit_count: int) -> tuple[Peer, str]:
+    """A peer, not started, whose store holds a history; and its branch id as text."""
+    from protocol.text import id_text
+
+    peer = Peer(folder / name)
+    replica, _, branch = write_history(peer.home, commit_count, open_home(peer.home).user_seed)
+    replica.close()
+    return peer, id_text(branch.branch_id)
+
+
+def first_sync(commit_count: int) -> float:
+    """Commits per second from the moment that the newcomer has its first to the last."""
+    with tempfile.TemporaryDirectory() as name:
+        alice, branch = _history(Path(name), "alice", commit_count)
+        bob = Peer(Path(name) / "bob")
+        with running(alice, bob):
+            repo = alice.client.list_repos()["repos"][0]["repo"]
+            link = alice.client.invite(repo, "write", 3600)["invitation"]
+            bob.client.join(link)
+            client = bob.client
+            first = (0.0, 0)
+            while True:
+                try:
+                    count = client.list_branches(repo)["branches"][0]["commits"]
+                except IndexError:
+                    count = 0
+                if count and not first[1]:
+                    first = (time.perf_counter(), count)
+                if count == commit_count + 1:
+                    seconds = time.perf_counter() - first[0]
+                    break
+                time.sleep(0.02)
+            assert digest(alice, branch)["digest"] == digest(bob, branch)["digest"]
+            return (commit_count + 1 - first[1]) / seconds
+
+
+def latency() -> list[float]:
+    """Seconds from a write's answer at one daemon to the commit being visible at another."""
+    with tempfile.TemporaryDirectory() as name:
+        alice, branch = _history(Path(name), "alice", 10)
+        bob = Peer(Path(name) / "bob")
+        with running(alice, bob):
+            repo = alice.client.list_repos()["repos"][0]["repo"]
+            bob.client.join(alice.client.invite(repo, "write", 3600)["invitation"])
+            until(lambda: digest(bob, branch)["commits"] == 11, "bob has everything")
+            writer, reader = alice.client, bob.client
+            seconds = []
+            for number in range(_LATENCY_ROUNDS):
+                began = time.perf_counter()
+                writer.write(branch, f"round {number}")
+                while reader.list_branches(repo)["branches"][0]["commits"] < 12 + number:
+                    time.sleep(_POLL_SECONDS)
+                seconds.append(time.perf_counter() - began)
+            return seconds
+
+
+def memory(commit_count: int) -> tuple[float, float]:
+    """Resident megabytes of a daemon with an empty store, and of one that holds a history and has served its digest."""
+    with tempfile.TemporaryDirectory() as name:
+        empty = Peer(Path(name) / "empty")
+        full, branch = _history(Path(name), "full", commit_count)
+        with running(empty, full):
+            digest(full, branch)
+            return resident_megabytes(empty.pid), resident_megabytes(full.pid)
+
+
+def main() -> None:
+    """Print the figures."""
+    sync_count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    memory_count = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
+    ingest = measure_ingest(sync_count)
+    note(f"validated ingest in this run: {ingest:.0f} commits/s")
+    rate = first_sync(sync_count)
+    figure("first_sync", rate, "commits/s", commits=sync_count)
+    figure("first_sync_to_ingest", rate / ingest, "ratio", goal=0.5)
+    seconds = latency()
+    for share in (0.5, 0.99):
+        figure(
+            f"write_to_visible_p{share * 100:.0f}",
+            percentile(seconds, share) * 1000,
+            "ms",
+            rounds=len(seconds),
+        )
+    empty, full = memory(memory_count)
+    figure("resident_empty", empty, "MB")
+    figure("resident_full", full, "MB", commits=memory_count)
+    figure("resident_full_to_empty", full / empty, "ratio")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""branch, write, log: branches and their timelines."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from node.cli.repo_commands import RepoArgument
+from node.cli.shared import JsonOption, client, first_line, print_fields, print_json, print_table
+
+branch = typer.Typer(no_args_is_help=True, help="Create and list branches.")
+
+BranchArgument = Annotated[str, typer.Argument(help="Name, REPO:NAME, id, or unique prefix of an id.")]
+_TEXT_WIDTH = 72
+
+
+@branch.command("create")
+def create(context: typer.Context, repo: RepoArgument, name: str, as_json: JsonOption = False) -> None:
+    """Add a branch to a repo."""
+    answer = client(context).create_branch(repo, name)
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+@branch.command("list")
+def list_branches(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
+    """List the branches of a repo."""
+    answer = client(context).list_branches(repo)
+    if as_json:
+        print_json(answer)
+        return
+    print_table(
+        ("branch", "name", "commits", "heads", "pending", "rejected"),
+        (
+            (
+                item["branch"],
+                item["name"],
+                item["commits"],
+                len(item["heads"]),
+                item["pending"],
+                item["rejected"],
+            )
+            for item in answer["branches"]
+        ),
+    )
+
+
+def write(context: typer.Context, branch: BranchArgument, text: str, as_json: JsonOption = False) -> None:
+    """Write a post. It is durable when the command returns, and follows everything that this node has seen."""
+    answer = client(context).write(branch, text)
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+def log(
+    context: typer.Context,
+    branch: BranchArgument,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many commits.")] = 20,
+    start: Annotated[
+        int | None, typer.Option("--from", min=0, help="From this position, not the last ones.")
+    ] = None,
+    digest: Annotated[
+        bool, typer.Option("--digest", help="The digest of the whole timeline instead.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a branch's timeline: its last commits, in the order that every node agrees on."""
+    api = client(context)
+    if digest:
+        answer = api.digest(branch)
+        print_json(answer) if as_json else print_fields(
+            [("digest", answer["digest"]), ("commits", answer["commits"]), ("heads", len(answer["heads"]))]
+        )
+        return
+    if start is None:
+        start = max(api.timeline(branch, -1, 1)["total"] - limit, 0)
+    answer = api.timeline(branch, start - 1, limit)
+    if as_json:
+        print_json(answer)
+        return
+    print_table(
+        ("position", "commit", "rank", "time", "author", "text"),
+        (
+            (
+                item["position"],
+                item["commit"][:12],
+                item["rank"],
+                _time(item["time"]),
+                (item.get("imported_author") or item["author"])[:24],
+                first_line(item["text"], _TEXT_WIDTH) or f"({item['kind']})",
+            )
+            for item in answer["items"]
+        ),
+    )
+
+
+def _time(seconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, OSError, ValueError):
+        return "?"  # authors may assert any number

@@ -1,0 +1,101 @@
+"""import: other systems' histories into a branch, in batches that the daemon makes durable one by one."""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Protocol
+
+import typer
+
+from node.cli.shared import JsonObject, JsonOption, client, print_fields, print_json
+
+import_ = typer.Typer(no_args_is_help=True, help="Import a history; a second run adds what is new.")
+
+BranchOption = Annotated[
+    str, typer.Option("--branch", help="Branch to import into: name, REPO:NAME, id or prefix.")
+]
+_LINE_SECONDS = 2.0
+
+
+class Progress(Protocol):
+    """Told how many items are done."""
+
+    def __call__(self, done: int) -> None:
+        """`done` items are durable."""
+        ...
+
+
+@import_.command("git")
+def import_git(
+    context: typer.Context,
+    path: Annotated[Path, typer.Argument(help="A git repository.")],
+    branch: BranchOption,
+    revision: Annotated[str, typer.Option("--rev", help="What to import: a branch, tag or commit.")] = "HEAD",
+    as_json: JsonOption = False,
+) -> None:
+    """Import a git history: a commit for each git commit, acks are its parents, body is author, time and message."""
+    from node.importers.git_history import GitHistory
+    from node.importers.item import pack
+
+    history = GitHistory(path, revision)
+    history.open()
+    answer = _send(context, branch, "git", pack(history.items()), history.commit_count)
+    _finish(answer | {"cut_parents": history.cut_parents}, as_json=as_json)
+
+
+@import_.command("jsonl")
+def import_jsonl(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="JSON Lines, or the same with .gz.")],
+    branch: BranchOption,
+    as_json: JsonOption = False,
+) -> None:
+    """Import JSON Lines: objects with id, parents, author, time (unix seconds) and text; parents stand before children."""
+    from node.importers.item import pack
+    from node.importers.jsonl import read_jsonl
+
+    _finish(_send(context, branch, f"jsonl:{file.name}"[:255], pack(read_jsonl(file)), None), as_json=as_json)
+
+
+def _send(
+    context: typer.Context, branch: str, source: str, batches: Iterator[list[JsonObject]], total: int | None
+) -> JsonObject:
+    api = client(context)
+    answer: JsonObject = {"imported": 0, "already": 0, "heads": 0}
+    with _progress(total) as progress:
+        for batch in batches:
+            part = api.import_items(branch, batch, source)
+            answer["imported"] += part["imported"]
+            answer["already"] += part["already"]
+            answer["heads"] = part["heads"]
+            progress(answer["imported"] + answer["already"])
+    return answer
+
+
+def _finish(answer: JsonObject, *, as_json: bool) -> None:
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+@contextmanager
+def _progress(total: int | None) -> Iterator[Progress]:
+    """A bar on a terminal; else a line every two seconds. On standard error either way."""
+    if sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("importing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True)) as bar:
+            task = bar.add_task("import", total=total)
+            yield lambda done: bar.update(task, completed=done)
+        return
+    last = time.monotonic()
+
+    def say(done: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _LINE_SECONDS or done == total:
+            last = time.monotonic()
+            print(f"imported {done}{f' of {total}' if total else ''} commits", file=sys.stderr, flush=True)
+
+    yield say

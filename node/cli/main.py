@@ -1,0 +1,76 @@
+"""`ravel`: assembles the commands, and turns every expected failure into a message, a next step and an exit code."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from node.cli import (
+    branch_commands,
+    export_commands,
+    import_commands,
+    node_commands,
+    peer_commands,
+    repo_commands,
+)
+from node.cli.shared import Settings, fail
+from node.errors import ServiceError
+
+_EPILOG = "Commands speak to the running daemon of the folder. Exit codes and JSON: docs/cli.md."
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    epilog=_EPILOG,
+    help="A replica node for encrypted tangles.",
+)
+
+app.command("init")(node_commands.init)
+app.command("run")(node_commands.run)
+app.command("status")(node_commands.status)
+app.command("id")(node_commands.show_id)
+app.add_typer(repo_commands.repo, name="repo")
+app.add_typer(repo_commands.member, name="member")
+app.add_typer(branch_commands.branch, name="branch")
+app.command("write")(branch_commands.write)
+app.command("log")(branch_commands.log)
+app.add_typer(import_commands.import_, name="import")
+app.command("export")(export_commands.export)
+app.command("analyze")(export_commands.analyze)
+app.add_typer(peer_commands.peer, name="peer")
+
+
+def _default_home() -> Path:
+    state = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(state).expanduser() / "ravel"
+
+
+@app.callback()
+def configure(
+    context: typer.Context,
+    home: Annotated[
+        Path | None,
+        typer.Option("--home", "-H", envvar="RAVEL_HOME", help="The node's folder (~/.local/share/ravel)."),
+    ] = None,
+) -> None:
+    """Options for every command."""
+    context.obj = Settings((home or _default_home()).expanduser().absolute())
+
+
+def main() -> None:
+    """Run one command; the process's exit code is one of `node.errors`."""
+    as_json = "--json" in sys.argv
+    try:
+        app()
+    except ServiceError as error:
+        sys.exit(fail(error, as_json=as_json))
+    except BrokenPipeError:  # the reader of our output has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""peer: which nodes this one keeps a connection to."""
+
+from typing import Annotated
+
+import typer
+
+from node.cli.shared import JsonOption, client, print_fields, print_json, print_table
+
+peer = typer.Typer(no_args_is_help=True, help="Peers to keep a connection to.")
+
+
+@peer.command("add")
+def add(
+    context: typer.Context,
+    address: Annotated[str, typer.Argument(help="host:port")],
+    peer: Annotated[str, typer.Argument(help="The node id that `ravel id` prints there.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Keep a connection to a peer. Whoever answers at the address must prove that key."""
+    answer = client(context).add_peer(address, peer)
+    print_json(answer) if as_json else print_fields(
+        (name, value) for name, value in answer.items() if name != "topics"
+    )
+
+
+@peer.command("list")
+def list_peers(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List peers and connections."""
+    answer = client(context).list_peers()
+    if as_json:
+        print_json(answer)
+        return
+    columns = ("peer", "address", "direction", "state", "last_error")
+    print_table(columns, ([item[column] for column in columns] for item in answer["peers"]))
+
+
+@peer.command("remove")
+def remove(context: typer.Context, peer: str, as_json: JsonOption = False) -> None:
+    """Disconnect from a peer, and dial it no more."""
+    answer = client(context).remove_peer(peer)
+    if as_json:
+        print_json(answer)

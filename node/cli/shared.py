@@ -1,0 +1,98 @@
+"""What all commands share: the folder they speak for, answers as JSON or for people, and texts that are safe to show."""
+
+import json
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from node.errors import ServiceError
+
+if TYPE_CHECKING:  # the client is imported when a command needs it: `ravel --help` must be quick
+    from node.client import ApiClient
+
+JsonObject = dict[str, Any]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Options that stand before the command."""
+
+    home: Path
+
+
+def settings(context: typer.Context) -> Settings:
+    """The settings of this run."""
+    found = context.find_object(Settings)
+    assert found is not None, "the main callback sets them"
+    return found
+
+
+def client(context: typer.Context) -> "ApiClient":
+    """The API of the daemon that runs in the folder. Raises ServiceError."""
+    from node.client import ApiClient
+    from node.home import open_home
+
+    home = settings(context).home
+    open_home(home)
+    return ApiClient.for_home(home)
+
+
+def print_json(answer: JsonObject) -> None:
+    """One JSON object on standard output."""
+    print(json.dumps(answer, ensure_ascii=False))
+
+
+def print_fields(fields: Iterable[tuple[str, object]]) -> None:
+    """Names and values, one a line."""
+    rows = [(name, "" if value is None else str(value)) for name, value in fields]
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, value in rows:
+        print(f"{name:<{width}}  {display_safe(value)}")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table: drawn with rich on a terminal, tab-separated where it is piped."""
+    texts = [[display_safe("" if value is None else str(value)) for value in row] for row in rows]
+    if not sys.stdout.isatty():
+        for row in texts:
+            print("\t".join(row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for row in texts:
+        table.add_row(*(Text(value) for value in row))
+    Console().print(table)
+
+
+def display_safe(text: str) -> str:
+    """A text without what could steer a terminal or turn the reading direction: such characters become U+FFFD."""
+    return "".join(
+        "�" if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") else char
+        for char in text.replace("\t", " ")
+    )
+
+
+def first_line(text: str | None, width: int) -> str:
+    """The first line of a text, cut to a width."""
+    line = (text or "").strip().partition("\n")[0]
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def fail(error: ServiceError, *, as_json: bool) -> int:
+    """Say an error, and give the exit code."""
+    if as_json:
+        print_json(error.as_json())
+    else:
+        print(f"error: {display_safe(error.message)}", file=sys.stderr)
+        if error.next_step:
+            print(f"next:  {display_safe(error.next_step)}", file=sys.stderr)
+    return error.kind.exit_code

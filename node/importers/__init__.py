@@ -1,0 +1,1 @@
+"""Other systems' histories as streams of items to import, causes before effects."""

@@ -1,0 +1,127 @@
+"""A git repository's history, read from `git log` as it streams: parents before children.
+
+The repository is read, never written, and nothing of its configuration runs: no pager, no replace
+objects, no prompts. Bytes that
+are not UTF-8 are replaced (U+FFFD), so any history can be imported. In a shallow clone the parents that were cut off are
+left out, and counted.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Final
+
+from node.errors import ServiceError
+from node.importers.item import SourceItem, fit_text
+from protocol.limits import MIB, NAME_SIZE_MAX
+
+_RECORD_SIZE_MAX: Final = 16 * MIB
+"""Bytes of one commit's record; git itself warns of messages far below."""
+_READ_SIZE: Final = 64 * 1024
+_FIELDS: Final = "%H%x01%P%x01%an <%ae>%x01%at%x01%B"
+_ENVIRONMENT: Final = {
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+    "LC_ALL": "C.UTF-8",
+}
+
+
+@dataclass(slots=True)
+class GitHistory:
+    """One history. `commit_count` is known before it is read; `cut_parents` after."""
+
+    path: Path
+    revision: str = "HEAD"
+    commit_count: int = 0
+    cut_parents: int = 0
+    _seen: set[str] = field(default_factory=set)
+
+    def open(self) -> None:
+        """Look whether there is a history, and how long it is. Raises ServiceError `bad_input`."""
+        if not self.path.is_dir():
+            raise _bad(f"{self.path} is not a folder")
+        if self.revision.startswith("-"):
+            raise _bad(f"{self.revision!r} is not a revision")
+        try:
+            done = subprocess.run(
+                self._command("rev-list", "--count", self.revision, "--"),
+                capture_output=True,
+                check=False,
+                env=_environment(),
+            )
+        except FileNotFoundError:
+            raise ServiceError(
+                "bad_input", "git is not installed", "install it: apt-get install git"
+            ) from None
+        if done.returncode != 0:
+            raise _bad(f"{self.path} has no history to read: {_last_line(done.stderr)}")
+        self.commit_count = int(done.stdout)
+
+    def items(self) -> Iterator[SourceItem]:
+        """The commits, parents before children. Raises ServiceError `bad_input` when git fails on the way."""
+        command = self._command(
+            "log", "--topo-order", "--reverse", "--encoding=UTF-8", "--no-show-signature", "--no-color", "--no-notes",
+            "-z", f"--format={_FIELDS}", self.revision, "--",
+        )  # fmt: skip
+        with subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            env=_environment(),
+        ) as process:
+            assert process.stdout is not None, "made with pipes"
+            assert process.stderr is not None, "made with pipes"
+            try:
+                for record in _records(process.stdout):
+                    yield self._item(record)
+            finally:
+                process.stdout.close()
+                problem = process.stderr.read(MIB)
+                code = process.wait()
+        if code != 0:
+            raise _bad(f"git stopped reading {self.path}: {_last_line(problem)}")
+
+    def _command(self, *arguments: str) -> list[str]:
+        return ["git", "-c", "core.quotePath=false", "-C", str(self.path.resolve()), *arguments]
+
+    def _item(self, record: bytes) -> SourceItem:
+        fields = record.decode("utf-8", "replace").split("\x01", 4)
+        if len(fields) != 5 or not fields[3].lstrip("-").isdigit():
+            raise _bad(f"git gave a record that cannot be read: {record[:80]!r}")
+        commit, parents, author, time, message = fields
+        known = tuple(dict.fromkeys(parent for parent in parents.split() if parent in self._seen))
+        self.cut_parents += len(set(parents.split())) - len(known)
+        self._seen.add(commit)
+        return SourceItem(commit, known, author[:NAME_SIZE_MAX], int(time), fit_text(message.rstrip("\n")))
+
+
+def _records(stream: IO[bytes]) -> Iterator[bytes]:
+    """What stands between NUL bytes."""
+    buffer = bytearray()
+    while chunk := stream.read(_READ_SIZE):
+        buffer += chunk
+        *whole, rest = buffer.split(b"\0")
+        yield from (bytes(record) for record in whole)
+        buffer = bytearray(rest)
+        if len(buffer) > _RECORD_SIZE_MAX:
+            raise _bad(f"a commit of more than {_RECORD_SIZE_MAX} bytes")
+    if buffer:
+        yield bytes(buffer)
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, **_ENVIRONMENT}
+
+
+def _last_line(output: bytes) -> str:
+    lines = output.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1][:300] if lines else "git said nothing"
+
+
+def _bad(problem: str) -> ServiceError:
+    return ServiceError("bad_input", problem, "give the path of a git repository that has commits")

@@ -1,0 +1,45 @@
+"""What every importer yields, and how items are packed for the API."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from protocol.limits import TEXT_SIZE_MAX
+
+BATCH_COUNT: Final = 500
+BATCH_SIZE_TARGET: Final = 1 << 20
+_MARK: Final = "\n[truncated by import: {} more characters]"
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceItem:
+    """One commit of another system, as the API takes it; `time` in unix seconds."""
+
+    id: str
+    parents: tuple[str, ...]
+    author: str
+    time: int
+    text: str
+
+
+def fit_text(text: str) -> str:
+    """A text that a commit can carry: what is over the bound is cut, and the cut is said in the text."""
+    if len(text) <= TEXT_SIZE_MAX // 4:  # four bytes a character at most
+        return text
+    kept = TEXT_SIZE_MAX // 4 - len(_MARK) - 20
+    return text[:kept] + _MARK.format(len(text) - kept)
+
+
+def pack(items: Iterable[SourceItem]) -> Iterator[list[JsonObject]]:
+    """Batches of JSON objects, bounded in number and size."""
+    batch: list[JsonObject] = []
+    size = 0
+    for item in items:
+        batch.append(asdict(item))
+        size += len(item.text) + 100 * (1 + len(item.parents))
+        if len(batch) >= BATCH_COUNT or size >= BATCH_SIZE_TARGET:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

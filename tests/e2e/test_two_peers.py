@@ -1,0 +1,169 @@
+"""Two real daemons: the main job without Spark, refusals at the door, and SIGKILL at any moment."""
+
+import json
+import signal
+import socket
+import stat
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+
+from node.errors import ERROR_KINDS, ServiceError
+from tests.e2e.cluster import RAVEL, Peer, digest, join, peers, run_ravel, until, until_equal
+
+pytestmark = pytest.mark.slow
+
+
+def test_offline_writing_merges_and_heads_go_from_two_to_one(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        repo, branch = join(alice, bob)
+        until_equal(alice, bob, branch)
+        until(lambda: bool(bob.client.list_repos()["repos"][0]["permission"] == "write"), "bob is a member")
+        node = alice.client.status()["node"]
+        bob.client.remove_peer(node)
+        for peer in (alice, bob):
+            peer.client.write(branch, f"offline {peer.home.name}")
+        assert digest(alice, branch)["digest"] != digest(bob, branch)["digest"]
+        bob.client.add_peer(alice.listen, node)
+        until_equal(alice, bob, branch)
+        assert len(digest(bob, branch)["heads"]) == 2
+        bob.client.write(branch, "seen both")
+        merged = until_equal(alice, bob, branch)
+        assert len(merged["heads"]) == 1
+        members = alice.client.list_members(repo)["members"]
+        assert sorted(member["permission"] for member in members) == ["owner", "write"]
+
+
+def _import(peer: Peer, branch: str, count: int) -> None:
+    items = [
+        {
+            "id": str(number),
+            "parents": [str(number - 1)] if number else [],
+            "author": "a",
+            "time": number,
+            "text": f"text {number}",
+        }
+        for number in range(count)
+    ]
+    for start in range(0, count, 100):
+        peer.client.import_items(branch, items[start : start + 100], "jsonl")
+
+
+def _has(peer: Peer, branch: str, count: int) -> bool:
+    return int(digest(peer, branch)["commits"]) >= count
+
+
+@pytest.mark.parametrize("victim", ["alice", "bob"])
+def test_sigkill_during_replication_loses_nothing(tmp_path: Path, victim: str) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        _, branch = join(alice, bob)
+        _import(alice, branch, 1500)
+        killed = {"alice": alice, "bob": bob}[victim]
+        for threshold in (100, 700):
+            until(partial(_has, bob, branch, threshold), "some have arrived")
+            before = digest(killed, branch)["commits"]
+            killed.kill()
+            killed.start()
+            assert digest(killed, branch)["commits"] >= before, "what was there is there"
+        assert until_equal(alice, bob, branch)["commits"] == 1501
+
+
+def test_sigkill_during_an_import_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        repo = alice.client.create_repo("shared")["repo"]
+        branch = alice.client.list_branches(repo)["branches"][0]["branch"]
+        _import(alice, branch, 300)
+        path = tmp_path / "items.jsonl"
+        with path.open("w") as file:
+            for number in range(300):
+                item = {"id": str(number), "parents": [], "author": "a", "time": 1, "text": "x"}
+                file.write(json.dumps(item) + "\n")
+        command = subprocess.Popen(
+            [*RAVEL, "--home", str(alice.home), "import", "jsonl", str(path), "--branch", branch],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        alice.kill()
+        command.wait(30)
+        alice.start()
+        assert digest(alice, branch)["commits"] >= 301
+        run_ravel(alice, "import", "jsonl", str(path), "--branch", branch)
+        once = digest(alice, branch)
+        run_ravel(alice, "import", "jsonl", str(path), "--branch", branch)
+        assert digest(alice, branch) == once
+
+
+def test_a_wrong_peer_key_is_refused_and_said(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        other = bob.client.status()["user"]
+        bob.client.add_peer(alice.listen, other)
+        until(
+            lambda: "wrong_peer_key" in (bob.client.list_peers()["peers"][0]["last_error"] or ""),
+            "the refusal shows in status",
+        )
+
+
+def test_garbage_on_the_port_changes_nothing(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        host, port = alice.listen.split(":")
+        for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 5000, b"\x00\x00", b""):
+            with socket.create_connection((host, int(port)), timeout=5) as connection:
+                connection.sendall(garbage)
+        assert alice.client.status()["repos"] == 0
+
+
+def test_the_api_is_closed_to_strangers_and_web_pages(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        base = alice.client.base_url
+        token = (alice.home / "api-token").read_text().strip()
+        good = {"Authorization": f"Bearer {token}"}
+        url = f"{base}/api/v1/status"
+        assert httpx.get(url, headers=good).status_code == 200
+        assert httpx.get(url).status_code == 401
+        assert httpx.get(url, params={"token": token}).status_code == 401
+        assert httpx.get(url, headers={"Authorization": "Bearer " + "0" * 64}).status_code == 401
+        assert httpx.get(url, headers=good | {"Host": "evil.example"}).status_code == 403
+        assert httpx.get(url, headers=good | {"Origin": "https://evil.example"}).status_code == 403
+        assert httpx.get(f"{base}/healthz").json() == {"status": "ok"}
+
+
+def test_a_folder_belongs_to_one_daemon_and_is_private(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        done = run_ravel(alice, "run", code=ERROR_KINDS["already_running"].exit_code)
+        assert str(alice.pid) in done.stderr
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in alice.home.iterdir()}
+        for name in ("node.key", "user.key", "api-token", "ravel.sqlite", "run.json"):
+            assert modes[name] == 0o600, name
+        assert stat.S_IMODE(alice.home.stat().st_mode) == 0o700
+
+
+def test_a_daemon_stops_cleanly_and_quickly(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        assert alice.stop(signal.SIGTERM) == 0
+        assert not (alice.home / "run.json").exists()
+        with pytest.raises(ServiceError) as caught:
+            alice.client.status()
+        assert caught.value.code == "not_running"
+
+
+def test_a_bad_link_is_refused_with_advice(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        repo = alice.client.create_repo("shared")["repo"]
+        link = alice.client.invite(repo, "write", 3600)["invitation"]
+        typo = link[:-10] + ("a" if link[-10] != "a" else "b") + link[-9:]
+        for bad in (typo, link[:-1], "hello", "ravel:repo:abc"):
+            run_ravel(bob, "repo", "join", bad, code=ERROR_KINDS["bad_link"].exit_code)
+        assert bob.client.list_repos()["repos"] == []
+
+
+def test_no_secret_is_logged(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        _, branch = join(alice, bob)
+        until_equal(alice, bob, branch)
+        for peer in (alice, bob):
+            log = (peer.home / "daemon.log").read_text()
+            for name in ("node.key", "user.key", "api-token"):
+                assert (peer.home / name).read_text().strip() not in log
+            assert "ravel:invite" not in log
