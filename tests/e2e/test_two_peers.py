@@ -5,6 +5,7 @@ import signal
 import socket
 import stat
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import httpx
