@@ -25,7 +25,6 @@ from protocol.limits import LINK_PEER_COUNT_MAX
 from protocol.signing import key_pair
 from protocol.text import InvitationLink, PeerAddress, id_text, invitation_text, parse_id, parse_invitation
 from storage.commits import count_commits, digest_timeline, load_heads, load_timeline
-from storage.export import ExportSummary, export_store
 from storage.repos import Branch, Repo, forget_peer, keep_peer
 from storage.waiting import count_rejections, count_waiting
 
@@ -184,19 +183,7 @@ class NodeService:
     async def export(self) -> JsonObject:
         """Write what is new since the last export as Parquet."""
         async with self._exporting:
-            summary: ExportSummary = await self._hub.run_blocking(
-                export_store,
-                self._hub.replica.database,
-                self._export_folder,
-                id_text(self._node_key),
-                int(self._clock()),
-            )
-        return {
-            "path": str(summary.path),
-            "commits": summary.commits,
-            "parts": summary.parts,
-            "watermark": summary.watermark,
-        }
+            return await self._hub.run_blocking(self._export)
 
     async def add_peer(self, address: str, peer: str) -> JsonObject:
         """Keep a connection to a peer."""
@@ -314,6 +301,20 @@ class NodeService:
                 id_text(commit_id) for commit_id, _ in load_heads(connection, branch.num, _HEADS_SHOWN_MAX)
             ]
         return {"digest": digest, "commits": count, "heads": heads}
+
+    def _export(self) -> JsonObject:
+        # Imported when first needed: pyarrow is a third of a daemon's memory.
+        from storage.export import export_store
+
+        database, created_at = self._hub.replica.database, int(self._clock())
+        summary = export_store(database, self._export_folder, id_text(self._node_key), created_at)
+        return {
+            "path": str(summary.path),
+            "commits": summary.commits,
+            "added": summary.added,
+            "parts": summary.parts,
+            "watermark": summary.watermark,
+        }
 
     def _store_peer(self, key: bytes, address: str) -> None:
         with self._hub.replica.database.write() as connection:

@@ -17,10 +17,11 @@ from node.errors import ServiceError
 from node.importers.item import SourceItem, fit_text
 from protocol.limits import MIB, NAME_SIZE_MAX
 
-_RECORD_SIZE_MAX: Final = 16 * MIB
-"""Bytes of one commit's record; git itself warns of messages far below."""
+_FIELD_SIZE_MAX: Final = 16 * MIB
+"""Bytes of one field; git itself warns of messages far below."""
 _READ_SIZE: Final = 64 * 1024
-_FIELDS: Final = "%H%x01%P%x01%an <%ae>%x01%at%x01%B"
+_FIELDS: Final = ("%H", "%P", "%an <%ae>", "%at", "%B")
+"""What git is asked for; with -z each field ends with a NUL byte, which none of them can hold."""
 _ENVIRONMENT: Final = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_TERMINAL_PROMPT": "0",
@@ -65,7 +66,7 @@ class GitHistory:
         """The commits, parents before children. Raises ServiceError `bad_input` when git fails on the way."""
         command = self._command(
             "log", "--topo-order", "--reverse", "--encoding=UTF-8", "--no-show-signature", "--no-color", "--no-notes",
-            "-z", f"--format={_FIELDS}", self.revision, "--",
+            "-z", f"--format={'%x00'.join(_FIELDS)}", self.revision, "--",
         )  # fmt: skip
         with subprocess.Popen(
             command,
@@ -77,8 +78,12 @@ class GitHistory:
             assert process.stdout is not None, "made with pipes"
             assert process.stderr is not None, "made with pipes"
             try:
-                for record in _records(process.stdout):
-                    yield self._item(record)
+                record: list[str] = []
+                for text in _texts(process.stdout):
+                    record.append(text)
+                    if len(record) == len(_FIELDS):
+                        yield self._item(*record)
+                        record.clear()
             finally:
                 process.stdout.close()
                 problem = process.stderr.read(MIB)
@@ -89,29 +94,25 @@ class GitHistory:
     def _command(self, *arguments: str) -> list[str]:
         return ["git", "-c", "core.quotePath=false", "-C", str(self.path.resolve()), *arguments]
 
-    def _item(self, record: bytes) -> SourceItem:
-        fields = record.decode("utf-8", "replace").split("\x01", 4)
-        if len(fields) != 5 or not fields[3].lstrip("-").isdigit():
-            raise _bad(f"git gave a record that cannot be read: {record[:80]!r}")
-        commit, parents, author, time, message = fields
+    def _item(self, commit: str, parents: str, author: str, time: str, message: str) -> SourceItem:
         known = tuple(dict.fromkeys(parent for parent in parents.split() if parent in self._seen))
         self.cut_parents += len(set(parents.split())) - len(known)
         self._seen.add(commit)
+        if not time.lstrip("-").isdigit():
+            raise _bad(f"commit {commit} has no time that can be read: {time[:40]!r}")
         return SourceItem(commit, known, author[:NAME_SIZE_MAX], int(time), fit_text(message.rstrip("\n")))
 
 
-def _records(stream: IO[bytes]) -> Iterator[bytes]:
-    """What stands between NUL bytes."""
+def _texts(stream: IO[bytes]) -> Iterator[str]:
+    """What ends with a NUL byte, one after another."""
     buffer = bytearray()
     while chunk := stream.read(_READ_SIZE):
         buffer += chunk
         *whole, rest = buffer.split(b"\0")
-        yield from (bytes(record) for record in whole)
+        yield from (text.decode("utf-8", "replace") for text in whole)
         buffer = bytearray(rest)
-        if len(buffer) > _RECORD_SIZE_MAX:
-            raise _bad(f"a commit of more than {_RECORD_SIZE_MAX} bytes")
-    if buffer:
-        yield bytes(buffer)
+        if len(buffer) > _FIELD_SIZE_MAX:
+            raise _bad(f"a message of more than {_FIELD_SIZE_MAX} bytes")
 
 
 def _environment() -> dict[str, str]:

@@ -1,0 +1,203 @@
+"""Reading other systems' histories: real git repositories of every awkward kind, and every bad line of JSON."""
+
+import gzip
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from node.errors import ServiceError
+from node.importers.git_history import GitHistory
+from node.importers.item import BATCH_COUNT, SourceItem, fit_text, pack
+from node.importers.jsonl import LINE_SIZE_MAX, read_jsonl
+from protocol.limits import TEXT_SIZE_MAX
+
+
+class Git:
+    """A git repository made by git itself, with fixed people and times."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir()
+        self.run("init", "--quiet", "--initial-branch=main")
+
+    def run(self, *arguments: str, stdin: bytes = b"") -> str:
+        person = {"GIT_AUTHOR_NAME": "Å", "GIT_AUTHOR_EMAIL": "a@x", "GIT_AUTHOR_DATE": "1600000000 +0200"}
+        committer = {
+            "GIT_COMMITTER_NAME": "C",
+            "GIT_COMMITTER_EMAIL": "c@x",
+            "GIT_COMMITTER_DATE": "1600000000 +0000",
+        }
+        done = subprocess.run(
+            ["git", "-C", str(self.path), *arguments],
+            input=stdin,
+            capture_output=True,
+            check=True,
+            env={**os.environ, **person, **committer, "GIT_CONFIG_GLOBAL": os.devnull},
+        )
+        return done.stdout.decode().strip()
+
+    def commit(self, message: bytes, *parents: str) -> str:
+        """A commit of an empty tree."""
+        tree = self.run("mktree")
+        flags = [flag for parent in parents for flag in ("-p", parent)]
+        return self.run("commit-tree", tree, *flags, "-F", "-", stdin=message)
+
+    def point(self, commit: str) -> None:
+        self.run("update-ref", "refs/heads/main", commit)
+
+
+@pytest.fixture
+def git(tmp_path: Path) -> Git:
+    return Git(tmp_path / "git")
+
+
+def _read(git: Git, revision: str = "HEAD") -> tuple[GitHistory, list[SourceItem]]:
+    history = GitHistory(git.path, revision)
+    history.open()
+    return history, list(history.items())
+
+
+def test_octopus_merges_and_several_roots_come_parents_first(git: Git) -> None:
+    first, second = git.commit(b"first\n"), git.commit(b"second root\n")
+    side = [git.commit(f"side {number}\n".encode(), first) for number in range(5)]
+    octopus = git.commit(b"octopus\n", *side, second)
+    git.point(octopus)
+    history, items = _read(git)
+    assert history.commit_count == len(items) == 8
+    assert items[-1].id == octopus
+    assert set(items[-1].parents) == {*side, second}
+    assert sum(not item.parents for item in items) == 2
+    seen: set[str] = set()
+    for item in items:
+        assert seen.issuperset(item.parents)
+        seen.add(item.id)
+    assert (items[0].author, items[0].time) == ("Å <a@x>", 1_600_000_000)
+
+
+def test_messages_may_be_empty_long_foreign_or_not_utf8(git: Git) -> None:
+    messages = [
+        b"",
+        b"\xff\xfe latin-1 caf\xe9\n",
+        b"two\n\nparagraphs\n",
+        b"x" * TEXT_SIZE_MAX,
+        "Grüße ✓\n".encode(),
+    ]
+    parent: tuple[str, ...] = ()
+    for message in messages:
+        parent = (git.commit(message, *parent),)
+    git.point(parent[0])
+    texts = [item.text for item in _read(git)[1]]
+    assert texts[0] == ""
+    assert "latin-1 caf" in texts[1]
+    assert texts[2] == "two\n\nparagraphs"
+    assert "truncated by import" in texts[3]
+    assert texts[4] == "Grüße ✓"
+
+
+def test_a_commit_whose_bytes_are_no_text_is_read_with_replacements(git: Git) -> None:
+    tree = git.run("mktree")
+    raw = (
+        b"tree %s\nauthor \xff\x01 <a> 1 +0000\ncommitter c <c> 1 +0000\nencoding UTF-8\n\n\xff\n"
+        % tree.encode()
+    )
+    git.point(git.run("hash-object", "-t", "commit", "-w", "--stdin", stdin=raw))
+    (item,) = _read(git)[1]
+    assert item.time == 1
+    assert "\ufffd" in item.author + item.text
+
+
+def test_a_shallow_clone_says_what_was_cut_off(git: Git, tmp_path: Path) -> None:
+    parent: tuple[str, ...] = ()
+    for number in range(5):
+        parent = (git.commit(str(number).encode(), *parent),)
+    git.point(parent[0])
+    git.run("clone", "--quiet", "--depth=2", f"file://{git.path}", str(tmp_path / "shallow"))
+    history = GitHistory(tmp_path / "shallow")
+    history.open()
+    items = list(history.items())
+    assert (len(items), items[0].parents) == (2, ())
+
+
+def test_another_revision_is_imported_when_asked(git: Git) -> None:
+    first = git.commit(b"first\n")
+    git.point(git.commit(b"second\n", first))
+    assert [item.id for item in _read(git, first)[1]] == [first]
+
+
+def test_what_is_no_history_is_a_clear_error(git: Git, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for path, revision in (
+        (git.path, "HEAD"),
+        (tmp_path / "empty", "HEAD"),
+        (tmp_path / "nowhere", "HEAD"),
+        (git.path, "--all"),
+        (git.path, "no-such-branch"),
+    ):
+        with pytest.raises(ServiceError) as caught:
+            GitHistory(path, revision).open()
+        assert caught.value.code == "bad_input"
+
+
+def _line(**changes: object) -> bytes:
+    good: dict[str, object] = {"id": "a", "parents": [], "author": "me", "time": 1, "text": "hello"}
+    return json.dumps(good | changes).encode() + b"\n"
+
+
+def test_lines_are_read_in_order_compressed_or_not(tmp_path: Path) -> None:
+    content = _line() + b"\n" + _line(id="b", parents=["a"], time=-5)
+    (tmp_path / "x.jsonl").write_bytes(content)
+    (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(content))
+    expected = [SourceItem("a", (), "me", 1, "hello"), SourceItem("b", ("a",), "me", -5, "hello")]
+    for name in ("x.jsonl", "x.jsonl.gz"):
+        assert list(read_jsonl(tmp_path / name)) == expected
+
+
+BAD_LINES: dict[str, bytes] = {
+    "not_json": b"{\n",
+    "not_an_object": b"[]\n",
+    "missing_field": b'{"id": "b", "parents": [], "author": "", "time": 1}\n',
+    "unknown_field": _line(id="b", more=1),
+    "id_of_another_type": _line(id=7),
+    "empty_id": _line(id=""),
+    "id_too_long": _line(id="x" * 256),
+    "time_is_a_text": _line(id="b", time="1"),
+    "time_out_of_bounds": _line(id="b", time=2**43),
+    "id_twice": _line(id="a"),
+    "parent_twice": _line(id="b", parents=["a", "a"]),
+    "parent_of_itself": _line(id="b", parents=["b"]),
+    "unknown_parent": _line(id="b", parents=["c"]),
+    "too_many_parents": _line(id="b", parents=[str(number) for number in range(129)]),
+    "not_utf8": b'{"id": "\xff"}\n',
+    "deep_nesting": b"[" * 100_000 + b"\n",
+    "longer_than_a_line_may_be": b" " * (LINE_SIZE_MAX + 1) + b"\n",
+}
+
+
+@pytest.mark.parametrize("defect", BAD_LINES)
+def test_a_bad_line_is_named_with_its_number(tmp_path: Path, defect: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(_line() + BAD_LINES[defect])
+    items = read_jsonl(path)
+    assert next(items).id == "a"
+    with pytest.raises(ServiceError, match=r"x\.jsonl line 2") as caught:
+        list(items)
+    assert caught.value.code == "bad_input"
+
+
+def test_files_that_cannot_be_read_are_clear_errors(tmp_path: Path) -> None:
+    (tmp_path / "torn.gz").write_bytes(gzip.compress(_line() * 100)[:-20])
+    (tmp_path / "other.gz").write_bytes(b"not gzip")
+    for name in ("missing.jsonl", "torn.gz", "other.gz"):
+        with pytest.raises(ServiceError) as caught:
+            list(read_jsonl(tmp_path / name))
+        assert caught.value.code == "bad_input"
+
+
+def test_batches_are_bounded_in_count_and_size() -> None:
+    small = [SourceItem(str(number), (), "", 0, "") for number in range(2 * BATCH_COUNT + 1)]
+    assert [len(batch) for batch in pack(small)] == [BATCH_COUNT, BATCH_COUNT, 1]
+    large = [SourceItem(str(number), (), "", 0, fit_text("x" * TEXT_SIZE_MAX)) for number in range(100)]
+    assert all(sum(len(item["text"]) for item in batch) < 2 << 20 for batch in pack(large))
