@@ -9,6 +9,7 @@ URL is never accepted, since URLs end up in logs. docs/api.md lists the endpoint
 
 import hmac
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -244,12 +245,13 @@ def _error(error: ServiceError) -> Response:
 async def _body(request: Request, kind: type[T]) -> T:
     """The request's JSON body, bounded before it is buffered."""
     content = bytearray()
-    async for chunk in request.stream():
-        content += chunk
-        if len(content) > REQUEST_SIZE_MAX:
-            raise ServiceError(
-                "too_large", f"a request has at most {REQUEST_SIZE_MAX} bytes", "send less at once"
-            )
+    async with aclosing(request.stream()) as chunks:
+        async for chunk in chunks:
+            content += chunk
+            if len(content) > REQUEST_SIZE_MAX:
+                raise ServiceError(
+                    "too_large", f"a request has at most {REQUEST_SIZE_MAX} bytes", "send less at once"
+                )
     try:
         return msgspec.json.decode(bytes(content), type=kind)
     except (msgspec.DecodeError, ValueError, RecursionError, DecodeError) as error:

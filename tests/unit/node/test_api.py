@@ -1,0 +1,222 @@
+"""The HTTP API against a whole node: who may call, what is refused, and what answers look like."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import trio
+
+from node import api as api_module
+from node.api import create_app
+from node.errors import ERROR_KINDS
+from node.http_server import serve_api
+from node.network import Network
+from node.service import NodeService
+from protocol.limits import IMPORT_BATCH_COUNT_MAX, TEXT_SIZE_MAX
+from protocol.text import id_text
+from tests.nodes import Node, open_nodes
+
+TOKEN = "t" * 64
+AUTH = {"Authorization": f"Bearer {TOKEN}"}
+ITEM = {"id": "a", "parents": [], "author": "me", "time": 1, "text": "hello"}
+
+
+def _service(node: Node, folder: Path) -> NodeService:
+    return NodeService(
+        hub=node.hub,
+        network=Network(node.hub, node.seed, lambda: 0.0),
+        author=node.author,
+        joiner=node.joiner,
+        node_key=node.key,
+        home=folder,
+        listen="127.0.0.1:7474",
+        export_folder=folder / "exports",
+        clock=lambda: 1_700_000_000.0,
+    )
+
+
+@asynccontextmanager
+async def _api(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
+    with trio.fail_after(30), open_nodes(folder, "alice") as (node,):
+        app = create_app(_service(node, folder), TOKEN)
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://127.0.0.1:7475", headers=AUTH
+        ) as client:
+            yield client
+
+
+async def _post(client: httpx.AsyncClient, path: str, body: Any) -> httpx.Response:  # noqa: ANN401  # any JSON
+    return await client.post(f"/api/v1{path}", json=body)
+
+
+async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
+    async with _api(tmp_path) as client:
+        repo = (await _post(client, "/repos", {"name": "notes"})).json()
+        assert repo | {"repo": ""} == {
+            "repo": "",
+            "name": "notes",
+            "permission": "owner",
+            "branches": 1,
+            "commits": 3,
+        }
+        branch = (await client.get("/api/v1/repos/notes/branches")).json()["branches"][0]
+        written = (await _post(client, "/branches/main/commits", {"text": "hello"})).json()
+        assert written["rank"] == 1
+        timeline = (await client.get("/api/v1/branches/notes:main/timeline")).json()
+        assert [item["text"] for item in timeline["items"]] == [None, "hello"]
+        assert (timeline["total"], timeline["next"]) == (2, None)
+        prefix = branch["branch"][:6]
+        window = (await client.get(f"/api/v1/branches/{prefix}/timeline?after_position=0&limit=1")).json()
+        assert [item["commit"] for item in window["items"]] == [written["commit"]]
+        imported = await _post(client, "/branches/main/import", {"items": [ITEM], "source": "test"})
+        assert imported.json() == {"imported": 1, "already": 0, "heads": 2}
+        digest = (await client.get("/api/v1/branches/main/digest")).json()
+        assert (digest["commits"], len(digest["heads"])) == (3, 2)
+        export = (await _post(client, "/export", {})).json()
+        assert (export["commits"], export["parts"]) == (5, 1)
+        members = (await client.get("/api/v1/repos/notes/members")).json()["members"]
+        assert [member["permission"] for member in members] == ["owner"]
+        second = await _post(client, "/repos/notes/branches", {"name": "side"})
+        assert second.json()["name"] == "side"
+        status = (await client.get("/api/v1/status")).json()
+        assert (status["repos"], status["commits"], status["peers"]) == (1, 7, [])
+
+
+REFUSED: dict[str, tuple[str, str, Any, str]] = {
+    "unknown_repo": ("GET", "/repos/nope/branches", None, "not_found"),
+    "unknown_branch": ("GET", "/branches/nope/digest", None, "not_found"),
+    "short_prefix": ("GET", "/branches/ab/digest", None, "not_found"),
+    "unknown_endpoint": ("GET", "/nothing", None, "not_found"),
+    "wrong_method": ("DELETE", "/status", None, "not_found"),
+    "not_json": ("POST", "/repos", b"{", "bad_request"),
+    "deep_json": ("POST", "/repos", b"[" * 100_000, "bad_request"),
+    "missing_field": ("POST", "/repos", {}, "bad_request"),
+    "surplus_field": ("POST", "/repos", {"name": "x", "y": 1}, "bad_request"),
+    "empty_name": ("POST", "/repos", {"name": ""}, "bad_request"),
+    "unprintable_name": ("POST", "/repos", {"name": "a\x1b[31m"}, "bad_request"),
+    "text_over_its_bound": (
+        "POST",
+        "/branches/main/commits",
+        {"text": "x" * (TEXT_SIZE_MAX + 1)},
+        "bad_request",
+    ),
+    "lone_surrogate": ("POST", "/branches/main/commits", b'{"text": "\\ud800"}', "bad_request"),
+    "limit_over_its_bound": ("GET", "/branches/main/timeline?limit=1001", None, "bad_request"),
+    "limit_not_a_number": ("GET", "/branches/main/timeline?limit=x", None, "bad_request"),
+    "limit_of_5000_digits": ("GET", "/branches/main/timeline?limit=" + "9" * 5000, None, "bad_request"),
+    "too_many_items": (
+        "POST",
+        "/branches/main/import",
+        {"items": [ITEM] * (IMPORT_BATCH_COUNT_MAX + 1), "source": "x"},
+        "bad_request",
+    ),
+    "unknown_parent": (
+        "POST",
+        "/branches/main/import",
+        {"items": [ITEM | {"parents": ["b"]}], "source": "x"},
+        "unknown_parent",
+    ),
+    "unknown_permission": ("POST", "/repos/notes/invitations", {"permission": "owner"}, "bad_request"),
+    "expiry_in_the_past": ("POST", "/repos/notes/invitations", {"expires_seconds": 0}, "bad_request"),
+    "no_link": ("POST", "/join", {"invitation": "hello"}, "bad_link"),
+    "peer_without_port": ("POST", "/peers", {"address": "host", "peer": id_text(b"p" * 32)}, "bad_request"),
+    "peer_of_a_bad_id": ("POST", "/peers", {"address": "host:1", "peer": "abc"}, "bad_request"),
+    "unknown_peer": ("DELETE", "/peers/abcdefgh", None, "not_found"),
+}
+
+
+@pytest.mark.parametrize("defect", REFUSED)
+async def test_a_bad_request_is_refused_with_its_code(tmp_path: Path, defect: str) -> None:
+    method, path, body, code = REFUSED[defect]
+    async with _api(tmp_path) as client:
+        await _post(client, "/repos", {"name": "notes"})
+        before = (await client.get("/api/v1/branches/main/digest")).json()
+        content = {"content": body} if isinstance(body, bytes) else {"json": body}
+        answer = await client.request(method, f"/api/v1{path}", **(content if body is not None else {}))
+        error = answer.json()["error"]
+        assert error["code"] == code, error
+        assert answer.status_code == ERROR_KINDS[code].http_status
+        assert error["message"]
+        assert (await client.get("/api/v1/branches/main/digest")).json() == before
+
+
+async def test_names_that_fit_more_than_one_are_ambiguous(tmp_path: Path) -> None:
+    async with _api(tmp_path) as client:
+        for _ in range(2):
+            await _post(client, "/repos", {"name": "same"})
+        answer = await client.get("/api/v1/branches/main/digest")
+        assert answer.json()["error"]["code"] == "ambiguous"
+        assert answer.status_code == 409
+
+
+async def test_a_body_over_the_limit_is_refused_before_it_is_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api_module, "REQUEST_SIZE_MAX", 100)
+    async with _api(tmp_path) as client:
+        assert (await _post(client, "/repos", {"name": "x" * 200})).status_code == 413
+
+
+STRANGERS: dict[str, tuple[dict[str, str], int]] = {
+    "no_token": ({"Authorization": ""}, 401),
+    "wrong_token": ({"Authorization": "Bearer " + "u" * 64}, 401),
+    "prefix_of_the_token": ({"Authorization": "Bearer " + "t" * 63}, 401),
+    "other_scheme": ({"Authorization": f"Basic {TOKEN}"}, 401),
+    "foreign_host": ({"Host": "evil.example"}, 403),
+    "host_that_begins_like_ours": ({"Host": "127.0.0.1.evil.example"}, 403),
+    "host_that_ends_like_ours": ({"Host": "evil.localhost:7475"}, 403),
+    "host_with_a_bad_port": ({"Host": "localhost:evil"}, 403),
+    "foreign_origin": ({"Origin": "https://evil.example"}, 403),
+    "null_origin": ({"Origin": "null"}, 403),
+    "origin_of_another_port": ({"Origin": "http://127.0.0.1:1"}, 403),
+}
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+async def test_strangers_and_foreign_pages_are_refused(tmp_path: Path, stranger: str) -> None:
+    headers, status = STRANGERS[stranger]
+    async with _api(tmp_path) as client:
+        answer = await client.post("/api/v1/repos", json={"name": "x"}, headers=headers)
+        assert answer.status_code == status
+        assert (await client.get("/api/v1/repos")).json() == {"repos": []}
+
+
+async def test_a_token_in_the_address_is_no_token(tmp_path: Path) -> None:
+    async with _api(tmp_path) as client:
+        answer = await client.get(f"/api/v1/status?token={TOKEN}", headers={"Authorization": ""})
+        assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("host", ["localhost:7475", "127.0.0.1", "[::1]:7475"])
+async def test_loopback_names_and_our_own_origin_are_served(tmp_path: Path, host: str) -> None:
+    async with _api(tmp_path) as client:
+        headers = {"Host": host, "Origin": f"http://{host}"}
+        assert (await client.get("/api/v1/status", headers=headers)).status_code == 200
+        assert (await client.get("/healthz", headers={"Authorization": ""})).json() == {"status": "ok"}
+
+
+async def test_a_defect_answers_without_inner_details(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_service: NodeService) -> dict[str, Any]:
+        raise ZeroDivisionError("secret detail")
+
+    monkeypatch.setattr(NodeService, "status", fail)
+    async with _api(tmp_path) as client:
+        answer = await client.get("/api/v1/status")
+        assert answer.status_code == 500
+        assert "secret detail" not in answer.text
+
+
+async def test_the_server_reports_its_port_and_serves(tmp_path: Path) -> None:
+    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (node,):
+        app = create_app(_service(node, tmp_path), TOKEN)
+        async with trio.open_nursery() as nursery:
+            port = await nursery.start(serve_api, app, "127.0.0.1", 0)
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=AUTH) as client:
+                assert (await client.get("/api/v1/status")).json()["node"] == id_text(node.key)
+            nursery.cancel_scope.cancel()
