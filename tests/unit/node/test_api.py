@@ -153,14 +153,6 @@ async def test_names_that_fit_more_than_one_are_ambiguous(tmp_path: Path) -> Non
         assert answer.status_code == 409
 
 
-async def test_a_body_over_the_limit_is_refused_before_it_is_read_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(api_module, "REQUEST_SIZE_MAX", 100)
-    async with _api(tmp_path) as client:
-        assert (await _post(client, "/repos", {"name": "x" * 200})).status_code == 413
-
-
 STRANGERS: dict[str, tuple[dict[str, str], int]] = {
     "no_token": ({"Authorization": ""}, 401),
     "wrong_token": ({"Authorization": "Bearer " + "u" * 64}, 401),
@@ -212,11 +204,26 @@ async def test_a_defect_answers_without_inner_details(
         assert "secret detail" not in answer.text
 
 
-async def test_the_server_reports_its_port_and_serves(tmp_path: Path) -> None:
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (node,):
-        app = create_app(_service(node, tmp_path), TOKEN)
+@asynccontextmanager
+async def _served(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """The same over a real server and a real connection."""
+    with trio.fail_after(30), open_nodes(folder, "alice") as (node,):
+        app = create_app(_service(node, folder), TOKEN)
         async with trio.open_nursery() as nursery:
             port = await nursery.start(serve_api, app, "127.0.0.1", 0)
             async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=AUTH) as client:
-                assert (await client.get("/api/v1/status")).json()["node"] == id_text(node.key)
+                yield client
             nursery.cancel_scope.cancel()
+
+
+async def test_the_server_reports_its_port_and_serves(tmp_path: Path) -> None:
+    async with _served(tmp_path) as client:
+        assert (await client.get("/api/v1/status")).json()["repos"] == 0
+
+
+async def test_a_body_over_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_module, "REQUEST_SIZE_MAX", 100)
+    async with _served(tmp_path) as client:
+        answer = await _post(client, "/repos", {"name": "x" * 200})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+        assert (await client.get("/api/v1/repos")).json() == {"repos": []}
