@@ -1,0 +1,161 @@
+"""What a peer may do wrong on a connection: each ends it with a stable reason, and changes nothing."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock, memory_stream_pair
+
+from node.connection import Connection, Ended
+from node.transport import SecureStream, accept, dial
+from protocol.codec import encode
+from protocol.hashing import blind_topic
+from protocol.limits import IDLE_TIMEOUT_SECONDS
+from protocol.messages import (
+    Announce,
+    Goodbye,
+    KeepAlive,
+    Message,
+    Publications,
+    Summary,
+    Want,
+    decode_message,
+    encode_message,
+)
+from tests.nodes import Node, open_nodes
+
+
+class Stranger:
+    """A peer that says whatever the test wants."""
+
+    def __init__(self, stream: SecureStream) -> None:
+        self.stream = stream
+
+    async def say(self, *messages: Message) -> None:
+        """Send messages."""
+        await self.stream.send_frames([encode_message(message) for message in messages])
+
+    async def hear(self, kind: type[Message]) -> Message:
+        """The next message of a kind; others are passed over."""
+        while True:
+            frame = await self.stream.receive_frame()
+            assert frame is not None, f"the connection ended before {kind.__name__}"
+            message = decode_message(frame)
+            if isinstance(message, kind):
+                return message
+
+
+@asynccontextmanager
+async def _met(node: Node, ended: list[Ended]) -> AsyncIterator[Stranger]:
+    """A stranger connected to a node; what the node says of the end is added to `ended`."""
+    ours, theirs = memory_stream_pair()
+    streams: dict[str, SecureStream] = {}
+
+    async def dial_it() -> None:
+        streams["ours"] = await dial(ours, b"s" * 32, node.key, b"d" * 32)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(dial_it)
+        accepted = await accept(theirs, node.seed, b"a" * 32)
+
+    done = trio.Event()
+
+    async def converse() -> None:
+        ended.append(await Connection(node.hub, accepted).run())
+        done.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(converse)
+        yield Stranger(streams["ours"])
+        with trio.fail_after(IDLE_TIMEOUT_SECONDS * 2):
+            await done.wait()
+        await streams["ours"].aclose()
+
+
+UNREADABLE: dict[str, tuple[bytes, str]] = {
+    "garbage": (b"\xff" * 100, "bad_message:unknown_message"),
+    "unknown_message": (b"\x91\xa8nothing1", "bad_message:unknown_message"),
+    "trailing_bytes": (encode(KeepAlive()) + b"\x00", "bad_message:bad_shape"),
+    "short_id": (b"\x92\xa8receipt1\xc4\x01x", "bad_message:bad_shape"),
+    "deep_nesting": (b"\x92\xa5want1" + b"\x91" * 50_000, "bad_message:bad_shape"),
+}
+
+
+@pytest.mark.parametrize("defect", UNREADABLE)
+async def test_a_frame_that_is_no_message_ends_the_connection(
+    tmp_path: Path, autojump_clock: MockClock, defect: str
+) -> None:
+    frame, reason = UNREADABLE[defect]
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with _met(alice, ended) as stranger:
+            await stranger.stream.send_frame(frame)
+    assert ended == [Ended(reason)]
+
+
+async def test_a_topic_that_was_not_joined_ends_it_with_a_goodbye(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with _met(alice, ended) as stranger:
+            await stranger.say(Want(b"t" * 32, (b"c" * 32,)))
+            assert await stranger.hear(Goodbye) == Goodbye("unknown_topic")
+    assert ended == [Ended("unknown_topic")]
+
+
+async def test_knowing_the_topic_in_clear_is_not_enough_and_nothing_is_revealed(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        async with _met(alice, ended) as stranger:
+            announced = [await stranger.hear(Announce), await stranger.hear(Announce)]
+            topics = {branch.topic for branch in alice.replica.branches.values()}
+            named = {topic for message in announced for topic in message.topics}  # type: ignore[union-attr]  # announces
+            assert not named & topics
+            await stranger.say(Announce(tuple(topics)), Goodbye("bye"))
+    assert ended == [Ended("peer_left")]
+
+
+async def test_publications_that_their_carrier_could_have_refused_end_it(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        before = alice.digest(branch)
+        async with _met(alice, ended) as stranger:
+            topic = blind_topic(branch.topic, stranger.stream.session_id)
+            await stranger.say(Announce((topic,)), Summary(topic, (), 0, ()))
+            await stranger.hear(Summary)
+            await stranger.say(Publications(topic, (b"nothing",)))
+            goodbye = await stranger.hear(Goodbye)
+            assert goodbye == Goodbye("bad_publication:bad_shape")
+        assert alice.digest(branch) == before
+    assert ended == [Ended("bad_publication:bad_shape")]
+
+
+async def test_a_peer_that_knows_the_topic_is_served(tmp_path: Path, autojump_clock: MockClock) -> None:
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with _met(alice, ended) as stranger:
+            topic = blind_topic(branch.topic, stranger.stream.session_id)
+            await stranger.say(Announce((topic,)), Summary(topic, (), 0, ()))
+            publications = await stranger.hear(Publications)
+            assert isinstance(publications, Publications)
+            assert len(publications.items) == 1
+            await stranger.stream.aclose()
+    assert ended == [Ended("closed")]
+
+
+async def test_a_silent_peer_is_left(tmp_path: Path, autojump_clock: MockClock) -> None:
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with _met(alice, ended):
+            pass
+    assert ended == [Ended("idle")]
