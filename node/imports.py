@@ -98,5 +98,6 @@ def _draft(
     if len(acks) > ACK_COUNT_MAX:
         raise ServiceError("too_large", f"item {item.id!r} has {len(acks)} parents, at most {ACK_COUNT_MAX}")
     body = Imported(item.id, item.author, item.time * 1000, item.text)
-    # A root of the other system follows the branch's own root.
-    return Draft(body, tuple(acks) or (branch.facts.root_id,))
+    # A root of the other system follows the branch's own root. The commit states the item's own time, so that statistics
+    # of a history are not those of the minute in which it was imported; before 1970 there is no timestamp.
+    return Draft(body, tuple(acks) or (branch.facts.root_id,), max(body.time, 0))

@@ -33,13 +33,14 @@ from verifier.verify import GROUP
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A commit to be written: its body, and what it acks (the branch's heads where None).
+    """A commit to be written: its body, what it acks (None: the branch's heads), its time in unix milliseconds (None: now).
 
     An ack is a commit id, or the index of an earlier draft of the same call, whose id is not known yet.
     """
 
     body: Body
     acks: tuple[bytes | int, ...] | None = None
+    timestamp: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +182,7 @@ class Author:
                 previous,
                 feed[skip] if skip != sequence - 1 else None,
                 seen,
+                draft.timestamp,
             )
             previous = feed[sequence] = item.commit_id
             keys[item.commit_id] = item.key
@@ -199,6 +201,7 @@ class Author:
         previous: bytes | None,
         skip: bytes | None,
         seen: tuple[bytes, ...],
+        timestamp: int | None = None,
     ) -> Written:
         if branch.topic_seed is None:
             raise ServiceError("not_permitted", "this node may read the branch and not write to it")
@@ -212,7 +215,7 @@ class Author:
                 sequence,
                 previous,
                 place,
-                self._clock_ms(),
+                self._clock_ms() if timestamp is None else timestamp,
                 b"",
                 reference,
                 HeaderKeys(acks=ack_keys),

@@ -1,6 +1,6 @@
 """Histories from short descriptions: real signed commits, opened and judged like anyone's.
 
-    World(tmp_path).write("a <- b, a <- c, b c <- d")
+    World(tmp_path).write("a, a <- b, a <- c, b c <- d")
 
 makes four posts in a branch, `a` on the branch's root, and gives their publications in that order.
 """

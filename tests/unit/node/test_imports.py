@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from node.errors import ServiceError
 from node.imports import ImportItem, import_items
 from protocol.limits import ACK_COUNT_MAX, IMPORT_BATCH_COUNT_MAX
 from storage.commits import load_timeline
+from storage.schema import commits
 from tests.builders import World, timeline
 
 
@@ -38,6 +40,17 @@ def test_parents_become_acks_across_batches_roots_and_octopus_merges(world: Worl
         rows = load_timeline(connection, world.branch.num, 0, 100)
     assert [len(row.acks) for row in rows] == [0, 1, 1, 1, 1, 3, 2]
     assert [row.rank for row in rows] == [0, 1, 1, 2, 2, 3, 4]
+
+
+def test_commits_state_the_times_of_their_items_and_1970_where_there_is_no_timestamp(world: World) -> None:
+    items = [
+        ImportItem("old", (), "someone", -5, ""),
+        ImportItem("new", ("old",), "someone", 1_500_000_000, ""),
+    ]
+    import_items(world.author, world.branch, "git", items)
+    with world.replica.database.read() as connection:
+        times = connection.execute(select(commits.c.timestamp).order_by(commits.c.num)).scalars().all()
+    assert times[-2:] == [0, 1_500_000_000_000]
 
 
 def test_a_second_run_adds_nothing_and_another_source_is_apart(world: World) -> None:
