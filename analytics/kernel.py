@@ -8,7 +8,8 @@ How it is fast without compiled code of our own:
 - (tangle, id) is one 40-byte key. Keys are sorted once, and the final order is a stable sort of ranks on top. Acks are
   looked up by a binary search of their first 8 bytes, then compared whole: ids made to collide only cost time.
 - Exports stand in acceptance order, causes before effects. Where that holds, ranks are one pass without a queue. A pass
-  level by level in numpy would cost one call per rank, hopeless for deep tangles; the plain loop costs about 0.2 us a commit.
+  level by level in numpy would cost one call per rank, hopeless for deep tangles; the plain loop costs about
+  0.2 us a commit.
 - Where it does not hold (exports of several nodes merged, or a false one), Kahn's algorithm does it.
 """
 
@@ -95,7 +96,7 @@ def _check_shape(tangles: Tangles, count: int) -> None:
 
 
 def _keys(tangle: Ints, ids: Bytes) -> NDArray[np.bytes_]:
-    """(tangle, id) as one string. Numpy drops zero bytes at the end of strings; all being of one length, none are confused."""
+    """(tangle, id) as one string. Numpy drops zeros at a string's end; all being of one length, none are confused."""
     keys = np.empty((len(ids), 8 + ID_SIZE), np.uint8)
     keys[:, :8] = tangle.astype(">u8").view(np.uint8).reshape(-1, 8)
     keys[:, 8:] = ids

@@ -1,0 +1,177 @@
+"""Reading an export: checked whole before Spark sees it, then one DataFrame of commits, each once.
+
+An export is a folder as `storage.export_schema` describes it. Whatever is wrong with one is an `ExportError` that names the
+file. Parts never change once a manifest lists them, so what was checked here is what Spark reads later.
+
+Exports of several nodes can be read together: a commit that more than one holds is taken once. Copies that contradict each
+other in what every node must agree on are marked (`is_disputed`), and never silently chosen between.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from blake3 import blake3
+
+from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_MANIFEST_SIZE_MAX: Final = 256 << 20
+"""Bytes. A part takes about 150 bytes of manifest, so this is over a million exports into one folder."""
+
+_HASH_CHUNK_SIZE: Final = 1 << 20
+
+SPARK_SCHEMA: Final = """
+    sequence bigint, commit_id binary, topic binary, repo_id binary, branch_id binary, branch_name string, author binary,
+    acks array<binary>, rank bigint, position bigint, body_kind string, size bigint, time bigint, received_at bigint
+"""
+"""`storage.export_schema.COMMITS` in Spark's words; a test holds the two together."""
+
+
+class ExportError(Exception):
+    """The export is incomplete, altered, or of a schema this version does not know; the message names the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPart:
+    """One Parquet file of an export, found to be what the manifest says."""
+
+    path: Path
+    rows: int
+    size: int  # bytes
+    blake3: str  # hex
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """An export that was checked."""
+
+    folder: Path
+    node: str
+    schema_version: int
+    created_at: int  # unix seconds
+    watermark: int
+    parts: tuple[ExportPart, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all parts."""
+        return sum(part.rows for part in self.parts)
+
+
+def read_export(folder: Path) -> Export:
+    """Check an export's manifest and every part that it lists. Raises ExportError."""
+    path = folder / MANIFEST_NAME
+    try:
+        manifest = _load_manifest(path)
+        parts = _listed_parts(manifest, folder, path)
+        for part in parts:
+            _check_part(part)
+        return Export(
+            folder=folder,
+            node=str(manifest["node"]),
+            schema_version=SCHEMA_VERSION,
+            created_at=int(manifest["created_at"]),
+            watermark=int(manifest["watermark"]),
+            parts=tuple(parts),
+        )
+    except OSError as error:
+        raise ExportError(f"{error.filename or folder} cannot be read: {error.strerror}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise ExportError(f"{path} is not a manifest: {type(error).__name__} {error}") from None
+
+
+def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
+    """The commits of one or more exports, one row per commit id, with the column `is_disputed` added.
+
+    Of several copies the one of the smallest sequence stays, which is the same on every run.
+    """
+    from pyspark.sql import functions as F
+
+    paths = [str(part.path.absolute()) for export in exports for part in export.parts]
+    names = COMMITS.names
+    rows = (
+        spark.read.schema(SPARK_SCHEMA).parquet(*paths) if paths else spark.createDataFrame([], SPARK_SCHEMA)
+    )
+    # What every node computes alike. Names, times of receipt and sequences may differ between nodes.
+    agreed = F.xxhash64(F.col("branch_id"), F.col("acks"), F.col("rank"), F.col("author"))
+    grouped = (
+        rows.select(F.col("commit_id"), F.struct(*names).alias("row"), agreed.alias("agreed"))
+        .groupBy("commit_id")
+        .agg(
+            F.min("row").alias("row"),
+            (F.min("agreed") != F.max("agreed")).alias("is_disputed"),
+        )
+    )
+    return grouped.select(*[F.col(f"row.{name}").alias(name) for name in names], F.col("is_disputed"))
+
+
+def _load_manifest(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise ExportError(
+            f"{path} is not there: this is not an export, or one that was never finished (`ravel export` makes one)"
+        )
+    if path.stat().st_size > _MANIFEST_SIZE_MAX:
+        raise ExportError(f"{path} is over {_MANIFEST_SIZE_MAX >> 20} MiB, too large for a manifest")
+    try:
+        manifest = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        raise ExportError(f"{path} is not JSON: the export is damaged or was cut off") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != EXPORT_FORMAT:
+        raise ExportError(f"{path} is not the manifest of a Ravel export")
+    version = manifest.get("schema_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ExportError(f"{path} states no schema version")
+    if version > SCHEMA_VERSION:
+        raise ExportError(
+            f"{path} is of schema version {version}; this Ravel knows versions up to {SCHEMA_VERSION}: update Ravel"
+        )
+    return manifest
+
+
+def _listed_parts(manifest: dict[str, Any], folder: Path, path: Path) -> list[ExportPart]:
+    parts = []
+    for row in manifest["tables"]["commits"]:
+        name = row["path"]
+        # A manifest may come from someone else: what it lists stays inside its folder.
+        if not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts:
+            raise ExportError(f"{path} lists a part outside of its folder: {name!r}")
+        parts.append(ExportPart(folder / name, int(row["rows"]), int(row["bytes"]), str(row["blake3"])))
+    if len({part.path for part in parts}) != len(parts):
+        raise ExportError(f"{path} lists a part twice")
+    return parts
+
+
+def _check_part(part: ExportPart) -> None:
+    if not part.path.is_file():
+        raise ExportError(f"{part.path} is missing, but the manifest lists it")
+    size = part.path.stat().st_size
+    if size != part.size:
+        raise ExportError(f"{part.path} has {size} bytes, the manifest says {part.size}")
+    hasher = blake3()
+    with part.path.open("rb") as file:
+        while chunk := file.read(_HASH_CHUNK_SIZE):
+            hasher.update(chunk)
+    if hasher.hexdigest() != part.blake3:
+        raise ExportError(f"{part.path} was altered: its BLAKE3 checksum is not the manifest's")
+    try:
+        with pq.ParquetFile(part.path) as file:
+            rows, schema = file.metadata.num_rows, file.schema_arrow
+    except pa.ArrowException as error:
+        raise ExportError(f"{part.path} is not a Parquet file: {error}") from None
+    if rows != part.rows:
+        raise ExportError(f"{part.path} has {rows} rows, the manifest says {part.rows}")
+    wrong = _wrong_columns(schema)
+    if wrong:
+        raise ExportError(f"{part.path} lacks columns, or has them of other types: {', '.join(wrong)}")
+
+
+def _wrong_columns(schema: pa.Schema) -> Sequence[str]:
+    found = {field.name: field.type for field in schema}
+    return [field.name for field in COMMITS if found.get(field.name) != field.type]

@@ -1,0 +1,135 @@
+"""The report's pictures as SVG that takes its colours from the page, so that they follow dark, light and paper.
+
+Nothing a user wrote goes into a picture: names stand in the page around it.
+"""
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+# Matplotlib knows no CSS variables: it draws in colours that nothing else uses, which are then replaced.
+_INK: Final = "#010101"
+_LINES: Final = "#020202"
+_MAIN: Final = "#030303"
+_SOFT: Final = "#040404"
+_VARIABLES: Final = {
+    _INK: "var(--soft-ink)",
+    _LINES: "var(--lines)",
+    _MAIN: "var(--main)",
+    _SOFT: "var(--main-soft)",
+}
+
+_STYLE: Final[dict[Any, Any]] = {
+    "svg.fonttype": "none",  # text stays text: smaller, and it can be read aloud
+    "font.size": 11,
+    "text.color": _INK,
+    "axes.labelcolor": _INK,
+    "axes.edgecolor": _LINES,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.xmargin": 0.01,
+    "date.converter": "concise",
+    "grid.color": _LINES,
+    "grid.linewidth": 0.8,
+    "xtick.color": _LINES,
+    "xtick.labelcolor": _INK,
+    "ytick.left": False,
+    "ytick.color": _LINES,
+    "ytick.labelcolor": _INK,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WidthBin:
+    """The widths of neighbouring ranks, from `rank` on."""
+
+    rank: int
+    widest: int
+    mean: float
+
+
+def draw_growth(points: Sequence[tuple[int, int]], bucket: int) -> str:
+    """Commits in all, and per bucket, over time. Points are (start in unix milliseconds, commits), in order."""
+    with mpl.rc_context({**_STYLE, "svg.hashsalt": "growth"}):
+        figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+        total, each = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+        edges, sums = _steps(points, bucket)
+        total.fill_between(edges, sums, color=_SOFT, linewidth=0, step="post")
+        total.step(edges, sums, color=_MAIN, linewidth=1.8, where="post")
+        width = np.timedelta64(bucket * 9 // 10, "ms")
+        each.bar(edges[:-1], [count for _, count in points], width=width, align="edge", color=_MAIN)
+        each.set_xlim(edges[0] - width // 2, edges[-1] + width // 2)
+        total.set_title("commits in all", loc="left", fontsize=11)
+        each.set_title("new commits", loc="left", fontsize=11)
+        for axes in (total, each):
+            _count_axis(axes)
+        total.tick_params(axis="x", length=0)
+        return _svg(figure, "Commits over time")
+
+
+def draw_widths(bins: Sequence[WidthBin], ranks: int, number: int) -> str:
+    """How many commits share a rank, along one branch of that many ranks. `number` tells pictures of a page apart."""
+    with mpl.rc_context({**_STYLE, "svg.hashsalt": f"widths-{number}"}):
+        figure = Figure(figsize=(7.2, 2.4), layout="constrained")
+        axes = figure.subplots()
+        edges = np.array([*(one.rank for one in bins), ranks]) - 0.5
+        widest = np.array([one.widest for one in bins])
+        axes.stairs(widest, edges, fill=True, color=_SOFT if bins_are_wide(bins, ranks) else _MAIN)
+        if bins_are_wide(bins, ranks):
+            means = np.array([one.mean for one in bins])
+            axes.stairs(means, edges, fill=True, color=_MAIN)
+        axes.set_xlim(edges[0], edges[-1])
+        axes.set_xlabel("rank")
+        _count_axis(axes)
+        axes.xaxis.set_major_locator(MaxNLocator(7, integer=True))
+        axes.xaxis.set_major_formatter(FuncFormatter(_grouped))
+        return _svg(figure, "Width per rank")
+
+
+def bins_are_wide(bins: Sequence[WidthBin], ranks: int) -> bool:
+    """Whether a bin stands for more than one rank, so that its mean and its widest differ."""
+    return len(bins) < ranks
+
+
+def _steps(points: Sequence[tuple[int, int]], bucket: int) -> tuple[Any, Any]:
+    """Starts and sums of the buckets, and the end of the last one: drawn flat where nothing was written."""
+    starts = [start for start, _ in points]
+    sums = np.cumsum([count for _, count in points])
+    return np.array([*starts, starts[-1] + bucket], "datetime64[ms]"), np.append(sums, sums[-1])
+
+
+def _count_axis(axes: Axes) -> None:
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    axes.yaxis.set_major_formatter(FuncFormatter(_grouped))
+
+
+def _grouped(value: float, _: object) -> str:
+    return f"{value:,.0f}"
+
+
+def _svg(figure: Figure, label: str) -> str:
+    """The picture as an element for a page: scaling with it, coloured by it, and the same bytes every time."""
+    file = io.BytesIO()
+    figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = file.getvalue().decode()
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r'(<svg\b[^>]*?) width="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg\b[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px; font-family: inherit", text)
+    for colour, variable in _VARIABLES.items():
+        text = text.replace(colour, variable)
+    return text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)

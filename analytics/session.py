@@ -1,0 +1,122 @@
+"""A Spark session that starts the same everywhere: Java found or asked for by name, UTC, quiet, local unless told otherwise.
+
+What Spark's JVM prints goes to a log file, so that a person sees progress and results only; errors
+reach Python as exceptions.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+JAVA_VERSION_MIN: Final = 17
+"""Spark 4's own minimum."""
+
+_JAVA_ANSWER_SECONDS: Final = 30.0
+"""How long `java -version` may take: a cold JVM on a slow disk needs a few."""
+
+_DRIVER_MEMORY: Final = "2g"
+"""Holds the shuffle of a few million commits; what does not fit is spilled to disk."""
+
+
+class JavaMissing(Exception):
+    """Spark needs Java, and no Java that is new enough was found; the message says what to install."""
+
+
+def start_session(
+    master: str = "local[*]", *, shuffle_partitions: int | None = None, log_path: Path | None = None
+) -> SparkSession:
+    """Start Spark. Raises JavaMissing. `log_path` takes what the JVM prints (the default is to drop it)."""
+    is_local = master.startswith("local")
+    os.environ["JAVA_HOME"] = str(find_java_home())
+    # Workers must run this very interpreter, or they start with the system's and miss every package. A cluster's machines
+    # may have theirs elsewhere: what the user has set stands there.
+    if is_local:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    else:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    options = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(shuffle_partitions or _shuffle_partitions(is_local)),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.driver.memory": _DRIVER_MEMORY,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if is_local:
+        options |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    builder = SparkSession.Builder().master(master).appName("ravel analyze")
+    for key, value in options.items():
+        builder = builder.config(key, value)
+    with _jvm_output_to(log_path or Path(os.devnull)):
+        session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def find_java_home() -> Path:
+    """The folder of a Java that Spark runs on: JAVA_HOME first, then the PATH. Raises JavaMissing."""
+    found = []
+    for binary in _java_binaries():
+        version = _java_version(binary)
+        if version is not None and version >= JAVA_VERSION_MIN:
+            return binary.parent.parent
+        found.append(f"{binary} is {'version ' + str(version) if version else 'not a working Java'}")
+    raise JavaMissing(
+        f"Spark needs Java {JAVA_VERSION_MIN} or newer; {'; '.join(found) or 'none is installed'}. "
+        "On Debian or Ubuntu: apt-get install default-jre-headless. "
+        f"Elsewhere: install any Java {JAVA_VERSION_MIN} or newer and set JAVA_HOME to its folder."
+    )
+
+
+def _java_binaries() -> Iterator[Path]:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        yield Path(home) / "bin" / "java"
+    in_path = shutil.which("java")
+    if in_path:
+        yield Path(in_path).resolve()
+
+
+def _java_version(binary: Path) -> int | None:
+    """The major version, or None if this is not a Java that answers."""
+    try:
+        answer = subprocess.run(
+            [str(binary), "-version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_JAVA_ANSWER_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    version = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
+    return int(version[1]) if version else None
+
+
+def _shuffle_partitions(is_local: bool) -> int:
+    # Every partition costs one Python worker's round; Spark's default of 200 is meant for large clusters.
+    return max(4, os.cpu_count() or 4) if is_local else 64
+
+
+@contextlib.contextmanager
+def _jvm_output_to(path: Path) -> Iterator[None]:
+    """Let processes started meanwhile write their stderr to a file. Java prints warnings that no option turns off."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with path.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

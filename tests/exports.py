@@ -1,0 +1,113 @@
+"""Exports from short descriptions: real Parquet files with a real manifest, and whatever lies in them that a test wants.
+
+    write_export(folder, [Row("a"), Row("b", acks=("a",))])
+
+Ids are hashes of names, so that a test can speak of names. A row's rank is what a sound export would state, unless given.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from blake3 import blake3
+
+from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION
+
+DAY_MS: Final = 86_400_000
+T0_MS: Final = 1_700_000_000_000 - 1_700_000_000_000 % DAY_MS
+
+
+def id_of(name: str) -> bytes:
+    """The id that a name stands for."""
+    return sha256(name.encode()).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One commit of an export."""
+
+    name: str
+    acks: tuple[str, ...] = ()
+    branch: str = "main"
+    author: str = "ada"
+    time: int = T0_MS
+    size: int = 100
+    rank: int | None = None
+
+
+def write_export(folder: Path, *parts: Sequence[Row], node: str = "node") -> Path:
+    """Write an export of these parts; gives its folder."""
+    (folder / "commits").mkdir(parents=True)
+    ranks: dict[tuple[str, str], int] = {}
+    listed: list[dict[str, Any]] = []
+    sequence = 0
+    for number, rows in enumerate(parts, 1):
+        columns = [_values(row, sequence + index, ranks) for index, row in enumerate(rows, 1)]
+        sequence += len(rows)
+        table = pa.Table.from_pylist(columns, schema=COMMITS)
+        path = folder / "commits" / f"part-{number:08d}.parquet"
+        pq.write_table(table, path)
+        listed.append(listing(path, len(rows)))
+    manifest = {
+        "format": EXPORT_FORMAT,
+        "schema_version": SCHEMA_VERSION,
+        "node": node,
+        "created_at": T0_MS // 1000,
+        "watermark": sequence,
+        "tables": {"commits": listed},
+    }
+    (folder / MANIFEST_NAME).write_text(json.dumps(manifest), encoding="utf-8")
+    return folder
+
+
+def listing(path: Path, rows: int) -> dict[str, Any]:
+    """A manifest's entry for a part."""
+    content = path.read_bytes()
+    return {
+        "path": f"{path.parent.name}/{path.name}",
+        "rows": rows,
+        "bytes": len(content),
+        "blake3": blake3(content).hexdigest(),
+    }
+
+
+def naive_order(rows: Iterable[Row]) -> dict[str, list[str]]:
+    """Names of each branch in order, by the definition and nothing clever."""
+    branches: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        branches.setdefault(row.branch, {})[row.name] = row
+    orders = {}
+    for branch, named in branches.items():
+        ranks: dict[str, int] = {}
+        while len(ranks) < len(named):
+            for name, row in named.items():
+                if name not in ranks and all(ack in ranks for ack in row.acks):
+                    ranks[name] = 1 + max((ranks[ack] for ack in row.acks), default=-1)
+        orders[branch] = sorted(ranks, key=lambda name: (ranks[name], id_of(name)))
+    return orders
+
+
+def _values(row: Row, sequence: int, ranks: dict[tuple[str, str], int]) -> dict[str, Any]:
+    sound = 1 + max((ranks.get((row.branch, ack), -1) for ack in row.acks), default=-1)
+    ranks[row.branch, row.name] = sound
+    return {
+        "sequence": sequence,
+        "commit_id": id_of(row.name),
+        "topic": id_of("topic of " + row.branch),
+        "repo_id": id_of("repo"),
+        "branch_id": id_of(row.branch),
+        "branch_name": row.branch,
+        "author": id_of(row.author),
+        "acks": [id_of(ack) for ack in row.acks],
+        "rank": sound if row.rank is None else row.rank,
+        "position": 0,
+        "body_kind": "post1",
+        "size": row.size,
+        "time": row.time,
+        "received_at": T0_MS,
+    }

@@ -1,0 +1,17 @@
+"""One Spark for all tests that need it: it takes seconds to start, and gives every test the same answers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from analytics.session import start_session
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    log: Path = tmp_path_factory.mktemp("spark") / "spark.log"
+    session = start_session("local[2]", shuffle_partitions=2, log_path=log)
+    yield session
+    session.stop()

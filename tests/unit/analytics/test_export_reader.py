@@ -1,0 +1,148 @@
+"""An export is checked whole before Spark sees it: each way to be wrong has an error that names the file."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from analytics.export_reader import SPARK_SCHEMA, ExportError, read_export
+from storage.export_schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION
+from tests.exports import Row, listing, write_export
+
+PART = "part-00000001.parquet"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_export(tmp_path / "export", [Row("a"), Row("b", ("a",))], [Row("c", ("b",))])
+
+
+def _change_manifest(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    path = folder / MANIFEST_NAME
+    manifest = json.loads(path.read_bytes())
+    change(manifest)
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def _replace_part(folder: Path, table: pa.Table) -> None:
+    """Put another table in the place of the first part, with a manifest that fits it."""
+    path = folder / "commits" / PART
+    pq.write_table(table, path)
+    _change_manifest(
+        folder, lambda manifest: manifest["tables"]["commits"].__setitem__(0, listing(path, table.num_rows))
+    )
+
+
+def test_a_sound_export_is_read(folder: Path) -> None:
+    export = read_export(folder)
+    assert (export.node, export.rows, export.watermark, len(export.parts)) == ("node", 3, 3, 2)
+
+
+def test_a_folder_without_a_manifest_says_what_makes_one(tmp_path: Path) -> None:
+    with pytest.raises(ExportError, match=r"manifest\.json is not there.*ravel export"):
+        read_export(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content, says",
+    [
+        (b"", "not JSON"),
+        (b"\xff\xfe", "not JSON"),
+        (b'{"format": "ravel-ex', "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"[]", "not the manifest"),
+        (b'{"format": "other"}', "not the manifest"),
+        (b'{"format": "ravel-export"}', "no schema version"),
+        (b'{"format": "ravel-export", "schema_version": true}', "no schema version"),
+        (b'{"format": "ravel-export", "schema_version": 1}', "not a manifest"),
+        (b'{"format": "ravel-export", "schema_version": 1, "tables": []}', "not a manifest"),
+        (b'{"format": "ravel-export", "schema_version": 1, "tables": {"commits": 3}}', "not a manifest"),
+        (b'{"format": "ravel-export", "schema_version": 1, "tables": {"commits": [7]}}', "not a manifest"),
+    ],
+)
+def test_what_is_no_manifest_is_refused(tmp_path: Path, content: bytes, says: str) -> None:
+    (tmp_path / MANIFEST_NAME).write_bytes(content)
+    with pytest.raises(ExportError, match=says):
+        read_export(tmp_path)
+
+
+def test_a_newer_schema_is_refused_with_what_to_do(folder: Path) -> None:
+    _change_manifest(folder, lambda manifest: manifest.update(schema_version=SCHEMA_VERSION + 1))
+    with pytest.raises(ExportError, match="update Ravel"):
+        read_export(folder)
+
+
+@pytest.mark.parametrize("path", ["../elsewhere.parquet", "/etc/passwd", "commits/../../x", 7])
+def test_a_part_outside_of_the_folder_is_refused(folder: Path, path: object) -> None:
+    _change_manifest(folder, lambda manifest: manifest["tables"]["commits"][0].update(path=path))
+    with pytest.raises(ExportError, match="outside"):
+        read_export(folder)
+
+
+def test_a_part_listed_twice_is_refused(folder: Path) -> None:
+    _change_manifest(
+        folder,
+        lambda manifest: manifest["tables"]["commits"].append(manifest["tables"]["commits"][0]),
+    )
+    with pytest.raises(ExportError, match="twice"):
+        read_export(folder)
+
+
+def test_a_missing_part_is_named(folder: Path) -> None:
+    (folder / "commits" / PART).unlink()
+    with pytest.raises(ExportError, match=f"{PART} is missing"):
+        read_export(folder)
+
+
+def test_a_part_that_was_cut_off_is_named(folder: Path) -> None:
+    path = folder / "commits" / PART
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(ExportError, match=f"{PART} has .* bytes, the manifest says"):
+        read_export(folder)
+
+
+def test_one_flipped_bit_is_found(folder: Path) -> None:
+    path = folder / "commits" / PART
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ExportError, match=f"{PART} was altered"):
+        read_export(folder)
+
+
+def test_a_part_that_is_no_parquet_file_is_refused(folder: Path) -> None:
+    path = folder / "commits" / PART
+    path.write_bytes(b"PAR1 is how one begins, and PAR1")
+    _change_manifest(folder, lambda manifest: manifest["tables"]["commits"].__setitem__(0, listing(path, 2)))
+    with pytest.raises(ExportError, match="not a Parquet file"):
+        read_export(folder)
+
+
+def test_another_number_of_rows_than_listed_is_refused(folder: Path) -> None:
+    _change_manifest(folder, lambda manifest: manifest["tables"]["commits"][0].update(rows=3))
+    with pytest.raises(ExportError, match="has 2 rows, the manifest says 3"):
+        read_export(folder)
+
+
+def test_a_column_that_lacks_or_is_of_another_type_is_named(folder: Path) -> None:
+    table = pq.read_table(folder / "commits" / PART)
+    _replace_part(folder, table.drop_columns(["rank"]))
+    with pytest.raises(ExportError, match="rank"):
+        read_export(folder)
+    at = COMMITS.get_field_index("acks")
+    _replace_part(folder, table.set_column(at, "acks", pa.array(["x", "y"])))
+    with pytest.raises(ExportError, match="acks"):
+        read_export(folder)
+
+
+def test_spark_reads_the_columns_that_the_export_writes() -> None:
+    names = {"bigint": pa.int64(), "string": pa.string(), "binary": pa.binary(32), "array<binary>": None}
+    columns = [column.split() for column in SPARK_SCHEMA.split(",")]
+    assert [name for name, _ in columns] == COMMITS.names
+    for name, spark_type in columns:
+        expected = names[spark_type]
+        assert expected is None or COMMITS.field(name).type == expected

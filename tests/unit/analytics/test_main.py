@@ -1,0 +1,97 @@
+"""The command: exit codes of the one table, errors that say what to do, results as text or JSON."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import analytics.__main__ as command
+from analytics import session
+from node.errors import ERROR_KINDS, EXIT_OK, EXIT_USAGE
+from tests.exports import DAY_MS, T0_MS, Row, write_export
+
+
+def test_exit_codes_are_those_of_the_one_table() -> None:
+    assert (command.EXIT_OK, command.EXIT_USAGE) == (EXIT_OK, EXIT_USAGE)
+    named = {
+        "storage_failed": command.EXIT_STORAGE_FAILED,
+        "bad_export": command.EXIT_BAD_EXPORT,
+        "missing_extra": command.EXIT_MISSING_EXTRA,
+        "mismatch": command.EXIT_MISMATCH,
+    }
+    assert named == {code: ERROR_KINDS[code].exit_code for code in named}
+
+
+def test_a_folder_that_is_no_export_is_an_error_and_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert command.main([str(tmp_path), "--out", str(out)]) == command.EXIT_BAD_EXPORT
+    error = capsys.readouterr().err
+    assert "ravel export" in error
+    assert "[bad_export]" in error
+    assert not out.exists()
+
+
+def test_a_file_in_the_place_of_the_output_folder_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    export = write_export(tmp_path / "export", [Row("a")])
+    (tmp_path / "out").write_text("mine", encoding="utf-8")
+    assert command.main([str(export), "--out", str(tmp_path / "out")]) == command.EXIT_STORAGE_FAILED
+    assert "[storage_failed]" in capsys.readouterr().err
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "mine"
+
+
+def test_expected_digests_that_are_none_are_a_usage_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    export = write_export(tmp_path / "export", [Row("a")])
+    for content in ("", "[]", '{"!": {"digest": ""}}', '{"aaaa": {}}'):
+        path = tmp_path / "digests.json"
+        path.write_text(content, encoding="utf-8")
+        arguments = [str(export), "--out", str(tmp_path / "out"), "--expected", str(path)]
+        assert command.main(arguments) == EXIT_USAGE
+        assert "digests.json" in capsys.readouterr().err
+
+
+def test_a_machine_without_java_is_told_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(session.JavaMissing, match=r"apt-get install default-jre-headless"):
+        session.find_java_home()
+
+
+def test_a_java_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n", encoding="utf-8")
+    java.chmod(0o700)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(java.parent))
+    with pytest.raises(session.JavaMissing, match="version 11"):
+        session.find_java_home()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_json_and_text_say_the_same_and_a_mismatch_has_its_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a process of its own, with a session of its own, as `ravel analyze` runs it."""
+    import subprocess
+    import sys
+
+    rows = [Row("a", time=T0_MS), Row("b", ("a",), time=T0_MS + DAY_MS, rank=3)]
+    export = write_export(tmp_path / "export", rows)
+    arguments = [str(export), "--out", str(tmp_path / "out"), "--master", "local[1]", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "analytics", *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == command.EXIT_MISMATCH, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["commits"], result["mismatches"]) == (2, 1)
+    assert "6/6 write the report" in done.stderr
+    assert Path(result["report"]).is_file()
