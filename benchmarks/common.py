@@ -14,10 +14,9 @@ from sqlalchemy import Connection
 from node.outbound import Author, Draft, Written
 from node.replica import Replica
 from protocol.body import Post
+from protocol.limits import BATCH_COUNT_MAX, BATCH_SIZE_TARGET
 from storage.difference import load_publications, plan_sending
 from storage.repos import Branch, Repo, add_repo
-
-_BATCH_SIZE = 256 * 1024
 
 
 def figure(name: str, value: float, unit: str, **more: object) -> None:
@@ -77,7 +76,9 @@ def batches(replica: Replica, branch: Branch) -> list[list[bytes]]:
         nums = plan_sending(connection, branch.num, ()).nums
         done = 0
         while done < len(nums):
-            items = load_publications(connection, branch, nums[done : done + 512], _BATCH_SIZE)
+            items = load_publications(
+                connection, branch, nums[done : done + BATCH_COUNT_MAX], BATCH_SIZE_TARGET
+            )
             made.append(items)
             done += len(items)
     return made

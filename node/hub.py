@@ -4,6 +4,7 @@ A `Hub` is called in the trio thread after a transaction has committed; it never
 once it must note and read from the store later: nothing is lost, because the store is what counts.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -55,7 +56,9 @@ class Hub:
         self.run_blocking = run_blocking
         self.clock_ms = clock_ms
         self._check = check
-        self._interpreter = trio.Lock()
+        self._reading = trio.Lock()
+        self._storing = trio.Lock()
+        self._turn = threading.Lock()
         self.totals = Totals()
         self._listeners: list[Listener] = []
         self._changed = trio.Event()
@@ -74,21 +77,24 @@ class Hub:
     ) -> Intake:
         """Take publications in, after `previous`; then tell everyone but their source. Raises StorageError.
 
-        Reading and storing are mostly Python, and two threads of it only wait for each other's
-        interpreter: `_interpreter` lets
-        one at a time. What overlaps is the signature checks, which run elsewhere.
+        One batch is read while another's signatures are checked and a third is on its way to the disk. Reading and storing
+        are mostly Python, and two threads of it only wait for each other's interpreter: they take turns.
         """
-        async with self._interpreter:
-            read = await self.run_blocking(read_batch, branch, items)
+        async with self._reading:
+            read = await self.run_blocking(self._read, branch, items)
         holds = await self.run_blocking(self._check, read.claims)
         await previous.wait()
-        async with self._interpreter:
+        async with self._storing:
             intake = await self.run_blocking(self._accept, branch, read, holds)
         self.announce(intake, branch.topic, source)
         return intake
 
+    def _read(self, branch: Branch, items: Sequence[bytes]) -> ReadBatch:
+        with self._turn:
+            return read_batch(branch, items)
+
     def _accept(self, branch: Branch, read: ReadBatch, holds: Sequence[bool]) -> Intake:
-        return accept_batch(self.replica, branch, settle_batch(read, holds), self.clock_ms())
+        return accept_batch(self.replica, branch, settle_batch(read, holds), self.clock_ms(), turn=self._turn)
 
     def announce(
         self, intake: Intake, source_topic: bytes | None = None, source: Listener | None = None

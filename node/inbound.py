@@ -13,6 +13,7 @@ would let anyone poison an id.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
@@ -51,16 +52,17 @@ def accept_batch(
     before: InTransaction | None = None,
     after: InTransaction | None = None,
     followups: Sequence[tuple[bytes, bytes]] = (),
+    turn: AbstractContextManager[object] | None = None,
 ) -> Intake:
     """Judge and store a batch in one transaction; durable when it returns. Raises StorageError, and then nothing changed.
 
     `before` and `after` run in the same transaction. `followups` are (topic, publication) pairs of
     branches that the batch itself adds.
-    `branch` is None when `before` adds it; then everything is in `followups`.
+    `branch` is None when `before` adds it; then everything is in `followups`. `turn` is that of `Database.write`.
     """
     work = _Acceptance(replica, now_ms)
     try:
-        with replica.database.write() as connection:
+        with replica.database.write(turn) as connection:
             if before is not None:
                 before(connection)
                 replica.refresh(connection)

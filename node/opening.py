@@ -14,7 +14,7 @@ from typing import Final
 
 from protocol.block import Block, WrongKey
 from protocol.body import Body, UnknownBody, decode_body
-from protocol.codec import DecodeError
+from protocol.codec import DecodeError, Value
 from protocol.commit import Commit, UnknownVersion, open_commit
 from protocol.limits import BODY_SIZE_MAX
 from protocol.object import MissingBlocks, open_object
@@ -29,8 +29,7 @@ CARRIER_FAULTS: Final = frozenset({"bad_publication", "other_topic", "bad_topic_
 others only a replica sees, and a relay that carries them in good faith is not to blame."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Value, frozen=True):
     """A publication whose commit could be read and is signed by its author."""
 
     signed: SignedCommit
@@ -48,16 +47,14 @@ class OpenedBatch:
     dropped: Counter[str] = field(default_factory=Counter)
 
 
-@dataclass(frozen=True, slots=True)
-class _Readable:
+class _Readable(Value, frozen=True):
     """A commit and its body, decoded; signatures not checked yet."""
 
     commit: Commit
     body: Body | UnknownBody
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(Value, frozen=True):
     """A decoded publication, and what was found in it."""
 
     encoded: bytes

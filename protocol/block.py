@@ -9,7 +9,6 @@ ChaCha20 alone does not authenticate. The id does, and `open_block` checks that 
 opened, so a wrong key or a block made with another convergence secret is found.
 """
 
-from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Annotated, Final
 
@@ -18,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from msgspec import Meta
 
 from protocol import hashing
-from protocol.codec import DecodeError, Id, Key, Wire, decode, encode
+from protocol.codec import DecodeError, Id, Key, Value, Wire, decode, encode
 from protocol.limits import ACK_COUNT_MAX, BLOCK_SIZE_MAX, INNER_CHILD_COUNT_MAX, LEAF_SIZE
 
 BLOCK_TAG: Final = "block1"
@@ -31,8 +30,7 @@ class _BlockEncoding(Wire, frozen=True, tag=BLOCK_TAG):
     ciphertext: Annotated[bytes, Meta(max_length=LEAF_SIZE)]
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Value, frozen=True):
     """An immutable block. `encoded` is what is stored, sent and hashed."""
 
     block_id: bytes

@@ -8,14 +8,24 @@ header and content. The body is an object of its own, so that it can be erased w
 `seal_commit` and `open_commit` are the two directions; the commit's id is the id of its block.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from msgspec import Meta
 
 from protocol import hashing, signing
 from protocol.block import Block, Reference, open_block, seal_block
-from protocol.codec import DecodeError, Id, Key, Signature, Wire, decode, encode, is_other_version, peek_tag
+from protocol.codec import (
+    DecodeError,
+    Id,
+    Key,
+    Signature,
+    Value,
+    Wire,
+    decode,
+    encode,
+    is_other_version,
+    peek_tag,
+)
 from protocol.limits import (
     ACK_COUNT_MAX,
     COMMIT_SIZE_MAX,
@@ -94,8 +104,7 @@ class _CommitEncoding(Wire, frozen=True, tag=COMMIT_TAG):
     signature: Signature
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Value, frozen=True):
     """A decoded commit: its shape holds, its signature and its meaning are not verified yet."""
 
     commit_id: bytes

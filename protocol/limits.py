@@ -61,12 +61,12 @@ PUBLICATION_BLOCK_COUNT_MAX: Final = 8
 """Blocks in one publication: the commit's and its body's."""
 PUBLICATION_SIZE_MAX: Final = BLOCK_SIZE_MAX
 """Bytes of an encoded publication."""
-FRAME_SIZE_MAX: Final = PUBLICATION_SIZE_MAX + 256 * KIB
-"""Bytes of one frame: the largest publication with its message around it."""
-BATCH_COUNT_MAX: Final = 512
-"""Publications in one message: what is verified and stored in one transaction."""
-BATCH_SIZE_TARGET: Final = 256 * KIB
-"""Bytes after which a sender closes a batch (one larger publication still travels alone)."""
+BATCH_COUNT_MAX: Final = 1024
+"""Publications in one message: what is verified and stored in one transaction, so that one wait for the disk serves all."""
+BATCH_SIZE_TARGET: Final = 512 * KIB
+"""Bytes after which a sender closes a batch: the last publication of one may pass it."""
+FRAME_SIZE_MAX: Final = PUBLICATION_SIZE_MAX + BATCH_SIZE_TARGET
+"""Bytes of one frame: a batch that is not closed yet, and the largest publication."""
 BATCHES_IN_FLIGHT_MAX: Final = 4
 """Batches sent on one connection without a receipt: back-pressure reaches the sender's store, not its memory."""
 TOPIC_COUNT_MAX: Final = 4096

@@ -5,7 +5,6 @@ associated data: whoever may read the branch opens it, and it cannot be moved to
 lets a relay refuse what no holder of the topic's key sent, without knowing who the members are.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from msgspec import Meta
@@ -13,7 +12,7 @@ from nacl import bindings, exceptions
 
 from protocol import hashing, signing
 from protocol.block import Block, decode_block
-from protocol.codec import DecodeError, Id, Signature, Wire, decode, encode
+from protocol.codec import DecodeError, Id, Signature, Value, Wire, decode, encode
 from protocol.limits import BLOCK_SIZE_MAX, PUBLICATION_BLOCK_COUNT_MAX, PUBLICATION_SIZE_MAX
 
 PUBLICATION_TAG: Final = "publication1"
@@ -39,8 +38,7 @@ class _Published(Wire, frozen=True):
     block_ids: tuple[Id, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Publication:
+class Publication(Value, frozen=True):
     """A decoded publication; the first block is the commit's. Its signature is not verified yet."""
 
     topic: bytes

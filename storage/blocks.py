@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy import Connection, bindparam, select
 
 from protocol.block import Block
 from protocol.hashing import block_id
+from storage.bulk import insert_rows
 from storage.database import Database, StorageError
 from storage.id_keys import chunks, id_key
 from storage.schema import blocks as table
 
 _BY_KEY = select(table.c.num, table.c.encoded).where(table.c.id_key.in_(bindparam("keys", expanding=True)))
 _BY_NUM = select(table.c.num, table.c.encoded).where(table.c.num.in_(bindparam("nums", expanding=True)))
-_INSERT = insert(table)
 
 
 class DamagedBlock(StorageError):
@@ -33,9 +33,8 @@ def put_blocks(
     rows = []
     for num, block in zip(database.next_nums(connection, table, len(new)), new.values(), strict=True):
         nums[block.block_id] = num
-        rows.append({"num": num, "id_key": id_key(block.block_id), "encoded": block.encoded})
-    if rows:
-        connection.execute(_INSERT, rows)
+        rows.append((num, id_key(block.block_id), block.encoded))
+    insert_rows(connection, table, ("num", "id_key", "encoded"), rows)
     return nums
 
 

@@ -6,13 +6,16 @@ grow with it.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, tuple_, update
 
 from protocol.body import body_kind
+from protocol.codec import Value
 from protocol.hashing import timeline_digest
 from protocol.publication import Publication
 from storage.blocks import put_blocks
+from storage.bulk import insert_rows
 from storage.database import Database
 from storage.id_keys import chunks, id_key, pack_ids, pack_nums, unpack_ids
 from storage.schema import authors, branches, commits, feed_forks, heads
@@ -28,11 +31,28 @@ _FACTS = (
 _KEYS = select(commits.c.commit_id, commits.c.commit_key).where(
     commits.c.id_key.in_(bindparam("keys", expanding=True))
 )
-_INSERT = insert(commits)
+_COLUMNS: Final = (
+    "num",
+    "id_key",
+    "commit_id",
+    "branch_num",
+    "author_num",
+    "feed_sequence",
+    "rank",
+    "acks",
+    "commit_key",
+    "sealed_key",
+    "signature",
+    "block_nums",
+    "body_kind",
+    "size",
+    "timestamp",
+    "received_at",
+)
+"""What `_row` gives, in this order."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewCommit:
+class NewCommit(Value, frozen=True):
     """What is stored of one accepted commit: the verified commit and the publication that brought it."""
 
     verified: VerifiedCommit
@@ -94,13 +114,11 @@ def accept_commits(
         database, connection, {commit.verified.commit.content.author for commit in new}
     )
     nums = database.next_nums(connection, commits, len(new))
-    connection.execute(
-        _INSERT,
-        [
-            _row(num, branch_num, commit, block_nums, author_nums, received_at)
-            for num, commit in zip(nums, new, strict=True)
-        ],
-    )
+    rows = [
+        _row(num, branch_num, commit, block_nums, author_nums, received_at)
+        for num, commit in zip(nums, new, strict=True)
+    ]
+    insert_rows(connection, commits, _COLUMNS, rows)
     _advance_heads(connection, branch_num, new)
     _keep_forks(connection, branch_num, new, author_nums)
     connection.execute(
@@ -220,26 +238,26 @@ def _row(
     block_nums: dict[bytes, int],
     author_nums: dict[bytes, int],
     received_at: int,
-) -> dict[str, object]:
+) -> tuple[object, ...]:
     commit, publication = new.verified.commit, new.publication
-    return {
-        "num": num,
-        "id_key": id_key(commit.commit_id),
-        "commit_id": commit.commit_id,
-        "branch_num": branch_num,
-        "author_num": author_nums[commit.content.author],
-        "feed_sequence": commit.content.feed_sequence,
-        "rank": new.verified.rank,
-        "acks": pack_ids(commit.acks),
-        "commit_key": commit.key,
-        "sealed_key": publication.sealed_key,
-        "signature": publication.signature,
-        "block_nums": pack_nums([block_nums[block.block_id] for block in publication.blocks]),
-        "body_kind": body_kind(new.verified.body),
-        "size": sum(len(block.encoded) for block in publication.blocks),
-        "timestamp": commit.content.timestamp,
-        "received_at": received_at,
-    }
+    return (
+        num,
+        id_key(commit.commit_id),
+        commit.commit_id,
+        branch_num,
+        author_nums[commit.content.author],
+        commit.content.feed_sequence,
+        new.verified.rank,
+        pack_ids(commit.acks),
+        commit.key,
+        publication.sealed_key,
+        publication.signature,
+        pack_nums([block_nums[block.block_id] for block in publication.blocks]),
+        body_kind(new.verified.body),
+        sum(len(block.encoded) for block in publication.blocks),
+        commit.content.timestamp,
+        received_at,
+    )
 
 
 def _author_nums(database: Database, connection: Connection, users: set[bytes]) -> dict[bytes, int]:

@@ -8,7 +8,7 @@ lock; whatever leaves it by an exception is rolled back whole.
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,13 +74,17 @@ class Database:
         self._engine.dispose()
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
-        """The one write transaction: committed and durable when the block ends, undone when it raises."""
+    def write(self, turn: AbstractContextManager[object] | None = None) -> Iterator[Connection]:
+        """The one write transaction: committed and durable when the block ends, undone when it raises.
+
+        `turn` (a lock, say) is held while the block runs, and neither while waiting for other writers nor for the disk.
+        """
         with self._lock:
             try:
                 self._writer.exec_driver_sql("BEGIN IMMEDIATE")
                 try:
-                    yield self._writer
+                    with turn or nullcontext():
+                        yield self._writer
                 except BaseException:
                     self._writer.exec_driver_sql("ROLLBACK")
                     self._writer.rollback()

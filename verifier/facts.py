@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from protocol.codec import Value
 
-@dataclass(frozen=True, slots=True)
-class CommitFacts:
+
+class CommitFacts(Value, frozen=True):
     """What the rules need to know of an accepted commit."""
 
     branch_id: bytes

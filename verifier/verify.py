@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from protocol.body import Body, UnknownBody
+from protocol.codec import Value
 from protocol.commit import NO_EPOCH, Commit, lipmaa
 from protocol.signing import Claim
 from verifier.facts import BranchFacts, CommitFacts, CommitLookup
@@ -35,8 +36,7 @@ GROUP: Final = "group"
 _MAKER: Final = object()
 
 
-@dataclass(frozen=True, slots=True)
-class SignedCommit:
+class SignedCommit(Value, frozen=True):
     """A commit whose author's signature holds, with its decoded body. Made by `sign_off` only."""
 
     commit: Commit
@@ -48,8 +48,7 @@ class SignedCommit:
         assert self.maker is _MAKER, "only sign_off makes a SignedCommit"
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedCommit:
+class VerifiedCommit(Value, frozen=True):
     """A commit that may be believed, with its rank and, in the root branch, the membership after it."""
 
     commit: Commit
@@ -63,8 +62,7 @@ class VerifiedCommit:
         assert self.maker is _MAKER, "only judge makes a VerifiedCommit"
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Value, frozen=True):
     """All causes are here and every rule holds."""
 
     verified: VerifiedCommit
