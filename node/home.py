@@ -12,6 +12,7 @@ import json
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ TOKEN_NAME: Final = "api-token"  # noqa: S105  # a file's name
 LOCK_NAME: Final = "lock"
 RUN_NAME: Final = "run.json"
 _FILE_MODE: Final = 0o600
+_LOCK_TRIES: Final = 5
+_LOCK_TRY_SECONDS: Final = 0.02  # a command that asks who holds the folder has let it go long before
 _SECRET_SIZE: Final = 32
 
 
@@ -118,18 +121,44 @@ def lock_home(path: Path) -> Iterator[None]:
     """Hold the folder for this process. Raises ServiceError `already_running` with the holder's pid."""
     handle = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT, _FILE_MODE)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _try_lock(handle):
             pid = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
             raise ServiceError(
                 "already_running", f"process {pid} runs a node in {path}", f"stop it with: kill {pid}"
-            ) from None
+            )
         os.ftruncate(handle, 0)
         os.write(handle, f"{os.getpid()}\n".encode())
+        remove_run_file(path)  # of a daemon that was killed
         yield
     finally:
         os.close(handle)  # gives up the lock, as the end of the process would
+
+
+def _try_lock(handle: int) -> bool:
+    for _ in range(_LOCK_TRIES):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_LOCK_TRY_SECONDS)
+        else:
+            return True
+    return False
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether a daemon holds the folder. Asking takes the lock for a moment: `_try_lock` tries more than once."""
+    try:
+        handle = os.open(path / LOCK_NAME, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(handle)
 
 
 def write_run_file(path: Path, *, pid: int, api: str, listen: str, peer: str) -> None:
@@ -146,7 +175,13 @@ def remove_run_file(path: Path) -> None:
 
 
 def read_run_file(path: Path) -> RunFile:
-    """Where the daemon of a folder answers. Raises ServiceError `not_running`."""
+    """Where the daemon of a folder answers. Raises ServiceError `not_running`.
+
+    A daemon that was killed leaves its file behind, and its port may be another program's by now: one that must not be
+    asked, for it would be shown the token.
+    """
+    if not _is_locked(path):
+        raise not_running(path)
     try:
         content: dict[str, Any] = json.loads((path / RUN_NAME).read_text(encoding="utf-8"))
         return RunFile(int(content["pid"]), str(content["api"]), str(content["listen"]), str(content["peer"]))

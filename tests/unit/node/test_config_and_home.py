@@ -123,11 +123,22 @@ def test_the_run_file_says_where_the_daemon_answers(tmp_path: Path) -> None:
     with pytest.raises(ServiceError) as caught:
         read_run_file(tmp_path)
     assert caught.value.code == "not_running"
-    for port in ("1", "2"):
-        write_run_file(tmp_path, pid=7, api=f"127.0.0.1:{port}", listen="127.0.0.1:3", peer=PEER)
-    assert read_run_file(tmp_path).api == "127.0.0.1:2"
-    remove_run_file(tmp_path)
-    remove_run_file(tmp_path)
-    (tmp_path / "run.json").write_text("{")
-    with pytest.raises(ServiceError):
+    with lock_home(tmp_path):
+        for port in ("1", "2"):
+            write_run_file(tmp_path, pid=7, api=f"127.0.0.1:{port}", listen="127.0.0.1:3", peer=PEER)
+        assert read_run_file(tmp_path).api == "127.0.0.1:2"
+        remove_run_file(tmp_path)
+        remove_run_file(tmp_path)
+        (tmp_path / "run.json").write_text("{")
+        with pytest.raises(ServiceError):
+            read_run_file(tmp_path)
+
+
+def test_the_run_file_of_a_killed_daemon_is_not_believed(tmp_path: Path) -> None:
+    with lock_home(tmp_path):
+        write_run_file(tmp_path, pid=7, api="127.0.0.1:1", listen="127.0.0.1:3", peer=PEER)
+    with pytest.raises(ServiceError) as caught:  # else the token would go to whoever has that port now
+        read_run_file(tmp_path)
+    assert caught.value.code == "not_running"
+    with lock_home(tmp_path), pytest.raises(ServiceError):
         read_run_file(tmp_path)
