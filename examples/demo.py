@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from typing import Any, Final, TypeVar
 RAVEL: Final = [sys.executable, "-m", "node.cli.main"]
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 READY_SECONDS: Final = 60.0
+STOP_SECONDS: Final = 10.0
 EQUAL_SECONDS: Final = 240.0
 EXIT_NOT_RUNNING: Final = 13
 T = TypeVar("T")
@@ -41,45 +43,58 @@ class CommandFailed(Exception):
 
 
 class Daemon:
-    """One peer: a folder, a config, a process that is started again when it dies."""
+    """One peer: a folder, a config, and a process that a thread starts again whenever it dies."""
 
     def __init__(self, name: str, home: Path, listen_port: int) -> None:
         self.name = name
         self.home = home
-        self.restarts = 0
+        self.log = home.parent / f"{name}.log"
+        self.deaths = 0
+        self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
-        self._log = home.parent / f"{name}.log"
+        self._supervisor = threading.Thread(target=self._supervise, daemon=True)
         self.ravel("init", "--name", name, "--listen", f"127.0.0.1:{listen_port}", "--api", "127.0.0.1:0")
 
     def start(self) -> None:
         """Start the daemon and wait until it answers."""
-        (self.home / "run.json").unlink(missing_ok=True)
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [*RAVEL, "--home", str(self.home), "run"], stdout=log, stderr=log, cwd=REPOSITORY
-            )
+        self._supervisor.start()
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Return when the daemon answers."""
         deadline = time.monotonic() + READY_SECONDS
-        while time.monotonic() < deadline:
-            if self._process.poll() is not None:
-                raise DemoFailed(f"{self.name}'s daemon stopped at once; see {self._log}")
+        while time.monotonic() < deadline and self._supervisor.is_alive():
             try:
                 self.ravel("status", quiet=True)
             except CommandFailed:
                 time.sleep(0.1)
             else:
-                say(f"{self.name}'s daemon runs (pid {self._process.pid}), log in {self._log}")
                 return
-        raise DemoFailed(f"{self.name}'s daemon is not ready after {READY_SECONDS:.0f} s; see {self._log}")
+        raise DemoFailed(f"{self.name}'s daemon does not get ready; see {self.log}")
 
     def stop(self) -> None:
         """Stop it as a person would."""
+        self._stopping.set()
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
-            try:
-                self._process.wait(10)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+        if self._supervisor.ident is not None:
+            self._supervisor.join(STOP_SECONDS)
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+
+    def _supervise(self) -> None:
+        """Keep a daemon running: until it is told to stop, or ends by itself, which no daemon should."""
+        code = -1
+        while code < 0 and not self._stopping.is_set():
+            with self.log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    [*RAVEL, "--home", str(self.home), "run"], stdout=log, stderr=log, cwd=REPOSITORY
+                )
+            say(f"{self.name}'s daemon runs (pid {self._process.pid}), log in {self.log}")
+            code = self._process.wait()
+            if not self._stopping.is_set():
+                self.deaths += 1
+                say(f"{self.name}'s daemon died ({code}){': starting it again' if code < 0 else ''}")
 
     def ravel(self, *arguments: str, quiet: bool = False, progress: bool = False) -> JsonObject:
         """Run one command against this peer; gives its JSON."""
@@ -102,19 +117,16 @@ class Daemon:
         return answer
 
     def insist(self, step: Callable[[], T]) -> T:
-        """Run a step that may be repeated; when the daemon died meanwhile, start it and repeat."""
+        """Run a step that may be repeated, and repeat it when the daemon died meanwhile."""
         while True:
+            deaths = self.deaths
             try:
                 return step()
             except CommandFailed as error:
-                if self._process is None or self._process.poll() is None:
-                    if error.code != EXIT_NOT_RUNNING:
-                        raise DemoFailed(f"{self.name}: {error}") from error
-                    time.sleep(0.2)
-                    continue
-                self.restarts += 1
-                say(f"{self.name}'s daemon died (exit {self._process.returncode}): starting it again")
-                self.start()
+                time.sleep(0.3)  # the supervisor may be a moment behind the command
+                if error.code != EXIT_NOT_RUNNING and deaths == self.deaths:
+                    raise DemoFailed(f"{self.name}: {error}") from error
+                self.wait_ready()
 
 
 def main() -> int:
