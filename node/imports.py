@@ -14,7 +14,8 @@ from node.inbound import Intake
 from node.outbound import Author, Draft, Written
 from protocol.body import Imported
 from protocol.limits import ACK_COUNT_MAX, IMPORT_BATCH_COUNT_MAX
-from storage.repos import Branch, count_heads, keep_imported, load_imported
+from storage.commits import count_heads
+from storage.repos import Branch, keep_imported, load_imported
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,14 @@ class Intake:
     waiting: int = 0
 
 
+class OwnCommitRejected(Exception):
+    """A commit that this node was about to publish is against the rules; nothing of it was kept."""
+
+    def __init__(self, verdict: Rejected) -> None:
+        super().__init__(verdict.detail)
+        self.verdict = verdict
+
+
 def accept_batch(
     replica: Replica,
     branch: Branch | None,
@@ -52,13 +60,15 @@ def accept_batch(
     before: InTransaction | None = None,
     after: InTransaction | None = None,
     followups: Sequence[tuple[bytes, bytes]] = (),
+    is_own: bool = False,
     turn: AbstractContextManager[object] | None = None,
 ) -> Intake:
     """Judge and store a batch in one transaction; durable when it returns. Raises StorageError, and then nothing changed.
 
     `before` and `after` run in the same transaction. `followups` are (topic, publication) pairs of
     branches that the batch itself adds.
-    `branch` is None when `before` adds it; then everything is in `followups`. `turn` is that of `Database.write`.
+    `branch` is None when `before` adds it; then everything is in `followups`. Of `is_own` commits none may be rejected: that
+    undoes the transaction and raises OwnCommitRejected. `turn` is that of `Database.write`.
     """
     work = _Acceptance(replica, now_ms)
     try:
@@ -68,6 +78,8 @@ def accept_batch(
                 replica.refresh(connection)
             if branch is not None:
                 work.run_round(connection, [(branch, batch)])
+                if is_own and work.intake.rejected:
+                    raise OwnCommitRejected(work.intake.rejected[0])
             for topic, encoded in followups:
                 replica.refresh(connection)
                 target = replica.by_topic[topic]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from node.errors import ServiceError
-from node.inbound import Intake, InTransaction, accept_batch
+from node.inbound import Intake, InTransaction, OwnCommitRejected, accept_batch
 from node.opening import open_batch
 from node.replica import Replica
 from protocol import signing
@@ -113,7 +113,10 @@ class Author:
         return next(repo for repo in self._replica.repos.values() if repo.repo_id == repo_id), intake
 
     def create_branch(self, repo: Repo, name: str) -> tuple[Branch, Intake]:
-        """Add a branch: its root commit, and the root branch's commit that pins it, in one transaction."""
+        """Add a branch: its root commit, and the root branch's commit that pins it, in one transaction.
+
+        Raises ServiceError where the rules refuse it.
+        """
         if repo.write_secret is None:
             raise ServiceError("not_permitted", "only an owner adds branches to this repo")
         root = self._replica.root_branch(repo)
@@ -141,13 +144,19 @@ class Author:
         if batch.dropped or batch.rejected:
             reasons = [*batch.dropped, *(item.code for item in batch.rejected)]
             raise ServiceError("bad_request", f"the commit is not a legal one: {', '.join(reasons)}")
-        intake = accept_batch(
-            self._replica, branch, batch, self._clock_ms(), before=before, after=after, followups=followups
-        )
-        if intake.rejected:
-            verdict = intake.rejected[0]
-            raise ServiceError("not_permitted", f"the commit was refused: {verdict.detail}")
-        return intake
+        try:
+            return accept_batch(
+                self._replica,
+                branch,
+                batch,
+                self._clock_ms(),
+                before=before,
+                after=after,
+                followups=followups,
+                is_own=True,
+            )
+        except OwnCommitRejected as error:
+            raise ServiceError("not_permitted", f"the rules refuse it: {error}") from None
 
     def _seal(self, connection: Connection, branch: Branch, drafts: Sequence[Draft]) -> list[Written]:
         """Seal drafts in order as the next commits of the user's feed."""

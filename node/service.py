@@ -24,7 +24,7 @@ from protocol.codec import DecodeError
 from protocol.limits import LINK_PEER_COUNT_MAX
 from protocol.signing import key_pair
 from protocol.text import InvitationLink, PeerAddress, id_text, invitation_text, parse_id, parse_invitation
-from storage.commits import count_commits, digest_timeline, load_heads, load_timeline
+from storage.commits import count_commits, count_heads, digest_timeline, load_facts, load_heads, load_timeline
 from storage.repos import Branch, Repo, forget_peer, keep_peer
 from storage.waiting import count_rejections, count_waiting
 
@@ -274,16 +274,19 @@ class NodeService:
     async def _branch_view(self, branch: Branch) -> JsonObject:
         def read() -> JsonObject:
             with self._hub.replica.database.read() as connection:
-                heads = [commit_id for commit_id, _ in load_heads(connection, branch.num, _HEADS_SHOWN_MAX)]
-                waiting = count_waiting(connection, branch.num)
-                return branch_view(branch, heads, waiting, count_rejections(connection, branch.num))
+                return branch_view(
+                    branch,
+                    load_heads(connection, branch.num, _HEADS_SHOWN_MAX),
+                    count_heads(connection, branch.num),
+                    waiting=count_waiting(connection, branch.num),
+                    rejected=count_rejections(connection, branch.num),
+                )
 
         return await self._hub.run_blocking(read)
 
     def _commit_view(self, branch: Branch, commit_id: bytes) -> JsonObject:
         with self._hub.replica.database.read() as connection:
-            heads = load_heads(connection, branch.num, _HEADS_SHOWN_MAX)
-            rank = next((rank for head, rank in heads if head == commit_id), None)
+            rank = load_facts(connection, [commit_id])[commit_id].rank
         return {"commit": id_text(commit_id), "rank": rank, "branch": id_text(branch.branch_id)}
 
     def _timeline(self, branch: Branch, offset: int, limit: int) -> JsonObject:
@@ -297,10 +300,14 @@ class NodeService:
     def _digest(self, branch: Branch) -> JsonObject:
         with self._hub.replica.database.read() as connection:
             digest, count = digest_timeline(connection, branch.num)
-            heads = [
-                id_text(commit_id) for commit_id, _ in load_heads(connection, branch.num, _HEADS_SHOWN_MAX)
-            ]
-        return {"digest": digest, "commits": count, "heads": heads}
+            heads = load_heads(connection, branch.num, _HEADS_SHOWN_MAX)
+            head_count = count_heads(connection, branch.num)
+        return {
+            "digest": digest,
+            "commits": count,
+            "heads": [id_text(commit_id) for commit_id, _ in heads],
+            "head_count": head_count,
+        }
 
     def _export(self) -> JsonObject:
         # Imported when first needed: pyarrow is a third of a daemon's memory.

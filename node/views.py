@@ -1,5 +1,6 @@
 """How things are shown: rows and values to plain JSON, in one place, so that every answer uses the same fields."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection
@@ -27,14 +28,17 @@ def repo_view(repo: Repo, branches: list[Branch], permission: Permission | None)
     }
 
 
-def branch_view(branch: Branch, heads: list[bytes], waiting: int, rejected: int) -> JsonObject:
-    """A branch."""
+def branch_view(
+    branch: Branch, heads: Sequence[tuple[bytes, int]], head_count: int, *, waiting: int, rejected: int
+) -> JsonObject:
+    """A branch, with some of its heads (id and rank)."""
     return {
         "branch": id_text(branch.branch_id),
         "name": branch.name,
         "repo": id_text(branch.facts.repo_id),
         "commits": branch.commit_count,
-        "heads": [id_text(head) for head in heads],
+        "heads": [id_text(commit_id) for commit_id, _ in heads],
+        "head_count": head_count,
         "pending": waiting,
         "rejected": rejected,
     }

@@ -140,6 +140,12 @@ def load_heads(connection: Connection, branch_num: int, limit: int) -> list[tupl
     return [(row[0], row[1]) for row in connection.execute(query)]
 
 
+def count_heads(connection: Connection, branch_num: int) -> int:
+    """How many heads a branch has."""
+    query = select(func.count()).select_from(heads).where(heads.c.branch_num == branch_num)
+    return int(connection.execute(query).scalar_one())
+
+
 def load_feed_tip(connection: Connection, branch_num: int, author: bytes) -> FeedTip | None:
     """The end of an author's feed in a branch; of a forked feed, the smallest id among the last."""
     query = (

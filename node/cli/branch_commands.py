@@ -35,7 +35,7 @@ def list_branches(context: typer.Context, repo: RepoArgument, as_json: JsonOptio
                 item["branch"],
                 item["name"],
                 item["commits"],
-                len(item["heads"]),
+                item["head_count"],
                 item["pending"],
                 item["rejected"],
             )
@@ -67,7 +67,7 @@ def log(
     if digest:
         answer = api.digest(branch)
         print_json(answer) if as_json else print_fields(
-            [("digest", answer["digest"]), ("commits", answer["commits"]), ("heads", len(answer["heads"]))]
+            [("digest", answer["digest"]), ("commits", answer["commits"]), ("heads", answer["head_count"])]
         )
         return
     if start is None:

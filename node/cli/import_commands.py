@@ -64,7 +64,7 @@ def _send(
 ) -> JsonObject:
     api = client(context)
     answer: JsonObject = {"imported": 0, "already": 0, "heads": 0}
-    with _progress(total) as progress:
+    with show_progress(total) as progress:
         for batch in batches:
             part = api.import_items(branch, batch, source)
             answer["imported"] += part["imported"]
@@ -79,7 +79,7 @@ def _finish(answer: JsonObject, *, as_json: bool) -> None:
 
 
 @contextmanager
-def _progress(total: int | None) -> Iterator[Progress]:
+def show_progress(total: int | None) -> Iterator[Progress]:
     """A bar on a terminal; else a line every two seconds. On standard error either way."""
     if sys.stderr.isatty():
         from rich.console import Console
@@ -90,12 +90,19 @@ def _progress(total: int | None) -> Iterator[Progress]:
             task = bar.add_task("import", total=total)
             yield lambda done: bar.update(task, completed=done)
         return
-    last = time.monotonic()
+    said_at, reached, said = time.monotonic(), 0, 0
 
-    def say(done: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= _LINE_SECONDS or done == total:
-            last = time.monotonic()
-            print(f"imported {done}{f' of {total}' if total else ''} commits", file=sys.stderr, flush=True)
+    def say() -> None:
+        nonlocal said_at, said
+        said_at, said = time.monotonic(), reached
+        print(f"imported {reached}{f' of {total}' if total else ''} commits", file=sys.stderr, flush=True)
 
-    yield say
+    def reach(done: int) -> None:
+        nonlocal reached
+        reached = done
+        if time.monotonic() - said_at >= _LINE_SECONDS:
+            say()
+
+    yield reach
+    if said != reached:
+        say()

@@ -50,15 +50,21 @@ def print_json(answer: JsonObject) -> None:
 
 def print_fields(fields: Iterable[tuple[str, object]]) -> None:
     """Names and values, one a line."""
-    rows = [(name, "" if value is None else str(value)) for name, value in fields]
+    rows = [(name, _as_text(value)) for name, value in fields]
     width = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:
         print(f"{name:<{width}}  {display_safe(value)}")
 
 
+def _as_text(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(_as_text(item) for item in value)
+    return "" if value is None else str(value)
+
+
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """A table: drawn with rich on a terminal, tab-separated where it is piped."""
-    texts = [[display_safe("" if value is None else str(value)) for value in row] for row in rows]
+    texts = [[display_safe(_as_text(value)) for value in row] for row in rows]
     if not sys.stdout.isatty():
         for row in texts:
             print("\t".join(row))

@@ -6,6 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.errors import ServiceError
 from protocol.body import Permission
 from tests.nodes import Node, connected, open_nodes, until_equal
 
@@ -95,3 +96,23 @@ async def test_a_third_node_gets_everything_from_the_second(
         async with connected(carol, bob):
             await until_equal(bob, carol)
         assert carol.digest(carol.branch())[1] == 21
+
+
+async def test_a_writer_who_adds_a_branch_or_invites_is_refused_and_nothing_changes(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _join(alice, bob)
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            await until_equal(alice, bob, "root")
+        repo = next(iter(bob.replica.repos.values()))
+        before = bob.digest(bob.branch("root"))
+        with pytest.raises(ServiceError) as caught:
+            bob.author.create_branch(repo, "second")
+        assert caught.value.code == "not_permitted"
+        with pytest.raises(ServiceError) as caught:
+            bob.invite(repo, Permission.READ)
+        assert caught.value.code == "not_permitted"
+        assert bob.digest(bob.branch("root")) == before
+        bob.write(bob.branch(), "still a writer")
