@@ -1,8 +1,7 @@
 """The configuration: `config.toml` in the node's folder, strictly read.
 
-An unknown section or key is an error that names the nearest one that is known, because a setting that
-is silently ignored is worse than
-none. Values are checked where they are read; the rest of the node gets frozen dataclasses.
+An unknown section or key is an error that names the nearest one that is known, because a setting that is silently
+ignored is worse than none. Values are checked where they are read; the rest of the node gets frozen dataclasses.
 """
 
 import difflib

@@ -1,9 +1,8 @@
 """The daemon: the one place where everything is put together, started, and stopped.
 
-Order of start: lock the folder, open the store, listen, serve the API, dial kept peers, write the run
-file, say ready. SIGTERM and
-SIGINT stop it: connections say goodbye, the store is closed, the run file removed. What was acknowledged is durable at any
-moment, so SIGKILL costs nothing but the goodbye.
+Order of start: lock the folder, open the store, listen, serve the API, dial kept peers, write the run file, say ready.
+SIGTERM and SIGINT stop it: connections say goodbye, the store is closed, the run file removed. What was acknowledged is
+durable at any moment, so SIGKILL costs nothing but the goodbye.
 """
 
 import os

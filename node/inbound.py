@@ -5,10 +5,9 @@
     signed commit -> verdict       verifier.verify                           meaning: door two
     verdict -> store, notice       here                                      one transaction, then the hub tells
 
-A commit's faults and its carrier's are kept apart. What is wrong with the *commit* follows from its id,
-so it is rejected for
-good and the rejection remembered. What is wrong with the *publication* was dropped and counted before: remembering it
-would let anyone poison an id.
+A commit's faults and its carrier's are kept apart. What is wrong with the *commit* follows from its id, so it is
+rejected for good and the rejection remembered. What is wrong with the *publication* was dropped and counted before:
+remembering it would let anyone poison an id.
 """
 
 from collections import Counter
@@ -65,10 +64,9 @@ def accept_batch(
 ) -> Intake:
     """Judge and store a batch in one transaction; durable when it returns. Raises StorageError, and then nothing changed.
 
-    `before` and `after` run in the same transaction. `followups` are (topic, publication) pairs of
-    branches that the batch itself adds.
-    `branch` is None when `before` adds it; then everything is in `followups`. Of `is_own` commits none may be rejected: that
-    undoes the transaction and raises OwnCommitRejected. `turn` is that of `Database.write`.
+    `before` and `after` run in the same transaction. `followups` are (topic, publication) pairs of branches that the
+    batch itself adds. `branch` is None when `before` adds it; then everything is in `followups`. Of `is_own` commits
+    none may be rejected: that undoes the transaction and raises OwnCommitRejected. `turn` is that of `Database.write`.
     """
     work = _Acceptance(replica, now_ms)
     try:

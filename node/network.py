@@ -1,8 +1,7 @@
 """Peers: listening, dialing with back-off, and which connections there are.
 
-A peer is its key; its address is only where it was last found. Each peer that is kept has one dialing
-task, which waits while
-any connection with that peer lasts, and doubles its pause, with jitter, while the peer does not answer.
+A peer is its key; its address is only where it was last found. Each peer that is kept has one dialing task, which waits
+while any connection with that peer lasts, and doubles its pause, with jitter, while the peer does not answer.
 """
 
 import secrets

@@ -1,9 +1,9 @@
 """Signature checks in processes of their own.
 
-A check is 40 microseconds of C that lets other threads run, and thousands of them among threads that
-run Python spend more time
-on waiting for the interpreter than on the curve: in threads of one process ingest is no faster than in one thread. A
-worker process takes whole batches of claims over a pipe and answers one byte for each. Workers see public data only.
+A check is 40 microseconds of C that lets other threads run, and thousands of them among threads that run Python spend
+more time on waiting for the interpreter than on the curve: in threads of one process ingest is no faster than in one
+thread. A worker process takes whole batches of claims over a pipe and answers one byte for each. Workers see public
+data only.
 
 Small batches, and everything when a worker has died, are checked in the caller's own thread: slower, never wrong.
 """

@@ -1,10 +1,9 @@
 """One conversation with a peer, as a pure machine: events in, outputs out; no clock, store or network inside.
 
-Life of a topic on a session: both sides announce it (blinded), both send a summary, each plans what the other lacks, and
-streams it in batches; commits accepted later are appended. A batch stays in flight until its receipt, and at most
-BATCHES_IN_FLIGHT_MAX are, so a slow peer holds back reads from the store instead of filling memory.
-Joined topics take turns,
-root branches first, since membership must be there before what it permits.
+Life of a topic on a session: both sides announce it (blinded), both send a summary, each plans what the other lacks,
+and streams it in batches; commits accepted later are appended. A batch stays in flight until its receipt, and at most
+BATCHES_IN_FLIGHT_MAX are, so a slow peer holds back reads from the store instead of filling memory. Joined topics take
+turns, root branches first, since membership must be there before what it permits.
 
 The shell (`node.connection`) performs the Load and Take outputs and reports back with the matching event. Whatever a peer
 does wrong ends in one output, `Close`, with a stable reason; after it the machine is dead.

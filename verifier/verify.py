@@ -15,9 +15,8 @@ Two steps, so that the costly one may run beside others:
   V6  Acks, deps and feed links point where such links may point.
   V7  Its author was permitted to, in its own causal past (membership rules M1 to M5).
 
-A verdict of rejection depends on the commit and its past alone, so every node rejects it, and for good.
-Pending is no verdict
-on the commit, only on what is known here.
+A verdict of rejection depends on the commit and its past alone, so every node rejects it, and for good. Pending is no
+verdict on the commit, only on what is known here.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,8 @@
 """A git repository's history, read from `git log` as it streams: parents before children.
 
-The repository is read, never written, and nothing of its configuration runs: no pager, no replace
-objects, no prompts. Bytes that
-are not UTF-8 are replaced (U+FFFD), so any history can be imported. In a shallow clone the parents that were cut off are
-left out, and counted.
+The repository is read, never written, and nothing of its configuration runs: no pager, no replace objects, no prompts.
+Bytes that are not UTF-8 are replaced (U+FFFD), so any history can be imported. In a shallow clone the parents that were
+cut off are left out, and counted.
 """
 
 import os

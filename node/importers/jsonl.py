@@ -1,8 +1,7 @@
 """A graph as JSON Lines: one object a line with `id`, `parents`, `author`, `time` (unix seconds) and `text`.
 
-Lines stand in causal order, parents before children. A name that ends in .gz is decompressed as it is
-read; nothing is held but
-one bounded line and the ids seen.
+Lines stand in causal order, parents before children. A name that ends in .gz is decompressed as it is read; nothing is
+held but one bounded line and the ids seen.
 """
 
 import gzip

@@ -1,8 +1,7 @@
 """Writes the vectors from the code as it is: `make vectors` runs it and must leave git clean.
 
-A vector that changes is a format that changed: then the version in the tag changes too, and the old
-file stays. All inputs are
-fixed; nothing is random.
+A vector that changes is a format that changed: then the version in the tag changes too, and the old file stays. All
+inputs are fixed; nothing is random.
 """
 
 import json

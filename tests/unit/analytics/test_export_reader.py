@@ -146,3 +146,8 @@ def test_spark_reads_the_columns_that_the_export_writes() -> None:
     for name, spark_type in columns:
         expected = names[spark_type]
         assert expected is None or COMMITS.field(name).type == expected
+
+
+def test_every_column_stands_in_the_docs() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "analytics.md").read_text(encoding="utf-8")
+    assert [name for name in COMMITS.names if f"`{name}`" not in text] == []
