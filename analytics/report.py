@@ -169,7 +169,7 @@ def _growth(growth: Growth | None) -> str:
 
 def _widths(widths: BranchWidths, number: int) -> str:
     note = (
-        "Neighbouring ranks are drawn together: dark is their mean, light the widest."
+        "Neighbouring ranks are drawn together: the strong colour is their mean, the faint one the widest."
         if bins_are_wide(widths.bins, widths.ranks)
         else ""
     )
