@@ -1,17 +1,18 @@
 """Ed25519, on one backend, strictly.
 
 Libraries disagree on edge cases (ed25519-speccheck), so nodes on different libraries would disagree on commits. Ravel
-uses libsodium alone and refuses before it what libsodium may let through: non-canonical encodings of S, A and R and
-points of small order. `crypto_core_ed25519_is_valid_point` checks canonical form, the main subgroup and small order
-of A, so mixed-order keys are refused as well.
+uses libsodium alone and refuses before it what libsodium may let through: non-canonical encodings of S, A and R, points
+of small order, and keys outside the prime-order group (`crypto_core_ed25519_is_valid_point`).
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from nacl import bindings, exceptions
 
 SEED_SIZE: Final = 32
+_KEYS_REMEMBERED_MAX: Final = 4096  # about 1 MB
 _FIELD_PRIME: Final = 2**255 - 19
 _GROUP_ORDER: Final = 2**252 + 27742317777372353535851937790883648493
 
@@ -54,6 +55,8 @@ def verify_signature(key: bytes, digest: bytes, signature: bytes) -> None:
         raise BadSignature("S is not reduced")
     if not is_good_point(signature[:32]):
         raise BadSignature("R is of small order or not canonical")
+    if not _may_sign(key):
+        raise BadSignature("not a public key")
     try:
         bindings.crypto_sign_open(signature + digest, key)
     except (exceptions.BadSignatureError, ValueError):
@@ -93,5 +96,11 @@ def is_good_point(encoded: bytes) -> bool:
 
 def verify_public_key(key: bytes) -> None:
     """Raise BadSignature unless `key` may stand for someone: on the curve, canonical, in the prime-order group."""
-    if len(key) != 32 or not is_good_point(key) or not bindings.crypto_core_ed25519_is_valid_point(key):
+    if not _may_sign(key):
         raise BadSignature("not a public key")
+
+
+@lru_cache(maxsize=_KEYS_REMEMBERED_MAX)
+def _may_sign(key: bytes) -> bool:
+    """Looking takes nearly as long as checking a signature, and the same few keys sign again and again."""
+    return len(key) == 32 and is_good_point(key) and bindings.crypto_core_ed25519_is_valid_point(key)

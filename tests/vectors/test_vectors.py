@@ -13,6 +13,7 @@ from nacl import bindings
 from protocol.block import decode_block
 from protocol.body import decode_body
 from protocol.codec import DecodeError
+from protocol.signing import BadSignature, verify_signature
 from tests.vectors.generate import FILES, render
 
 FOLDER = Path(__file__).parent
@@ -38,6 +39,15 @@ def test_what_must_be_refused_is(vector: dict[str, str]) -> None:
     decode = {"body": decode_body, "block": decode_block}[vector["type"]]
     with pytest.raises(DecodeError):
         decode(bytes.fromhex(vector["encoded"]))
+
+
+def test_no_signature_that_libraries_disagree_on_is_taken() -> None:
+    cases = json.loads((FOLDER / "ed25519_speccheck.json").read_text(encoding="utf-8"))["cases"]
+    assert len(cases) == 12
+    for case in cases:
+        key, message, signature = (bytes.fromhex(case[name]) for name in ("key", "message", "signature"))
+        with pytest.raises(BadSignature):
+            verify_signature(key, message, signature)
 
 
 def _derive(context: str, material: bytes) -> bytes:
