@@ -60,6 +60,8 @@ def open_object(
     """
     root = lookup(reference.object_id)
     if root is not None and not root.child_ids:  # most objects are one block
+        if root.acks:
+            raise DecodeError("bad_tree", "acks in a block that is not a commit's")
         return open_block(root, reference.key, convergence_secret)
     level = [(reference.object_id, reference.key)]
     for depth in range(OBJECT_DEPTH_MAX):
@@ -70,7 +72,7 @@ def open_object(
                 for block, (_, key) in zip(blocks, level, strict=True)
             ]
             if any(block.acks for block in blocks):
-                raise DecodeError("bad_tree", "acks below the root")
+                raise DecodeError("bad_tree", "acks in a block that is not a commit's")
             _check_leaf_sizes(leaves)
             return b"".join(leaves)
         level = list(_children(level, blocks, convergence_secret, is_root=depth == 0))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from protocol import hashing, signing
-from protocol.block import Reference, seal_block
+from protocol.block import Reference
 from protocol.body import (
     Body,
     BranchAdd,
@@ -30,6 +30,7 @@ from protocol.limits import LEAF_SIZE
 from protocol.object import build_object
 from protocol.publication import encode_publication, seal_publication
 from protocol.text import InvitationLink, PeerAddress, id_text, invitation_text
+from tests.vectors.defects import refused
 
 FOLDER = Path(__file__).parent
 JsonObject = dict[str, Any]
@@ -153,33 +154,6 @@ def links() -> JsonObject:
 def skip_links() -> list[int]:
     """`lipmaa(1)` to `lipmaa(60)`."""
     return [lipmaa(sequence) for sequence in range(1, 61)]
-
-
-def refused() -> list[JsonObject]:
-    """Encodings that door one refuses, by defect; each was a legal value once."""
-    good = encode_body(Post("hello"))
-    block, _ = seal_block(b"hello", CONVERGENCE)
-    return [
-        {"defect": "body_trailing_byte", "type": "body", "encoded": (good + b"\xc0").hex()},
-        {"defect": "body_truncated", "type": "body", "encoded": good[:-1].hex()},
-        {"defect": "body_long_string_form", "type": "body", "encoded": b"\x92\xa5post1\xd9\x05hello".hex()},
-        {"defect": "body_missing_field", "type": "body", "encoded": b"\x91\xa5post1".hex()},
-        {"defect": "body_surplus_field", "type": "body", "encoded": b"\x93\xa5post1\xa5hello\xc0".hex()},
-        {"defect": "body_not_utf8", "type": "body", "encoded": (good[:-1] + b"\xff").hex()},
-        {"defect": "body_is_a_map", "type": "body", "encoded": b"\x81\xa4text\xa5hello".hex()},
-        {"defect": "block_trailing_byte", "type": "block", "encoded": (block.encoded + b"\x00").hex()},
-        {"defect": "block_truncated", "type": "block", "encoded": block.encoded[:-1].hex()},
-        {
-            "defect": "block_other_version",
-            "type": "block",
-            "encoded": block.encoded.replace(b"block1", b"block2").hex(),
-        },
-        {
-            "defect": "block_short_child_id",
-            "type": "block",
-            "encoded": b"\x94\xa6block1\x91\xc4\x01a\x90\xc4\x00".hex(),
-        },
-    ]
 
 
 FILES = {

@@ -1,0 +1,342 @@
+"""What door one refuses: each vector is named by its defect, and has the reason code that names it.
+
+Values are put together from MessagePack by hand, since our own encoders would not make them. Each differs from a legal
+value in its defect alone. `open_vector` is how a vector is read: what to call with what.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from protocol import hashing
+from protocol.block import Reference, WrongKey, decode_block, open_block, seal_block
+from protocol.body import Permission, Post, decode_body, encode_body
+from protocol.codec import DecodeError
+from protocol.commit import UnknownVersion, open_commit
+from protocol.limits import (
+    ACK_COUNT_MAX,
+    DEP_COUNT_MAX,
+    LEAF_SIZE,
+    LINK_SIZE_MAX,
+    NAME_SIZE_MAX,
+    OWNER_COUNT_MAX,
+    PUBLICATION_BLOCK_COUNT_MAX,
+    REASON_SIZE_MAX,
+    WANT_COUNT_MAX,
+)
+from protocol.messages import decode_message
+from protocol.object import open_object
+from protocol.publication import decode_publication
+from protocol.text import InvitationLink, id_text, invitation_text, parse_id, parse_invitation
+
+JsonObject = dict[str, Any]
+CONVERGENCE: Final = bytes(range(200, 232))
+ID: Final = b"\x11" * 32
+OTHER: Final = b"\x22" * 32
+_pack = msgspec.msgpack.encode
+
+
+def refused() -> list[JsonObject]:
+    """All vectors."""
+    made = [*_bodies(), *_blocks(), *_commits(), *_objects(), *_publications(), *_messages(), *_texts()]
+    assert len({vector["defect"] for vector in made}) == len(made), "a defect has one vector"
+    return made
+
+
+def open_vector(vector: JsonObject) -> str:
+    """The reason code with which a vector is refused; "" if it is not."""
+    try:
+        _READERS[vector["type"]](vector)
+    except DecodeError as error:
+        return error.reason
+    except WrongKey:
+        return "wrong_key"
+    except UnknownVersion:
+        return "unknown_version"
+    return ""
+
+
+def _read_object(vector: JsonObject) -> None:
+    blocks = [decode_block(bytes.fromhex(block)) for block in vector["blocks"]]
+    found = {block.block_id: block for block in blocks}
+    reference = Reference(bytes.fromhex(vector["object_id"]), bytes.fromhex(vector["key"]))
+    open_object(reference, found.get, CONVERGENCE, size_max=4 * LEAF_SIZE)
+
+
+def _read_commit(vector: JsonObject) -> None:
+    block = decode_block(bytes.fromhex(vector["encoded"]))
+    open_commit(block, bytes.fromhex(vector["key"]), CONVERGENCE)
+
+
+def _read_opened_block(vector: JsonObject) -> None:
+    open_block(decode_block(bytes.fromhex(vector["encoded"])), bytes.fromhex(vector["key"]), CONVERGENCE)
+
+
+_READERS: Final[dict[str, Callable[[JsonObject], object]]] = {
+    "body": lambda vector: decode_body(bytes.fromhex(vector["encoded"])),
+    "block": lambda vector: decode_block(bytes.fromhex(vector["encoded"])),
+    "opened block": _read_opened_block,
+    "commit": _read_commit,
+    "object": _read_object,
+    "publication": lambda vector: decode_publication(bytes.fromhex(vector["encoded"])),
+    "message": lambda vector: decode_message(bytes.fromhex(vector["encoded"])),
+    "invitation": lambda vector: parse_invitation(vector["text"]),
+    "id": lambda vector: parse_id(vector["text"]),
+}
+
+
+def _vector(kind: str, defect: str, reason: str, encoded: bytes, **more: str) -> JsonObject:
+    name = f"{kind.replace(' ', '_')}_{defect}"
+    return {"defect": name, "type": kind, "reason": reason, "encoded": encoded.hex(), **more}
+
+
+def _bodies() -> Iterator[JsonObject]:
+    good = encode_body(Post("hello"))
+
+    def refuse(defect: str, reason: str, value: object) -> JsonObject:
+        return _vector("body", defect, reason, value if isinstance(value, bytes) else _pack(value))
+
+    signature, reference = bytes(64), [ID, OTHER]
+    yield refuse("empty", "bad_shape", b"")
+    yield refuse("trailing_byte", "bad_shape", good + b"\xc0")
+    yield refuse("truncated", "bad_shape", good[:-1])
+    yield refuse("long_string_form", "not_canonical", b"\x92\xa5post1\xd9\x05hello")
+    yield refuse("long_array_form", "bad_shape", b"\xdc\x00\x02\xa5post1\xa5hello")
+    yield refuse("long_integer_form", "not_canonical", _pack(["invite1", ID, 1, 1, 7])[:-1] + b"\xcc\x07")
+    yield refuse("float_for_an_integer", "bad_shape", _pack(["invite1", ID, 1, 1, 7.0]))
+    yield refuse("text_as_bytes", "bad_shape", _pack(["post1", b"hello"]))
+    yield refuse("bytes_as_text", "bad_shape", _pack(["join1", "i" * 32, signature]))
+    yield refuse("missing_field", "bad_shape", ["post1"])
+    yield refuse("surplus_field", "bad_shape", ["post1", "hello", None])
+    yield refuse("nil_field", "bad_shape", ["post1", None])
+    yield refuse("not_utf8", "bad_shape", good[:-1] + b"\xff")
+    yield refuse("lone_surrogate", "bad_shape", b"\x92\xa5post1\xa3\xed\xa0\x80")
+    yield refuse("is_a_map", "bad_shape", b"\x81\xa4text\xa5hello")
+    yield refuse("without_a_tag", "bad_shape", _pack([1, "hello"]))
+    yield refuse("extension_type", "bad_shape", b"\x92\xa5post1\xd4\x01\x00")
+    yield refuse("huge_string_length", "bad_shape", b"\x92\xa5post1\xdb\xff\xff\xff\xff")
+    yield refuse("huge_array_length", "bad_shape", b"\x94\xa5init1\xa1n\xdd\xff\xff\xff\xff")
+    yield refuse("deep_nesting", "bad_shape", b"\x92\xa5post1" + b"\x91" * 2_000)
+    yield refuse("short_id", "bad_shape", ["join1", ID[:31], signature])
+    yield refuse("long_id", "bad_shape", ["join1", ID + b"\x11", signature])
+    yield refuse("short_signature", "bad_shape", ["join1", ID, signature[:63]])
+    yield refuse("unknown_permission", "bad_shape", ["invite1", ID, 3, 1, 7])
+    yield refuse("no_uses", "bad_shape", ["invite1", ID, 1, 0, 7])
+    yield refuse("negative_time", "bad_shape", ["invite1", ID, 1, 1, -1])
+    yield refuse("time_beyond_exact_numbers", "bad_shape", ["invite1", ID, 1, 1, 2**53])
+    yield refuse("no_owners", "bad_shape", ["init1", "n", [], signature])
+    yield refuse("too_many_owners", "bad_shape", ["init1", "n", [ID] * (OWNER_COUNT_MAX + 1), signature])
+    yield refuse("empty_name", "bad_shape", ["init1", "", [ID], signature])
+    yield refuse("long_name", "bad_shape", ["init1", "n" * (NAME_SIZE_MAX + 1), [ID], signature])
+    yield refuse("reference_of_one", "bad_shape", ["branch-add1", ID, "n", 0, ID, reference[:1]])
+    yield refuse("generation_too_large", "bad_shape", ["branch-add1", ID, "n", 2**32, ID, reference])
+
+
+def _blocks() -> Iterator[JsonObject]:
+    good = _pack(["block1", [], [], b"ciphertext"])
+
+    def refuse(defect: str, reason: str, value: object) -> JsonObject:
+        return _vector("block", defect, reason, value if isinstance(value, bytes) else _pack(value))
+
+    yield refuse("empty", "bad_shape", b"")
+    yield refuse("trailing_byte", "bad_shape", good + b"\x00")
+    yield refuse("truncated", "bad_shape", good[:-1])
+    yield refuse("other_version", "bad_shape", ["block2", [], [], b"ciphertext"])
+    yield refuse("other_tag", "bad_shape", ["post1", [], [], b"ciphertext"])
+    yield refuse("short_child_id", "bad_shape", ["block1", [b"a"], [], b""])
+    yield refuse("short_ack", "bad_shape", ["block1", [], [ID[:31]], b""])
+    yield refuse("ciphertext_as_text", "bad_shape", ["block1", [], [], "ciphertext"])
+    yield refuse("too_many_acks", "bad_shape", ["block1", [], [ID] * (ACK_COUNT_MAX + 1), b""])
+    yield refuse("long_bytes_form", "not_canonical", good.replace(b"\xc4\x0a", b"\xc5\x00\x0a"))
+    block, key = _seal(b"hello")
+    wrong = bytes([key[0] ^ 1]) + key[1:]
+    yield _vector("opened block", "wrong_key", "wrong_key", block, key=wrong.hex())
+    elsewhere, other_key = _seal(b"hello", secret=ID)
+    yield _vector("opened block", "of_another_secret", "wrong_key", elsewhere, key=other_key.hex())
+    flipped = block[:-1] + bytes([block[-1] ^ 1])
+    yield _vector("opened block", "flipped_bit", "wrong_key", flipped, key=key.hex())
+
+
+def _commits() -> Iterator[JsonObject]:
+    links: list[Any] = [[], [], [], [], None]
+    keys: list[Any] = [[], [], []]
+    content: list[Any] = [ID, ID, ID, 1, None, [], 0, b"", [ID, ID], keys]
+
+    def refuse(
+        defect: str,
+        reason: str = "bad_shape",
+        *,
+        acks: tuple[bytes, ...] = (),
+        child_ids: tuple[bytes, ...] = (),
+        tag: str = "commit1",
+        link: Sequence[tuple[int, object]] = (),
+        said: Sequence[tuple[int, object]] = (),
+        header_keys: list[list[bytes]] | None = None,
+        signature: bytes = bytes(64),
+        plaintext: bytes | None = None,
+    ) -> JsonObject:
+        our_content = _with(content, [(9, header_keys or keys), *said])
+        made = _pack([tag, _with(links, link), our_content, signature]) if plaintext is None else plaintext
+        encoded, key = _seal(made, child_ids=child_ids, acks=acks)
+        return _vector("commit", defect, reason, encoded, key=key.hex())
+
+    place = ["group", ID, [ID]]
+    yield refuse("is_a_body", plaintext=encode_body(Post("hello")))
+    yield refuse("is_nothing", plaintext=b"")
+    yield refuse("other_version", "unknown_version", tag="commit2")
+    yield refuse("other_tag", tag="comment1")
+    yield refuse("with_children", "bad_tree", child_ids=(ID,))
+    yield refuse("trailing_byte", plaintext=_pack(["commit1", links, content, bytes(64)]) + b"\x00")
+    yield refuse("short_signature", signature=bytes(63))
+    yield refuse("surplus_content", said=[(9, [*keys, 1])])
+    yield refuse("duplicate_ack", "duplicate_ids", acks=(ID, ID), header_keys=[[b"", b""], [], []])
+    yield refuse("duplicate_dep", "duplicate_ids", link=[(0, [ID, ID])], header_keys=[[], [b"", b""], []])
+    yield refuse(
+        "dep_and_negative_dep", "duplicate_ids", link=[(0, [ID]), (1, [ID])], header_keys=[[], [b""], []]
+    )
+    yield refuse(
+        "file_and_negative_file", "duplicate_ids", link=[(2, [ID]), (3, [ID])], header_keys=[[], [], [b""]]
+    )
+    yield refuse("duplicate_negative_file", "duplicate_ids", link=[(3, [ID, ID])])
+    yield refuse("ack_without_its_key_slot", "keys_do_not_match", acks=(ID,))
+    yield refuse("key_slot_without_an_ack", "keys_do_not_match", header_keys=[[b""], [], []])
+    yield refuse("key_of_another_length", "keys_do_not_match", acks=(ID,), header_keys=[[b"k" * 31], [], []])
+    yield refuse("key_too_long", acks=(ID,), header_keys=[[b"k" * 33], [], []])
+    yield refuse("feed_sequence_zero", said=[(3, 0)])
+    yield refuse("first_with_a_previous", "bad_feed_link", said=[(4, ID)])
+    yield refuse("second_without_a_previous", "bad_feed_link", said=[(3, 2)])
+    yield refuse("skip_link_where_none_belongs", "bad_lipmaa_link", link=[(4, ID)])
+    yield refuse("short_author", said=[(0, ID[:31])])
+    yield refuse("negative_timestamp", said=[(6, -1)])
+    yield refuse("timestamp_beyond_exact_numbers", said=[(6, 2**53)])
+    yield refuse("timestamp_as_float", said=[(6, 0.0)])
+    yield refuse("body_without_a_key", said=[(8, [ID])])
+    yield refuse("tangle_twice", "duplicate_ids", said=[(5, [place, place])])
+    yield refuse("tangles_unsorted", "duplicate_ids", said=[(5, [place, ["feed", ID, [ID]]])])
+    yield refuse("tangle_previous_twice", "duplicate_ids", said=[(5, [["group", ID, [ID, ID]]])])
+    yield refuse("tangle_kind_in_capitals", said=[(5, [["Group", ID, [ID]]])])
+    yield refuse("tangle_kind_with_newline", said=[(5, [["group\n", ID, [ID]]])])
+    yield refuse("too_many_deps", link=[(0, [ID] * (DEP_COUNT_MAX + 1))])
+
+
+def _objects() -> Iterator[JsonObject]:
+    def refuse(
+        defect: str, root: tuple[bytes, bytes], *others: bytes, reason: str = "bad_tree"
+    ) -> JsonObject:
+        encoded, key = root
+        blocks = [block.hex() for block in (encoded, *others)]
+        object_id = hashing.block_id(encoded).hex()
+        return {
+            "defect": f"object_{defect}",
+            "type": "object",
+            "reason": reason,
+            "object_id": object_id,
+            "key": key.hex(),
+            "blocks": blocks,
+        }
+
+    a, a_key = _seal(b"a")
+    b, b_key = _seal(b"b")
+    a_id, b_id = hashing.block_id(a), hashing.block_id(b)
+    keys = a_key + b_key
+    yield refuse("acks_in_a_leaf", _seal(b"a", acks=(ID,)))
+    yield refuse("small_leaves", _seal(keys, child_ids=(a_id, b_id)), a, b)
+    yield refuse("one_child", _seal(a_key, child_ids=(a_id,)), a)
+    yield refuse("same_child_twice", _seal(a_key + a_key, child_ids=(a_id, a_id)), a)
+    yield refuse("too_few_keys", _seal(a_key, child_ids=(a_id, b_id)), a, b)
+    yield refuse("too_many_keys", _seal(keys + a_key, child_ids=(a_id, b_id)), a, b)
+    yield refuse("acks_in_the_root", _seal(keys, child_ids=(a_id, b_id), acks=(ID,)), a, b)
+    yield refuse("wrong_child_key", _seal(b_key + a_key, child_ids=(a_id, b_id)), a, b, reason="wrong_key")
+    inner, inner_key = _seal(keys, child_ids=(a_id, b_id))
+    inner_id = hashing.block_id(inner)
+    yield refuse("uneven_depth", _seal(inner_key + a_key, child_ids=(inner_id, a_id)), inner, a, b)
+
+
+def _publications() -> Iterator[JsonObject]:
+    block, _ = _seal(b"hello")
+    sealed_key = bytes(24 + 32 + 16)
+    good = _pack(["publication1", ID, sealed_key, [block], bytes(64)])
+
+    def refuse(defect: str, reason: str, value: object) -> JsonObject:
+        return _vector("publication", defect, reason, value if isinstance(value, bytes) else _pack(value))
+
+    yield refuse("empty", "bad_shape", b"")
+    yield refuse("trailing_byte", "bad_shape", good + b"\x00")
+    yield refuse("truncated", "bad_shape", good[:-1])
+    yield refuse("without_blocks", "bad_shape", ["publication1", ID, sealed_key, [], bytes(64)])
+    too_many = [block] * (PUBLICATION_BLOCK_COUNT_MAX + 1)
+    yield refuse("too_many_blocks", "bad_shape", ["publication1", ID, sealed_key, too_many, bytes(64)])
+    yield refuse("broken_block", "bad_shape", ["publication1", ID, sealed_key, [block[:-1]], bytes(64)])
+    yield refuse("short_sealed_key", "bad_shape", ["publication1", ID, sealed_key[1:], [block], bytes(64)])
+    yield refuse("short_topic", "bad_shape", ["publication1", ID[1:], sealed_key, [block], bytes(64)])
+    yield refuse("other_version", "bad_shape", ["publication2", ID, sealed_key, [block], bytes(64)])
+
+
+def _messages() -> Iterator[JsonObject]:
+    def refuse(defect: str, reason: str, value: object) -> JsonObject:
+        return _vector("message", defect, reason, value if isinstance(value, bytes) else _pack(value))
+
+    yield refuse("empty", "unknown_message", b"")
+    yield refuse("of_unknown_kind", "unknown_message", ["hello1", ID])
+    yield refuse("of_other_version", "unknown_message", ["receipt2", ID])
+    yield refuse("trailing_byte", "bad_shape", _pack(["receipt1", ID]) + b"\x00")
+    yield refuse("batch_of_nothing", "bad_shape", ["publications1", ID, []])
+    yield refuse("want_of_nothing", "bad_shape", ["want1", ID, []])
+    yield refuse("want_of_too_many", "bad_shape", ["want1", ID, [OTHER] * (WANT_COUNT_MAX + 1)])
+    yield refuse("summary_of_negative_count", "bad_shape", ["summary1", ID, [], -1, []])
+    yield refuse("goodbye_too_long", "bad_shape", ["goodbye1", "x" * (REASON_SIZE_MAX + 1)])
+    yield refuse("huge_announcement", "bad_shape", b"\x92\xa9announce1\xdd\xff\xff\xff\xff")
+
+
+def _texts() -> Iterator[JsonObject]:
+    def refuse(kind: str, defect: str, reason: str, text: str) -> JsonObject:
+        return {"defect": f"{kind}_{defect}", "type": kind, "reason": reason, "text": text}
+
+    full = id_text(ID)
+    yield refuse("id", "too_short", "bad_id", full[:-1])
+    yield refuse("id", "too_long", "bad_id", full + "a")
+    yield refuse("id", "in_capitals", "bad_id", full.upper())
+    yield refuse("id", "padded", "bad_id", full + "====")
+    yield refuse("id", "of_another_alphabet", "bad_id", "1" + full[1:])
+    yield refuse(
+        "id", "with_loose_bits", "bad_id", full[:-1] + ("b" if full[-1] == "a" else chr(ord(full[-1]) + 1))
+    )
+    link = InvitationLink(ID, Reference(ID, OTHER), ID, None, OTHER, ID, Permission.READ, 7, ())
+    text = invitation_text(link)
+    yield refuse(
+        "invitation", "mistyped", "mistyped", text[:40] + ("a" if text[40] != "a" else "b") + text[41:]
+    )
+    yield refuse("invitation", "swapped_letters", "mistyped", _swap(text))
+    yield refuse("invitation", "cut_off", "mistyped", text[:-1])
+    yield refuse("invitation", "in_capitals", "mistyped", "ravel:invite:" + text[13:].upper())
+    yield refuse("invitation", "of_another_kind", "other_kind", text.replace("invite", "export"))
+    yield refuse("invitation", "of_another_scheme", "not_a_link", text.replace("ravel", "https"))
+    yield refuse("invitation", "empty", "mistyped", "ravel:invite:")
+    yield refuse("invitation", "too_long", "too_large", text + "a" * LINK_SIZE_MAX)
+
+
+def _swap(text: str) -> str:
+    """The text with the first two unlike neighbours of its coded part swapped."""
+    at = next(at for at in range(30, len(text) - 1) if text[at] != text[at + 1])
+    return text[:at] + text[at + 1] + text[at] + text[at + 2 :]
+
+
+def _seal(
+    plaintext: bytes,
+    *,
+    child_ids: tuple[bytes, ...] = (),
+    acks: tuple[bytes, ...] = (),
+    secret: bytes = CONVERGENCE,
+) -> tuple[bytes, bytes]:
+    """A block's encoding and key, whatever its plaintext is."""
+    block, key = seal_block(plaintext, secret, child_ids, acks)
+    return block.encoded, key
+
+
+def _with(fields: list[Any], changes: Sequence[tuple[int, object]]) -> list[Any]:
+    """The fields with some of them changed."""
+    changed = list(fields)
+    for index, value in changes:
+        changed[index] = value
+    return changed
