@@ -65,8 +65,7 @@ def measure(commit_count: int) -> float:
         trio.run(_ingest, replica, replica.by_topic[root.topic], root_made, pool)
         target = replica.by_topic[branch.topic]
         seconds = timed(lambda: trio.run(_ingest, replica, target, made, pool))
-        with replica.database.read() as connection:
-            replica.refresh(connection)
+        replica.refresh()
         assert replica.branches[target.num].commit_count == commit_count + 1
         pool.close()
         source.close()

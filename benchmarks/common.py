@@ -93,8 +93,7 @@ def follow(folder: Path, repo: Repo) -> Replica:
     )
     with replica.database.write() as connection:
         add_repo(replica.database, connection, copy)
-    with replica.database.read() as connection:
-        replica.refresh(connection)
+    replica.refresh()
     return replica
 
 

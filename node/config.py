@@ -5,6 +5,8 @@ ignored is worse than none. Values are checked where they are read; the rest of 
 """
 
 import difflib
+import ipaddress
+import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -198,8 +200,21 @@ def is_address(text: str) -> bool:
     """Whether a text is host:port, the port in decimal from 0 to 65535; an IPv6 host stands in brackets."""
     host, colon, port = text.rpartition(":")
     is_port = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536
-    is_host = 0 < len(host) < 256 and (":" not in host or (host.startswith("[") and host.endswith("]")))
-    return bool(colon) and is_port and is_host
+    return bool(colon) and is_port and _is_host(host)
+
+
+def _is_host(text: str) -> bool:
+    if text.startswith("[") and text.endswith("]"):
+        try:
+            ipaddress.IPv6Address(text[1:-1])
+        except ValueError:
+            return False
+        return True
+    try:
+        text.encode("idna")
+    except UnicodeError:  # a label that is empty or too long, or that no name may have
+        return False
+    return re.fullmatch(r"[^\s:/\x00-\x20\x7f]{1,253}", text) is not None
 
 
 def _check_known(path: Path, what: str, name: str, known: tuple[str, ...]) -> None:

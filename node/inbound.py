@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection
 
 from node.opening import Opened, OpenedBatch, open_batch
-from node.replica import Replica
+from node.replica import Replica, load_tables
 from protocol.body import Body, BranchAdd, RepoInit, UnknownBody
 from protocol.signing import public_key
 from storage.commits import NewCommit, accept_commits, load_facts
@@ -73,14 +73,14 @@ def accept_batch(
         with replica.database.write(turn) as connection:
             if before is not None:
                 before(connection)
-                replica.refresh(connection)
+                work.reload_tables(connection)
             if branch is not None:
                 work.run_round(connection, [(branch, batch)])
                 if is_own and work.intake.rejected:
                     raise OwnCommitRejected(work.intake.rejected[0])
             for topic, encoded in followups:
-                replica.refresh(connection)
-                target = replica.by_topic[topic]
+                work.reload_tables(connection)
+                target = work.tables.by_topic[topic]
                 work.run_round(connection, [(target, open_batch(target, [encoded]))])
             while work.settled:
                 taken = take_waiting(connection, work.settled)
@@ -88,24 +88,20 @@ def accept_batch(
                 by_branch: dict[int, list[bytes]] = {}
                 for branch_num, encoded in taken:
                     by_branch.setdefault(branch_num, []).append(encoded)
-                replica.refresh(connection)
+                if work.has_changed_tables:
+                    work.reload_tables(connection)
+                branches = work.tables.branches
                 work.run_round(
                     connection,
-                    [
-                        (replica.branches[num], open_batch(replica.branches[num], some))
-                        for num, some in by_branch.items()
-                    ],
+                    [(branches[num], open_batch(branches[num], some)) for num, some in by_branch.items()],
                 )
             if after is not None:
                 after(connection)
     except BaseException:
         work.undo()
-        with replica.database.read() as connection:
-            replica.refresh(connection)
         raise
-    if work.has_new_branches or before is not None:
-        with replica.database.read() as connection:
-            replica.refresh(connection)
+    if work.has_changed_tables or before is not None:
+        replica.refresh()
     return work.intake
 
 
@@ -120,7 +116,13 @@ class _Acceptance:
         self._added_members: list[tuple[bytes, bytes]] = []
         self.intake = Intake()
         self.settled: set[bytes] = set()
-        self.has_new_branches = False
+        # This transaction's own: others see a branch when it is committed, and never one that is rolled back.
+        self.tables = replica.tables
+        self.has_changed_tables = False
+
+    def reload_tables(self, connection: Connection) -> None:
+        """See the branches and repos that this transaction has added."""
+        self.tables = load_tables(connection)
 
     def accepted(self, commit_id: bytes) -> CommitFacts | None:
         """Facts of an accepted commit (`CommitLookup`)."""
@@ -218,8 +220,9 @@ class _Acceptance:
         match body:
             case RepoInit():
                 rename_repo(connection, branch.repo_num, body.name)
+                self.has_changed_tables = True
             case BranchAdd() if self._may_have_topic(branch, body):
-                self.has_new_branches = True
+                self.has_changed_tables = True
                 add_branch(
                     self._replica.database,
                     connection,
@@ -235,6 +238,6 @@ class _Acceptance:
 
     def _may_have_topic(self, root: Branch, body: BranchAdd) -> bool:
         """Whether the topic is the one that the repo's write secret gives; a reader has to take the owner's word."""
-        repo = self._replica.repos[root.repo_num]
+        repo = self.tables.repos[root.repo_num]
         seed = topic_seed(repo.repo_id, repo.read_secret, repo.write_secret, body.branch, body.generation)
         return seed is None or public_key(seed) == body.topic

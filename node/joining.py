@@ -103,14 +103,11 @@ class Joiner:
         replica = self._hub.replica
         with replica.database.write() as connection:
             kept = add_repo(replica.database, connection, repo)
-        with replica.database.read() as connection:
-            replica.refresh(connection)
+        replica.refresh()
         return kept
 
     def _forget_link(self, repo: Repo) -> None:
-        replica = self._hub.replica
-        with replica.database.write() as connection:
-            replica.forget_invitation(connection, repo)
+        self._hub.replica.forget_invitation(repo)
 
 
 def link_of(

@@ -103,16 +103,19 @@ class Network:
             return
         try:
             await self._serve_admitted(stream)
+        except Exception:  # the border of one connection: whatever is wrong with it, the others go on
+            log.exception("connection failed", direction="in")
         finally:
             self._admitted.release_on_behalf_of(stream)
 
     async def _serve_admitted(self, stream: trio.SocketStream) -> None:
+        address = _address_of(stream)
         try:
             secure = await accept(stream, self._seed, secrets.token_bytes(32))
         except TransportError as error:
             log.info("handshake failed", reason=error.reason)
             return
-        state = PeerState(secure.peer_key, _address_of(stream), "in", "connected", self._clock())
+        state = PeerState(secure.peer_key, address, "in", "connected", self._clock())
         self._inbound.append(state)
         try:
             with state.scope:
@@ -132,8 +135,12 @@ class Network:
                     await self._dial_once(state)
                 except TransportError as error:
                     state.last_error = f"{error.reason}: {error}"
-                except OSError as error:
+                except (OSError, ValueError) as error:
+                    # ValueError: the host is no name that can be looked up.
                     state.last_error = f"no answer from {state.address}: {error}"
+                except Exception:  # the border of one connection: whatever is wrong with it, the others go on
+                    log.exception("connection failed", direction="out", address=state.address)
+                    state.last_error = "a defect in Ravel; the log has the details"
                 if trio.current_time() - began > _LASTED_SECONDS:
                     pause = DIAL_BACKOFF_MIN_SECONDS
                 self._enter(state, "waiting")
@@ -173,7 +180,10 @@ class Network:
 async def open_listener(address: str) -> list[trio.SocketListener]:
     """Listeners on host:port. Raises OSError."""
     host, _, port = address.rpartition(":")
-    return list(await trio.open_tcp_listeners(int(port), host=host.strip("[]")))
+    try:
+        return list(await trio.open_tcp_listeners(int(port), host=host.strip("[]")))
+    except ValueError as error:
+        raise OSError(f"{host!r} is not a host: {error}") from None
 
 
 def listening_address(listeners: list[trio.SocketListener]) -> str:
@@ -183,5 +193,8 @@ def listening_address(listeners: list[trio.SocketListener]) -> str:
 
 
 def _address_of(stream: trio.SocketStream) -> str:
-    host, port = stream.socket.getpeername()[:2]
+    try:
+        host, port = stream.socket.getpeername()[:2]
+    except OSError:  # the peer has gone already
+        return "unknown"
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

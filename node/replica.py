@@ -1,10 +1,12 @@
 """What this node follows, in memory: branches by topic and by number, and each repo's membership.
 
 Everything here is derived from the store and rebuilt from it at start; the store is what counts. Used from worker
-threads: the tables are replaced whole, never changed in place.
+threads: the tables are replaced whole, never changed in place, and show only what was committed.
 """
 
+import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -22,18 +24,35 @@ from storage.repos import Branch, Repo, finish_join, load_branches, load_repos
 from verifier.membership import Membership
 
 
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Repos and branches as one moment of the store has them."""
+
+    repos: Mapping[int, Repo]
+    branches: Mapping[int, Branch]
+    by_topic: Mapping[bytes, Branch]
+
+
+def load_tables(connection: Connection) -> Tables:
+    """The tables as this transaction sees them, its own changes included."""
+    branches = {branch.num: branch for branch in load_branches(connection)}
+    return Tables(
+        {repo.num: repo for repo in load_repos(connection)},
+        branches,
+        {branch.topic: branch for branch in branches.values()},
+    )
+
+
 class Replica:
     """The store and the tables that are kept in memory beside it."""
 
     def __init__(self, folder: Path) -> None:
         """Open the store. Raises StorageError."""
         self.database = Database(folder)
-        self.repos: Mapping[int, Repo] = {}
-        self.branches: Mapping[int, Branch] = {}
-        self.by_topic: Mapping[bytes, Branch] = {}
+        self._refreshing = threading.Lock()
         self._memberships: dict[bytes, Membership] = {}
         with self.database.read() as connection:
-            self.refresh(connection)
+            self.tables = load_tables(connection)
             for branch in self.branches.values():
                 if branch.facts.is_root_branch:
                     self._rebuild_membership(connection, branch)
@@ -42,20 +61,38 @@ class Replica:
         """Close the store."""
         self.database.close()
 
-    def refresh(self, connection: Connection) -> None:
-        """Read repos and branches again, after a transaction that may have changed them."""
-        self.repos = {repo.num: repo for repo in load_repos(connection)}
-        self.branches = {branch.num: branch for branch in load_branches(connection)}
-        self.by_topic = {branch.topic: branch for branch in self.branches.values()}
+    @property
+    def repos(self) -> Mapping[int, Repo]:
+        """Repos by number."""
+        return self.tables.repos
+
+    @property
+    def branches(self) -> Mapping[int, Branch]:
+        """Branches by number."""
+        return self.tables.branches
+
+    @property
+    def by_topic(self) -> Mapping[bytes, Branch]:
+        """Branches by topic."""
+        return self.tables.by_topic
+
+    def refresh(self) -> None:
+        """Read the tables again, after a transaction that may have changed them has committed.
+
+        One at a time, so that an older moment never replaces a newer one.
+        """
+        with self._refreshing, self.database.read() as connection:
+            self.tables = load_tables(connection)
 
     def membership(self, repo_id: bytes) -> Membership:
         """The membership of a repo; empty for one whose init is not here yet."""
         return self._memberships.setdefault(repo_id, Membership(repo_id))
 
-    def forget_invitation(self, connection: Connection, repo: Repo) -> None:
+    def forget_invitation(self, repo: Repo) -> None:
         """Forget the link of a repo that was joined."""
-        finish_join(connection, repo.num)
-        self.refresh(connection)
+        with self.database.write() as connection:
+            finish_join(connection, repo.num)
+        self.refresh()
 
     def root_branch(self, repo: Repo) -> Branch:
         """The repo's root branch."""

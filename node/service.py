@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import trio
 
+from node.config import is_address
 from node.errors import ServiceError
 from node.hub import Hub
 from node.imports import ImportItem, import_items
@@ -25,7 +26,7 @@ from protocol.limits import LINK_PEER_COUNT_MAX
 from protocol.signing import key_pair
 from protocol.text import InvitationLink, PeerAddress, id_text, invitation_text, parse_id, parse_invitation
 from storage.commits import count_commits, count_heads, digest_timeline, load_facts, load_heads, load_timeline
-from storage.repos import Branch, Repo, forget_peer, keep_peer
+from storage.repos import Branch, Repo, forget_peer, keep_peer, load_branches
 from storage.waiting import count_rejections, count_waiting
 
 VERSION: Final = "0.1.0"
@@ -122,12 +123,14 @@ class NodeService:
     async def join(self, invitation: str) -> JsonObject:
         """Join a repo by an invitation link; waits a while for the membership to arrive, and goes on without it."""
         link = self._parse_link(invitation)
+        for peer in link.peers:
+            _check_dialable(peer.address, "bad_link")
         repo = await self._joiner.begin(link)
         for peer in link.peers:
             if peer.peer != self._node_key:
                 await self.add_peer(peer.address, id_text(peer.peer))
         with trio.move_on_after(_JOIN_TIMEOUT_SECONDS):
-            while self._permission(repo) is None:
+            while await self._hub.run_blocking(self._permission, repo) is None:
                 await self._hub.wait_for_change()
         return await self._repo_view(repo)
 
@@ -188,9 +191,7 @@ class NodeService:
     async def add_peer(self, address: str, peer: str) -> JsonObject:
         """Keep a connection to a peer."""
         key = _parse_peer(peer)
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ServiceError("bad_request", f"{address!r} is not host:port")
+        _check_dialable(address, "bad_request")
         if key == self._node_key:
             raise ServiceError("bad_request", "that is this node itself")
         await self._hub.run_blocking(self._store_peer, key, address)
@@ -261,8 +262,7 @@ class NodeService:
     async def _fresh_branches(self) -> list[Branch]:
         def read() -> list[Branch]:
             with self._hub.replica.database.read() as connection:
-                self._hub.replica.refresh(connection)
-            return list(self._hub.replica.branches.values())
+                return list(load_branches(connection))
 
         return await self._hub.run_blocking(read)
 
@@ -330,6 +330,11 @@ class NodeService:
     def _forget_peer(self, key: bytes) -> None:
         with self._hub.replica.database.write() as connection:
             forget_peer(connection, key)
+
+
+def _check_dialable(address: str, code: str) -> None:
+    if not is_address(address) or address.endswith(":0"):
+        raise ServiceError(code, f"{address!r} is not host:port")
 
 
 def _check_name(name: str) -> None:

@@ -77,6 +77,8 @@ SUMMARY_SAMPLE_COUNT_MAX: Final = 256
 """Sampled commit ids in one summary: exponential steps reach the root of 2**64 commits well within it."""
 WANT_COUNT_MAX: Final = 256
 """Commit ids asked for in one message."""
+WANTED_COUNT_MAX: Final = 100_000
+"""Commit ids asked for on one session, each once: 3 MB to remember; beyond it a reconnect starts afresh."""
 REASON_SIZE_MAX: Final = 200
 """Characters of the reason in a goodbye."""
 

@@ -23,12 +23,9 @@ from protocol.limits import (
     BATCHES_IN_FLIGHT_MAX,
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
+    WANTED_COUNT_MAX,
 )
 from protocol.messages import Announce, Goodbye, KeepAlive, Message, Publications, Receipt, Summary, Want
-
-_ASKED_COUNT_MAX = 100_000
-"""Ids asked for on one session, each once; beyond it a reconnect starts afresh."""
-
 
 # --- events ---
 
@@ -187,6 +184,8 @@ class TopicProgress:
     loading: bool = False
     in_flight: int = 0
     unreceipted: int = 0
+    # What the peer asked for; the first is being looked up.
+    wants: "deque[tuple[bytes, ...]]" = field(default_factory=deque)
     sent: int = 0
     received: int = 0
 
@@ -217,6 +216,7 @@ class Session:
         self._topics: dict[bytes, TopicProgress] = {}  # by blinded topic
         self._blind: dict[bytes, bytes] = {}  # followed topic -> blinded topic
         self._asked: set[bytes] = set()
+        self._wanted_count = 0
         self._turn: deque[bytes] = deque()
         self._is_dead = False
 
@@ -283,7 +283,15 @@ class Session:
                 progress.in_flight -= 1
                 return self._pump()
             case Want():
-                return [FindWanted(progress.topic, message.ids)]
+                return self._wanted(progress, message.ids)
+
+    def _wanted(self, progress: TopicProgress, ids: tuple[bytes, ...]) -> list[Output]:
+        """Look up what the peer lacks, one message after the other. A peer asks for an id once, and so do we."""
+        self._wanted_count += len(ids)
+        if self._wanted_count > WANTED_COUNT_MAX:
+            return self._close("too_many_wants")
+        progress.wants.append(ids)
+        return [FindWanted(progress.topic, ids)] if len(progress.wants) == 1 else []
 
     def _announced(self, message: Announce) -> list[Output]:
         outputs: list[Output] = []
@@ -310,17 +318,18 @@ class Session:
                 return self._pump()
             case WantedFound():
                 progress.queue.extend([array("q", event.nums)] if event.nums else [])
-                return self._pump()
+                progress.wants.popleft()
+                more = [FindWanted(progress.topic, progress.wants[0])] if progress.wants else []
+                return [*more, *self._pump()]
             case BatchLoaded():
                 return self._batch_loaded(progress, blind, event.items)
             case BatchTaken():
                 progress.unreceipted -= 1
                 progress.received += event.accepted
                 outputs: list[Output] = [Send(Receipt(blind))]
-                wanted = [commit_id for commit_id in event.wanted if commit_id not in self._asked][
-                    :WANT_COUNT_MAX
-                ]
-                if wanted and len(self._asked) < _ASKED_COUNT_MAX:
+                room = min(WANT_COUNT_MAX, WANTED_COUNT_MAX - len(self._asked))
+                wanted = [commit_id for commit_id in event.wanted if commit_id not in self._asked][:room]
+                if wanted:
                     self._asked.update(wanted)
                     outputs.append(Send(Want(blind, tuple(wanted))))
                 return outputs

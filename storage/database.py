@@ -16,7 +16,7 @@ from alembic import command
 from alembic.config import Config as AlembicConfig
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine, event, func, select
+from sqlalchemy import URL, Connection, create_engine, event, func, select
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
@@ -26,7 +26,8 @@ from storage import schema
 DATABASE_NAME: Final = "ravel.sqlite"
 _MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_SECONDS: Final = 30.0
-_READERS_MAX: Final = 8
+_CONNECTIONS_MAX: Final = 20
+"""The writer, and two for each worker thread: an author reads while tables are read again."""
 _WAL_PAGES: Final = 8192
 """Pages between checkpoints (32 MiB): random index pages are then written once, not once per transaction."""
 
@@ -51,9 +52,10 @@ class Database:
         if is_new:
             self.path.touch(mode=0o600)
         self._engine = create_engine(
-            f"sqlite:///{self.path}",
+            # Not as text, in which a ? or % of the path would mean something else.
+            URL.create("sqlite", database=str(self.path)),
             poolclass=QueuePool,
-            pool_size=_READERS_MAX,
+            pool_size=_CONNECTIONS_MAX,
             max_overflow=0,
             connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
         )

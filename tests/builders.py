@@ -69,8 +69,7 @@ class World:
         )
         with replica.database.write() as connection:
             add_repo(replica.database, connection, repo)
-        with replica.database.read() as connection:
-            replica.refresh(connection)
+        replica.refresh()
         root = self.replica.root_branch(self.repo)
         give(replica, replica.by_topic[root.topic], self.publications(root))
         branch = replica.by_topic[self.branch.topic]

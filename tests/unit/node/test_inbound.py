@@ -303,6 +303,32 @@ def test_a_failed_transaction_changes_nothing(world: World) -> None:
     assert give(replica, branch, items).accepted
 
 
+def test_a_branch_is_seen_by_others_when_it_is_committed_and_never_if_it_is_not(world: World) -> None:
+    root = world.replica.root_branch(world.repo)
+    replica, _ = world.copy()
+    items = world.publications(root)
+    added = world.author.create_branch(world.repo, "side")[0]
+    (pin,) = [item for item in world.publications(root) if item not in items]
+    meanwhile: list[bool] = []
+
+    def look(_connection: object) -> None:
+        meanwhile.append(added.topic in replica.by_topic)
+        replica.refresh()
+        meanwhile.append(added.topic in replica.by_topic)
+
+    def fail(connection: object) -> None:
+        look(connection)
+        raise RuntimeError("power cut")
+
+    ours = replica.by_topic[root.topic]
+    with pytest.raises(RuntimeError):
+        accept_batch(replica, ours, open_batch(ours, [pin]), NOW_MS, after=fail)
+    assert added.topic not in replica.by_topic
+    accept_batch(replica, ours, open_batch(ours, [pin]), NOW_MS, after=look)
+    assert meanwhile == [False] * 4
+    assert added.topic in replica.by_topic
+
+
 def _root_verdict(world: World, body: object, *, seed: bytes = b"w" * 32, **changes: object) -> str:
     """The verdict on a root branch commit by the holder of `seed`."""
     root = world.replica.root_branch(world.repo)

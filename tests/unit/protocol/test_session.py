@@ -5,7 +5,13 @@ from array import array
 import pytest
 
 from protocol.hashing import blind_topic
-from protocol.limits import BATCH_COUNT_MAX, BATCHES_IN_FLIGHT_MAX, TOPIC_COUNT_MAX
+from protocol.limits import (
+    BATCH_COUNT_MAX,
+    BATCHES_IN_FLIGHT_MAX,
+    TOPIC_COUNT_MAX,
+    WANT_COUNT_MAX,
+    WANTED_COUNT_MAX,
+)
 from protocol.messages import Announce, Goodbye, KeepAlive, Publications, Receipt, Summary, Want
 from protocol.session import (
     BatchLoaded,
@@ -148,7 +154,6 @@ def test_wanted_commits_are_looked_up_and_sent() -> None:
     session = _joined(MAIN)
     assert session.take(MessageReceived(Want(BLIND_MAIN, (b"w" * 32,)))) == [FindWanted(MAIN, (b"w" * 32,))]
     assert session.take(WantedFound(MAIN, [3])) == [LoadBatch(MAIN, (3,))]
-    assert session.take(WantedFound(MAIN, [])) == []
 
 
 def test_states_are_named() -> None:
@@ -175,8 +180,20 @@ FAULTS: dict[str, list[object]] = {
         Announce(tuple(number.to_bytes(32, "big") for number in range(start, start + TOPIC_COUNT_MAX)))
         for start in (0, TOPIC_COUNT_MAX)
     ],
+    "too_many_wants": [Want(BLIND_MAIN, (b"w" * 32,) * WANT_COUNT_MAX)]
+    * (WANTED_COUNT_MAX // WANT_COUNT_MAX + 1),
     "peer_left": [Goodbye("stopping")],
 }
+
+
+def test_what_a_peer_wants_is_looked_up_one_message_after_the_other() -> None:
+    session = _joined(MAIN)
+    wants = [Want(BLIND_MAIN, (bytes([number]) * 32,)) for number in range(3)]
+    outputs = [session.take(MessageReceived(want)) for want in wants]
+    assert outputs == [[FindWanted(MAIN, wants[0].ids)], [], []]
+    assert session.take(WantedFound(MAIN, [])) == [FindWanted(MAIN, wants[1].ids)]
+    assert session.take(WantedFound(MAIN, [])) == [FindWanted(MAIN, wants[2].ids)]
+    assert session.take(WantedFound(MAIN, [])) == []
 
 
 @pytest.mark.parametrize("reason", FAULTS)

@@ -31,6 +31,17 @@ def test_the_store_is_durable_and_private(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.parametrize("name", ["what?mode=memory", "100%41", "a#b", "é"])
+def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    database = Database(folder)
+    assert stat.S_IMODE((folder / "ravel.sqlite").stat().st_mode) == 0o600
+    database.close()
+    assert {path.name for path in tmp_path.iterdir()} == {name}
+    assert (folder / "ravel.sqlite").stat().st_size > 0
+
+
 def test_a_store_of_a_newer_ravel_is_left_alone(tmp_path: Path) -> None:
     database = Database(tmp_path)
     with database.write() as connection:
