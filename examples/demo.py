@@ -20,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-RAVEL: Final = [sys.executable, "-m", "node.cli.main"]
+RAVEL: Final = [sys.executable, "-P", "-m", "node.cli.main"]
 REPOSITORY: Final = Path(__file__).resolve().parent.parent
 READY_SECONDS: Final = 60.0
 STOP_SECONDS: Final = 10.0

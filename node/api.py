@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from node.errors import ServiceError
 from node.service import NodeService
 from protocol.codec import DecodeError
-from protocol.limits import IMPORT_BATCH_COUNT_MAX, MIB, NAME_SIZE_MAX, TEXT_SIZE_MAX
+from protocol.limits import IMPORT_BATCH_COUNT_MAX, IMPORTED_SECONDS_MAX, MIB, NAME_SIZE_MAX, TEXT_SIZE_MAX
 from storage.database import StorageError
 
 log = structlog.get_logger()
@@ -64,7 +64,7 @@ class _Item(_Strict, frozen=True):
     id: Name
     parents: Annotated[list[Name], Meta(max_length=1000)]
     author: Annotated[str, Meta(max_length=NAME_SIZE_MAX)]
-    time: Annotated[int, Meta(ge=-(2**42), le=2**42)]
+    time: Annotated[int, Meta(ge=-IMPORTED_SECONDS_MAX, le=IMPORTED_SECONDS_MAX)]
     text: Text
 
 

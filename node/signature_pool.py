@@ -5,7 +5,8 @@ more time on waiting for the interpreter than on the curve: in threads of one pr
 thread. A worker process takes whole batches of claims over a pipe and answers one byte for each. Workers see public
 data only.
 
-Small batches, and everything when a worker has died, are checked in the caller's own thread: slower, never wrong.
+Small batches, and those that would have gone to a worker that died, are checked in the caller's own thread: slower,
+never wrong.
 """
 
 import os
@@ -13,6 +14,7 @@ import queue
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from typing import IO, Final
 
@@ -26,6 +28,8 @@ _CLAIM_SIZE: Final = 32 + 32 + 64
 _LENGTH: Final = struct.Struct("<I")
 _WORTH_A_TRIP: Final = 16
 """Claims below which a trip through the pipe costs more than it saves."""
+_ANSWER_SECONDS: Final = 30.0
+"""Seconds after which a worker that does not answer (a batch takes 0.05) is killed and its batch checked here."""
 _WORKERS_MAX: Final = 2
 """Opening and storing keep the main process busier than two workers."""
 
@@ -36,22 +40,28 @@ class SignaturePool:
     def __init__(self, worker_count: int | None = None) -> None:
         """Start the workers: none on a machine of one core."""
         count = min(_WORKERS_MAX, (os.cpu_count() or 1) - 1) if worker_count is None else worker_count
-        self._idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
+        # None is the place of a worker that died, so that nobody waits for it.
+        self._idle: queue.SimpleQueue[subprocess.Popen[bytes] | None] = queue.SimpleQueue()
         self._workers = [self._start() for _ in range(count)]
         for worker in self._workers:
             self._idle.put(worker)
-        self._alive = count
+        if not self._workers:
+            self._idle.put(None)
 
     def check(self, claims: Sequence[Claim]) -> Sequence[bool]:
         """Say of each claim whether it holds."""
-        if len(claims) < _WORTH_A_TRIP or self._alive == 0:
+        if len(claims) < _WORTH_A_TRIP:
             return check_claims(claims)
         worker = self._idle.get()
+        if worker is None:
+            self._idle.put(None)
+            return check_claims(claims)
         try:
             answer = _ask(worker, claims)
         except (OSError, EOFError) as error:
-            self._alive -= 1
             log.error("signature worker died", pid=worker.pid, error=str(error))
+            worker.kill()
+            self._idle.put(None)
             return check_claims(claims)
         self._idle.put(worker)
         return answer
@@ -68,7 +78,7 @@ class SignaturePool:
     @staticmethod
     def _start() -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-m", "node.signature_pool"],
+            [sys.executable, "-P", "-m", "node.signature_pool"],  # -P: never a module of the current folder
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             start_new_session=True,  # a Ctrl-C meant for the daemon must not kill its workers first
@@ -81,9 +91,14 @@ def _ask(worker: "subprocess.Popen[bytes]", claims: Sequence[Claim]) -> list[boo
     # All three parts have fixed sizes by the types that they were decoded into.
     packed = b"".join(part for claim in claims for part in claim)
     assert len(packed) == _CLAIM_SIZE * len(claims), "claims of another shape"
-    worker.stdin.write(_LENGTH.pack(len(packed)) + packed)
-    worker.stdin.flush()
-    return [byte == 1 for byte in _read(worker.stdout, len(claims))]
+    watchdog = threading.Timer(_ANSWER_SECONDS, worker.kill)  # a pipe has no deadline of its own
+    watchdog.start()
+    try:
+        worker.stdin.write(_LENGTH.pack(len(packed)) + packed)
+        worker.stdin.flush()
+        return [byte == 1 for byte in _read(worker.stdout, len(claims))]
+    finally:
+        watchdog.cancel()
 
 
 def _read(pipe: IO[bytes], size: int) -> bytes:

@@ -104,6 +104,8 @@ DIAL_BACKOFF_MAX_SECONDS: Final = 60.0
 """Seconds between two dials of a peer that does not answer: doubled from the first to the second."""
 SUBSCRIBER_BUFFER_COUNT_MAX: Final = 1024
 """Notices waiting for one local subscriber; beyond it the subscriber is told to read from the store."""
+IMPORTED_SECONDS_MAX: Final = 2**42
+"""Unix seconds, before or after 1970, that an imported item may state: 139,000 years; in milliseconds still exact in JSON."""
 IMPORT_BATCH_COUNT_MAX: Final = 1000
 """Items of one import request."""
 LINK_SIZE_MAX: Final = 4096

@@ -37,8 +37,18 @@ def analyze(
         from node.home import open_home
 
         export_folder = open_home(settings(context).home).export_folder
-    # A process of its own: the CLI and the daemon never import Spark.
-    command = [sys.executable, "-m", "analytics", str(export_folder), "--out", str(out), "--master", master]
+    # A process of its own: the CLI and the daemon never import Spark. -P: nor what lies in the current folder.
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "analytics",
+        str(export_folder),
+        "--out",
+        str(out),
+        "--master",
+        master,
+    ]
     command += [] if verify else ["--no-verify"]
     command += ["--json"] if as_json else []
     code = subprocess.run(command, check=False).returncode

@@ -1,11 +1,13 @@
 """A git repository's history, read from `git log` as it streams: parents before children.
 
-The repository is read, never written, and nothing of its configuration runs: no pager, no replace objects, no prompts.
+The repository is read, never written, and nothing of its configuration runs: no pager, no prompts, no transport that
+would fetch what a partial clone lacks, no hook of a file system monitor; replace objects are not followed.
 Bytes that are not UTF-8 are replaced (U+FFFD), so any history can be imported. In a shallow clone the parents that were
 cut off are left out, and counted.
 """
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,18 +16,23 @@ from typing import IO, Final
 
 from node.errors import ServiceError
 from node.importers.item import SourceItem, fit_text
-from protocol.limits import MIB, NAME_SIZE_MAX
+from protocol.limits import IMPORTED_SECONDS_MAX, MIB, NAME_SIZE_MAX
 
 _FIELD_SIZE_MAX: Final = 16 * MIB
 """Bytes of one field; git itself warns of messages far below."""
 _READ_SIZE: Final = 64 * 1024
-_FIELDS: Final = ("%H", "%P", "%an <%ae>", "%at", "%B")
+_FIELDS: Final = ("%H", "%P", "%an <%ae>", "%at", "%ct", "%B")
 """What git is asked for; with -z each field ends with a NUL byte, which none of them can hold."""
+_SETTING: Final = re.compile(r"GIT_CONFIG_(KEY|VALUE)_[0-9]+")
 _ENVIRONMENT: Final = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_PAGER": "cat",
+    # A partial clone names a remote, and a remote may be a command: nothing is fetched, by no protocol.
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_SSH_COMMAND": "false",
     "LC_ALL": "C.UTF-8",
 }
 
@@ -91,15 +98,27 @@ class GitHistory:
             raise _bad(f"git stopped reading {self.path}: {_last_line(problem)}")
 
     def _command(self, *arguments: str) -> list[str]:
-        return ["git", "-c", "core.quotePath=false", "-C", str(self.path.resolve()), *arguments]
+        settings = ("core.fsmonitor=false", "core.sshCommand=false", "log.showSignature=false")
+        overrides = [part for setting in settings for part in ("-c", setting)]
+        return ["git", *overrides, "-C", str(self.path.resolve()), *arguments]
 
-    def _item(self, commit: str, parents: str, author: str, time: str, message: str) -> SourceItem:
+    def _item(
+        self, commit: str, parents: str, author: str, author_time: str, commit_time: str, message: str
+    ) -> SourceItem:
         known = tuple(dict.fromkeys(parent for parent in parents.split() if parent in self._seen))
         self.cut_parents += len(set(parents.split())) - len(known)
         self._seen.add(commit)
-        if not time.lstrip("-").isdigit():
-            raise _bad(f"commit {commit} has no time that can be read: {time[:40]!r}")
-        return SourceItem(commit, known, author[:NAME_SIZE_MAX], int(time), fit_text(message.rstrip("\n")))
+        time = next(
+            (found for text in (author_time, commit_time) if (found := _seconds(text)) is not None), 0
+        )
+        return SourceItem(commit, known, author[:NAME_SIZE_MAX], time, fit_text(message.rstrip("\n")))
+
+
+def _seconds(text: str) -> int | None:
+    """Unix seconds; None for what old tools wrote instead of a date, which git shows as an empty text."""
+    if re.fullmatch(r"-?[0-9]{1,13}", text) is None or abs(int(text)) > IMPORTED_SECONDS_MAX:
+        return None
+    return int(text)
 
 
 def _texts(stream: IO[bytes]) -> Iterator[str]:
@@ -115,7 +134,13 @@ def _texts(stream: IO[bytes]) -> Iterator[str]:
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, **_ENVIRONMENT}
+    """The caller's, without what would point git elsewhere; settings by count stay, some machines need safe.directory."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name.startswith("GIT_CONFIG_COUNT") or _SETTING.fullmatch(name)
+    }
+    return {**kept, **_ENVIRONMENT}
 
 
 def _last_line(output: bytes) -> str:

@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from node.errors import ServiceError
 from node.importers.item import SourceItem, fit_text
-from protocol.limits import ACK_COUNT_MAX, MIB, NAME_SIZE_MAX
+from protocol.limits import ACK_COUNT_MAX, IMPORTED_SECONDS_MAX, MIB, NAME_SIZE_MAX
 
 LINE_SIZE_MAX: Final = 2 * MIB
 """Bytes of one line: a text at its bound, escaped, and room for everything else."""
@@ -27,7 +27,7 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     id: _Id
     parents: Annotated[list[_Id], Meta(max_length=ACK_COUNT_MAX)]
     author: Annotated[str, Meta(max_length=NAME_SIZE_MAX)]
-    time: Annotated[int, Meta(ge=-(2**42), le=2**42)]
+    time: Annotated[int, Meta(ge=-IMPORTED_SECONDS_MAX, le=IMPORTED_SECONDS_MAX)]
     text: str
 
 

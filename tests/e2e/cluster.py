@@ -14,7 +14,7 @@ from typing import Any
 from node.client import ApiClient
 from node.errors import ServiceError
 
-RAVEL = [sys.executable, "-m", "node.cli.main"]
+RAVEL = [sys.executable, "-P", "-m", "node.cli.main"]
 READY_SECONDS = 30.0
 POLL_SECONDS = 0.05
 JsonObject = dict[str, Any]

@@ -88,7 +88,7 @@ def test_json_and_text_say_the_same_and_a_mismatch_has_its_exit_code(
     export = write_export(tmp_path / "export", rows)
     arguments = [str(export), "--out", str(tmp_path / "out"), "--master", "local[1]", "--json"]
     done = subprocess.run(
-        [sys.executable, "-m", "analytics", *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-P", "-m", "analytics", *arguments], capture_output=True, text=True, check=False
     )
     assert done.returncode == command.EXIT_MISMATCH, done.stderr
     result = json.loads(done.stdout)

@@ -119,7 +119,7 @@ def test_errors_of_unknown_codes_cannot_be_made(capsys: pytest.CaptureFixture[st
 
 
 def test_the_tests_run_the_command_that_is_installed() -> None:
-    assert RAVEL[1:] == ["-m", "node.cli.main"]
+    assert RAVEL[1:] == ["-P", "-m", "node.cli.main"]
 
 
 def test_fields_show_lists_and_nothing_as_text(capsys: pytest.CaptureFixture[str]) -> None:

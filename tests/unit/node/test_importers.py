@@ -109,6 +109,49 @@ def test_a_commit_whose_bytes_are_no_text_is_read_with_replacements(git: Git) ->
     assert "\ufffd" in item.author + item.text
 
 
+@pytest.mark.parametrize(
+    "url", ["ext::sh -c 'touch {trap}'", "ssh://host/x", "file:///nowhere"], ids=["ext", "ssh", "file"]
+)
+def test_nothing_that_a_repository_configures_is_run(git: Git, tmp_path: Path, url: str) -> None:
+    trap = tmp_path / "trap"
+    parent = git.commit(b"lost")
+    git.point(git.commit(b"kept", parent))
+    (git.path / ".git" / "objects" / parent[:2] / parent[2:]).unlink()
+    for key, value in {
+        "extensions.partialClone": "origin",
+        "remote.origin.promisor": "true",
+        "remote.origin.url": url.format(trap=trap),
+        "protocol.allow": "always",
+        "core.sshCommand": f"touch {trap}",
+        "core.fsmonitor": f"touch {trap}",
+        "core.pager": f"touch {trap}",
+    }.items():
+        git.run("config", key, value)
+    with pytest.raises(ServiceError) as caught:
+        _read(git)
+    assert caught.value.code == "bad_input"
+    assert not trap.exists()
+
+
+def test_the_callers_git_environment_does_not_choose_the_repository(
+    git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git.point(git.commit(b"here"))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    assert [item.text for item in _read(git)[1]] == ["here"]
+
+
+def test_a_commit_without_an_authors_time_has_the_committers(git: Git) -> None:
+    tree = git.run("mktree")
+    made: list[str] = []
+    for author, committer in (("nobody <n@x>", "C <c@x> 1500000000 +0000"), ("n <n@x> x", "C <c@x>")):
+        raw = f"tree {tree}\nauthor {author}\ncommitter {committer}\n\nmessage\n".encode()
+        made.append(git.run("hash-object", "-t", "commit", "-w", "--stdin", "--literally", stdin=raw))
+    for commit, time in zip(made, (1_500_000_000, 0), strict=True):
+        git.point(commit)
+        assert [item.time for item in _read(git)[1]] == [time]
+
+
 def test_a_shallow_clone_says_what_was_cut_off(git: Git, tmp_path: Path) -> None:
     parent: tuple[str, ...] = ()
     for number in range(5):

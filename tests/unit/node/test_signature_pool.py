@@ -2,10 +2,12 @@
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
 
+from node import signature_pool
 from node.signature_pool import SignaturePool
 from protocol.signing import Claim, check_claims, key_pair, sign
 
@@ -45,3 +47,27 @@ def test_a_worker_that_dies_is_done_without(pool: SignaturePool) -> None:
     os.kill(pool._workers[0].pid, signal.SIGKILL)
     for _ in range(2):
         assert list(pool.check(claims)) == check_claims(claims)
+
+
+def test_nobody_waits_for_a_worker_that_died_under_another(pool: SignaturePool) -> None:
+    claims = _claims(100)
+    pool.check(claims)
+    os.kill(pool._workers[0].pid, signal.SIGSTOP)
+    answers: list[list[bool]] = []
+    threads = [threading.Thread(target=lambda: answers.append(list(pool.check(claims)))) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    os.kill(pool._workers[0].pid, signal.SIGKILL)
+    for thread in threads:
+        thread.join(10)
+    assert answers == [check_claims(claims)] * 3
+
+
+def test_a_worker_that_does_not_answer_is_given_up(
+    pool: SignaturePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claims = _claims(2000)  # more than a pipe holds
+    pool.check(claims)
+    monkeypatch.setattr(signature_pool, "_ANSWER_SECONDS", 0.01)
+    os.kill(pool._workers[0].pid, signal.SIGSTOP)
+    assert list(pool.check(claims)) == check_claims(claims)
