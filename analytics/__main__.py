@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # As in node/errors.py, which analytics may not import; a test holds the two together.
 EXIT_OK: Final = 0
-EXIT_USAGE: Final = 2
+EXIT_BAD_REQUEST: Final = 3
 EXIT_STORAGE_FAILED: Final = 19
 EXIT_BAD_EXPORT: Final = 21
 EXIT_MISSING_EXTRA: Final = 22
@@ -33,17 +33,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         expected = _load_expected(options.expected) if options.expected else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        return _fail(EXIT_USAGE, "bad_request", f"{options.expected} is not a digests.json: {error}")
+        return _fail(
+            options, EXIT_BAD_REQUEST, "bad_request", f"{options.expected} is not a digests.json: {error}"
+        )
     try:
         from analytics import analyze
-        from analytics.session import JavaMissing
+        from analytics.session import JavaMissing, MasterRefused
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in _EXTRA:
             raise
         return _fail(
+            options,
             EXIT_MISSING_EXTRA,
             "missing_extra",
-            f"analyzing needs {error.name}, which is not installed: pip install 'ravel-node[analytics]'",
+            f"analyzing needs {error.name}, which is not installed",
+            "install it: pip install 'ravel-node[analytics]'",
         )
     first, *merge = options.export_dir
     try:
@@ -57,11 +61,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             merge=merge,
         )
     except ExportError as error:
-        return _fail(EXIT_BAD_EXPORT, "bad_export", str(error))
+        return _fail(options, EXIT_BAD_EXPORT, "bad_export", str(error))
     except JavaMissing as error:
-        return _fail(EXIT_MISSING_EXTRA, "missing_extra", str(error))
+        return _fail(options, EXIT_MISSING_EXTRA, "missing_extra", str(error))
+    except MasterRefused as error:
+        advice = f"give a --master that Spark knows, such as local[*]; {options.out / 'spark.log'} tells more"
+        return _fail(options, EXIT_BAD_REQUEST, "bad_request", str(error), advice)
     except OSError as error:
-        return _fail(EXIT_STORAGE_FAILED, "storage_failed", f"cannot write to {options.out}: {error}")
+        return _fail(
+            options, EXIT_STORAGE_FAILED, "storage_failed", f"cannot write to {options.out}: {error}"
+        )
     print(json.dumps(_as_json(result)) if options.json else _as_text(result))
     return EXIT_MISMATCH if (options.verify or expected) and not result.is_right else EXIT_OK
 
@@ -127,8 +136,14 @@ def _as_text(result: "AnalysisResult") -> str:
     return "\n".join(lines)
 
 
-def _fail(exit_code: int, code: str, message: str) -> int:
-    print(f"error: {message} [{code}]", file=sys.stderr)
+def _fail(options: argparse.Namespace, exit_code: int, code: str, message: str, next_step: str = "") -> int:
+    """Say an error as the `ravel` command does, and give its exit code."""
+    if options.json:
+        print(json.dumps({"error": {"code": code, "message": message, "next": next_step}}))
+    else:
+        print(f"error: {message}", file=sys.stderr)
+        if next_step:
+            print(f"next:  {next_step}", file=sys.stderr)
     return exit_code
 
 

@@ -68,7 +68,7 @@ def run(
     merge: Sequence[Path] = (),
     spark: SparkSession | None = None,
 ) -> AnalysisResult:
-    """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, OSError.
+    """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, OSError.
 
     `expected` maps branch ids to timeline digests, both hex. `merge` names more exports, of other nodes, to read as one with
     this. A session given as `spark` is used instead of a new one, and left running.

@@ -1,13 +1,14 @@
 """Reading an export: checked whole before Spark sees it, then one DataFrame of commits, each once.
 
-An export is a folder as `storage.export_schema` describes it. Whatever is wrong with one is an `ExportError` that names the
-file. Parts never change once a manifest lists them, so what was checked here is what Spark reads later.
+An export is a folder as `storage.export_schema` describes it. Whatever is wrong with one is an `ExportError` that names
+the file. Parts never change once a manifest lists them, so what was checked here is what Spark reads later.
 
-Exports of several nodes can be read together: a commit that more than one holds is taken once. Copies that contradict each
-other in what every node must agree on are marked (`is_disputed`), and never silently chosen between.
+Exports of several nodes can be read together: a commit that more than one holds is taken once. Copies that contradict
+each other in what every node must agree on are marked (`is_disputed`), and never silently chosen between.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +95,12 @@ def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
     """
     from pyspark.sql import functions as F
 
-    paths = [str(part.path.absolute()) for export in exports for part in export.parts]
+    # Spark takes a path for a pattern; one that is escaped stands for itself.
+    paths = [
+        re.sub(r"([\\*?\[\]{}])", r"\\\1", str(part.path.absolute()))
+        for export in exports
+        for part in export.parts
+    ]
     names = COMMITS.names
     rows = (
         spark.read.schema(SPARK_SCHEMA).parquet(*paths) if paths else spark.createDataFrame([], SPARK_SCHEMA)

@@ -1,7 +1,8 @@
 """The order of many tangles in one call: rank = longest path over acks to a root, order = (tangle, rank, commit id).
 
-Pure numpy on flat columns; knows neither Spark nor files. Ranks are computed from acks alone. A commit that acks what is
-not there, or that lies on a cycle, has no rank, and neither has anything that depends on it: these get a fault instead.
+Pure numpy on flat columns; knows neither Spark nor files. Ranks are computed from acks alone. A commit that acks what
+is not there, or that lies on a cycle, has no rank, and neither has anything that depends on it: these get a fault
+instead.
 
 How it is fast without compiled code of our own:
 

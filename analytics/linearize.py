@@ -1,9 +1,9 @@
 """Bulk linearization in Spark: (branch, commit) -> rank and position, from acks alone.
 
 Many branches are packed into each task: rows are spread by a hash of the branch, and every task orders all its branches
-in one call of `analytics.kernel`. (One call per branch, as `applyInArrow` makes, costs a hundred times as much when branches
-are small and many.) The rank that an export states is not an input. A branch is ordered by one task and must fit its memory,
-about 0.7 KB a commit.
+in one call of `analytics.kernel`. (One call per branch, as `applyInArrow` makes, costs a hundred times as much when
+branches are small and many.) The rank that an export states is not an input. A branch is ordered by one task and must
+fit its memory, about 0.7 KB a commit.
 """
 
 import itertools

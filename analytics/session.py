@@ -1,7 +1,7 @@
 """A Spark session that starts the same everywhere: Java found or asked for by name, UTC, quiet, local unless told otherwise.
 
-What Spark's JVM prints goes to a log file, so that a person sees progress and results only; errors
-reach Python as exceptions.
+What Spark's JVM prints goes to a log file, so that a person sees progress and results only; errors reach Python as
+exceptions.
 """
 
 import contextlib
@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 JAVA_VERSION_MIN: Final = 17
@@ -30,10 +32,14 @@ class JavaMissing(Exception):
     """Spark needs Java, and no Java that is new enough was found; the message says what to install."""
 
 
+class MasterRefused(Exception):
+    """Spark did not start on the master that was named; the message says why."""
+
+
 def start_session(
     master: str = "local[*]", *, shuffle_partitions: int | None = None, log_path: Path | None = None
 ) -> SparkSession:
-    """Start Spark. Raises JavaMissing. `log_path` takes what the JVM prints (the default is to drop it)."""
+    """Start Spark. Raises JavaMissing, MasterRefused. `log_path` takes what the JVM prints (the default is to drop it)."""
     is_local = master.startswith("local")
     os.environ["JAVA_HOME"] = str(find_java_home())
     # Workers must run this very interpreter, or they start with the system's and miss every package. A cluster's machines
@@ -57,9 +63,19 @@ def start_session(
     for key, value in options.items():
         builder = builder.config(key, value)
     with _jvm_output_to(log_path or Path(os.devnull)):
-        session = builder.getOrCreate()
+        try:
+            session = builder.getOrCreate()
+        except (Py4JError, PySparkException) as error:
+            raise MasterRefused(f"Spark does not start on {master!r}: {_cause(error)}") from error
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _cause(error: Exception) -> str:
+    """The line of a Java error that names what went wrong: the last cause, without the stack."""
+    lines = [line.strip() for line in str(error).splitlines() if not line.lstrip().startswith("at ")]
+    named = [line for line in lines if re.match(r"(Caused by|:) ?:? ?[\w.]+(Exception|Error)", line)]
+    return (named or lines or ["no reason given"])[-1].lstrip(": ")[:300]
 
 
 def find_java_home() -> Path:

@@ -1,11 +1,11 @@
 """What is counted: transforms from DataFrame to DataFrame, which read and write nothing.
 
-Their input, `ordered`, is one row per commit that has a place in its branch's order: the export's columns with `rank` and
-`position` as `analytics.linearize` computed them. Acks of one commit to the same cause count once.
+Their input, `ordered`, is one row per commit that has a place in its branch's order: the export's columns with `rank`
+and `position` as `analytics.linearize` computed them. Acks of one commit to the same cause count once.
 
 Times are asserted by authors, who may lie or have a wrong clock. Years outside 1970 to 2200 are taken for no time, and
-the growth table covers the period around the bulk of the commits, so that one absurd clock does not flatten the picture;
-how many commits that leaves out is part of the result.
+the growth table covers the period around the bulk of the commits, so that one absurd clock does not flatten the
+picture; how many commits that leaves out is part of the result.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """Validated ingest of small commits into SQLite: the whole way in, durable, against bare libsodium verification.
 
-Every publication is decoded, its block ids computed, opened, its author's signature checked, judged and stored (a writer
-makes the topic's signature itself when it sends, as DECISIONS.md says). Signatures are checked in a process of their own
-and the next batches opened while one is stored, as a daemon does.
+Every publication is decoded, its block ids computed, opened, its author's signature checked, judged and stored (a
+writer makes the topic's signature itself when it sends, as DECISIONS.md says). Signatures are checked in a process of
+their own and the next batches opened while one is stored, as a daemon does.
 """
 
 import sys

@@ -6,6 +6,7 @@ Host check. A token in a URL is never accepted, since URLs end up in logs. docs/
 """
 
 import hmac
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Annotated, Any, Final, TypeVar
@@ -101,15 +102,27 @@ class _Endpoints:
             ("GET", "/status", lambda _: _json(service.status())),
             ("GET", "/repos", lambda _: _json(service.list_repos())),
             ("POST", "/repos", self._create_repo),
-            ("POST", "/repos/{repo}/invitations", self._invite),
+            ("POST", "/repos/{repo:path}/invitations", self._invite),
             ("POST", "/join", self._join),
-            ("GET", "/repos/{repo}/members", lambda r: _json(service.list_members(r.path_params["repo"]))),
-            ("GET", "/repos/{repo}/branches", lambda r: _json(service.list_branches(r.path_params["repo"]))),
-            ("POST", "/repos/{repo}/branches", self._create_branch),
-            ("POST", "/branches/{branch}/commits", self._write),
-            ("GET", "/branches/{branch}/timeline", self._timeline),
-            ("GET", "/branches/{branch}/digest", lambda r: _json(service.digest(r.path_params["branch"]))),
-            ("POST", "/branches/{branch}/import", self._import),
+            (
+                "GET",
+                "/repos/{repo:path}/members",
+                lambda r: _json(service.list_members(r.path_params["repo"])),
+            ),
+            (
+                "GET",
+                "/repos/{repo:path}/branches",
+                lambda r: _json(service.list_branches(r.path_params["repo"])),
+            ),
+            ("POST", "/repos/{repo:path}/branches", self._create_branch),
+            ("POST", "/branches/{branch:path}/commits", self._write),
+            ("GET", "/branches/{branch:path}/timeline", self._timeline),
+            (
+                "GET",
+                "/branches/{branch:path}/digest",
+                lambda r: _json(service.digest(r.path_params["branch"])),
+            ),
+            ("POST", "/branches/{branch:path}/import", self._import),
             ("POST", "/export", lambda _: _json(service.export())),
             ("GET", "/peers", lambda _: _json(service.list_peers())),
             ("POST", "/peers", self._add_peer),
@@ -168,7 +181,7 @@ class _Gate:
                 await _error(error)(scope, receive, send)
                 return
         elif scope["type"] != "lifespan":
-            return  # no WebSockets here: the server answers 403 when nothing does
+            return  # no WebSockets here; the server refuses what nothing accepts
         await self._application(scope, receive, send)
 
     def _objection(self, scope: Scope) -> ServiceError | None:
@@ -215,9 +228,7 @@ def _mapped(handler: Handler) -> Handler:
             return _error(
                 ServiceError("storage_failed", str(error), "check the disk; `ravel status` tells more")
             )
-        except (
-            Exception
-        ):  # the API's last border: a defect answers 500 with no inner details, and is logged whole
+        except Exception:  # the API's last border: a defect answers 500 without details, and is logged whole
             log.exception("request failed", path=request.url.path)
             return _error(ServiceError("internal", "a defect in Ravel", "the daemon's log has the details"))
 
@@ -260,7 +271,7 @@ def _number(request: Request, name: str, default: int, low: int, high: int) -> i
     text = request.query_params.get(name)
     if text is None:
         return default
-    if len(text) > 20 or not text.lstrip("-").isascii() or not text.lstrip("-").isdigit():
+    if re.fullmatch(r"-?[0-9]{1,16}", text) is None:
         raise ServiceError("bad_request", f"{name} is a number, not {text[:20]!r}")
     if not low <= int(text) <= high:
         raise ServiceError("bad_request", f"{name} is from {low} to {high}, not {text}")

@@ -13,12 +13,12 @@ import trio
 
 T = TypeVar("T")
 
-_THREADS_MAX = 8  # storage admits one writer anyway; the others read, open batches and check signatures
-
-_COLLECT_AFTER = 50_000  # objects; a few batches' worth
-_SWITCH_SECONDS = (
-    0.001  # how long a thread that comes back from the disk or the network waits for one that computes
-)
+_THREADS_MAX = 8
+"""Storage admits one writer anyway; the others read, open batches and check signatures."""
+_COLLECT_AFTER = 50_000
+"""Objects between two looks for cycles: a few batches' worth."""
+_SWITCH_SECONDS = 0.001
+"""How long a thread that comes back from the disk or the network waits for one that computes."""
 
 
 class RunBlocking(Protocol):

@@ -41,9 +41,10 @@ class NodeConfig:
 
 @dataclass(frozen=True, slots=True)
 class NetworkConfig:
-    """[network]"""
+    """[network]: an empty `advertise` stands for the address that the node listens on."""
 
     listen: str = LISTEN_DEFAULT
+    advertise: str = ""
     peers: tuple[PeerConfig, ...] = ()
 
 
@@ -81,7 +82,7 @@ class Config:
 
 _KEYS: Final[dict[str, tuple[str, ...]]] = {
     "node": ("name",),
-    "network": ("listen", "peers"),
+    "network": ("listen", "advertise", "peers"),
     "api": ("listen",),
     "export": ("directory",),
     "log": ("level",),
@@ -102,6 +103,8 @@ name = {_quoted(name)}
 [network]
 # host:port that other nodes connect to. 0.0.0.0:7474 listens on every interface; port 0 takes any free port.
 listen = {_quoted(listen)}
+# host:port that invitations tell others to dial, where it is not the one above (behind a router, or on 0.0.0.0).
+advertise = ""
 # Peers to keep a connection to, beside those that invitations and `ravel peer add` name:
 # peers = [{{ address = "host:7474", peer = "the 52 characters that `ravel id` prints there" }}]
 peers = []
@@ -126,10 +129,19 @@ def load_config(path: Path) -> Config:
         raw = path.read_bytes()
         if len(raw) > CONFIG_SIZE_MAX:
             raise _bad(path, f"it has more than {CONFIG_SIZE_MAX} bytes")
-        document = tomllib.loads(raw.decode("utf-8"))
+        text = raw.decode("utf-8")
     except OSError as error:
         raise _bad(path, str(error)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise _bad(path, f"not TOML: {error}") from None
+    return parse_config(path, text)
+
+
+def parse_config(path: Path, text: str) -> Config:
+    """The configuration that a text states; `path` is what errors name. Raises ServiceError `bad_config`."""
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise _bad(path, f"not TOML: {error}") from None
     for section, values in document.items():
         _check_known(path, "section", section, tuple(_KEYS))
@@ -140,7 +152,9 @@ def load_config(path: Path) -> Config:
     reader = _Reader(path, document)
     return Config(
         NodeConfig(reader.text("node", "name", "")),
-        NetworkConfig(reader.address("network", "listen", LISTEN_DEFAULT), reader.peers()),
+        NetworkConfig(
+            reader.address("network", "listen", LISTEN_DEFAULT), reader.advertised(), reader.peers()
+        ),
         ApiConfig(reader.loopback("api", "listen", API_LISTEN_DEFAULT)),
         ExportConfig(reader.text("export", "directory", "")),
         LogConfig(reader.choice("log", "level", "info", LOG_LEVELS)),
@@ -172,9 +186,15 @@ class _Reader:
             raise _bad(self._path, f"[{section}] {key} is host:port, not {value!r}")
         return value
 
+    def advertised(self) -> str:
+        value = self.text("network", "advertise", "")
+        if value and not is_dialable(value):
+            raise _bad(self._path, f"[network] advertise is host:port that others can dial, not {value!r}")
+        return value
+
     def loopback(self, section: str, key: str, default: str) -> str:
         value = self.address(section, key, default)
-        if value.rpartition(":")[0] not in _LOOPBACK_HOSTS:
+        if not is_loopback(value):
             raise _bad(self._path, f"[{section}] {key} must be a loopback address, not {value!r}")
         return value
 
@@ -188,7 +208,7 @@ class _Reader:
         if not isinstance(entry, dict) or set(entry) != {"address", "peer"}:
             raise _bad(self._path, f"[network] peers holds {{ address, peer }}, not {entry!r}")
         address, peer = entry["address"], entry["peer"]
-        if not isinstance(address, str) or not is_address(address):
+        if not isinstance(address, str) or not is_dialable(address):
             raise _bad(self._path, f"a peer's address is host:port, not {address!r}")
         try:
             return PeerConfig(address, parse_id(peer if isinstance(peer, str) else ""))
@@ -201,6 +221,24 @@ def is_address(text: str) -> bool:
     host, colon, port = text.rpartition(":")
     is_port = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536
     return bool(colon) and is_port and _is_host(host)
+
+
+def is_dialable(text: str) -> bool:
+    """Whether a text is an address that can be dialed: with a port, and not the one that stands for every interface."""
+    return is_address(text) and not text.endswith(":0") and not is_unspecified(text)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is one that only this machine can dial."""
+    return address.rpartition(":")[0] in _LOOPBACK_HOSTS
+
+
+def is_unspecified(address: str) -> bool:
+    """Whether an address stands for every interface: good for listening only."""
+    try:
+        return ipaddress.ip_address(address.rpartition(":")[0].strip("[]")).is_unspecified
+    except ValueError:
+        return False
 
 
 def _is_host(text: str) -> bool:
@@ -230,5 +268,6 @@ def _bad(path: Path, problem: str) -> ServiceError:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    """A TOML basic string: quotes, backslashes and control characters are escaped."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\u{ord(found[0]):04x}", plain) + '"'

@@ -1,9 +1,9 @@
 """A connection: one session machine over one secure stream. Moves bytes, runs the machine's outputs, decides nothing.
 
-Tasks, all owned by the connection's nursery: the reader (frames in), the writer (frames out, coalesced), the keep-alive,
-and one short task for each load or take that the machine asks for, at most a handful by the machine's own window. A batch
-that was received is opened at once and accepted in its turn, so that signatures of the next batch are checked while the
-last one is being stored.
+Tasks, all owned by the connection's nursery: the reader (frames in), the writer (frames out, coalesced), the
+keep-alive, and one short task for each load or take that the machine asks for, at most a handful by the machine's own
+window. A batch that was received is opened at once and accepted in its turn, so that signatures of the next batch are
+checked while the last one is being stored.
 """
 
 from collections.abc import Awaitable, Callable

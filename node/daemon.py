@@ -1,6 +1,6 @@
 """The daemon: the one place where everything is put together, started, and stopped.
 
-Order of start: lock the folder, open the store, listen, serve the API, dial kept peers, write the run file, say ready.
+Order of start: lock the folder, open the store, listen, write the run file, serve the API, dial kept peers, say ready.
 SIGTERM and SIGINT stop it: connections say goodbye, the store is closed, the run file removed. What was acknowledged is
 durable at any moment, so SIGKILL costs nothing but the goodbye.
 """
@@ -9,6 +9,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import structlog
 import trio
@@ -17,8 +19,8 @@ from node import logs
 from node.api import create_app
 from node.blocking import threads, tune_interpreter
 from node.errors import ServiceError
-from node.home import Home, lock_home, remove_run_file, write_run_file
-from node.http_server import serve_api
+from node.home import Home, lock_home, run_file
+from node.http_server import open_api_listener, serve_api
 from node.hub import Hub
 from node.joining import Joiner
 from node.network import Network, listening_address, open_listener
@@ -58,21 +60,22 @@ def run(home: Home) -> None:
 
 
 async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
-    node_seed = home.node_seed
+    """Open all that can fail, then run: what is wrong is said before anything has begun."""
+    node_seed, token = home.node_seed, home.api_token
     hub = Hub(replica, threads(), _clock_ms, pool.check)
     author = Author(replica, home.user_seed, _clock_ms)
     joiner = Joiner(hub, author)
     network = Network(hub, node_seed, time.time)
     node_key = public_key(node_seed)
-    try:
+    with replica.database.read() as connection:
+        kept = [(row.peer, row.address) for row in load_peers(connection)]
+    host, _, port = home.config.api.listen.rpartition(":")
+    with _listening(home, "api", home.config.api.listen):
+        api_listener = open_api_listener(host.strip("[]"), int(port))
+    with _listening(home, "network", home.config.network.listen):
         listeners = await open_listener(home.config.network.listen)
-    except OSError as error:
-        raise ServiceError(
-            "bad_config",
-            f"cannot listen on {home.config.network.listen}: {error}",
-            f"choose another [network] listen in {home.config_path}",
-        ) from None
     listen = listening_address(listeners)
+    api = f"{host}:{api_listener.getsockname()[1]}"
     service = NodeService(
         hub=hub,
         network=network,
@@ -81,31 +84,34 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
         node_key=node_key,
         home=home.path,
         listen=listen,
+        advertise=home.config.network.advertise,
         export_folder=home.export_folder,
         clock=time.time,
     )
-    host, _, port = home.config.api.listen.rpartition(":")
-    async with trio.open_nursery() as nursery:
-        app = create_app(service, home.api_token)
-        api_port = await nursery.start(serve_api, app, host.strip("[]"), int(port))
-        await nursery.start(network.run, listeners)
-        nursery.start_soon(joiner.run)
-        for peer in home.config.network.peers:
-            network.keep(peer.peer, peer.address)
-        with replica.database.read() as connection:
-            kept = load_peers(connection)
-        for row in kept:
-            network.keep(row.peer, row.address)
-        api = f"{host}:{api_port}"
-        write_run_file(home.path, pid=os.getpid(), api=api, listen=listen, peer=id_text(node_key))
-        log.info("ready", node=id_text(node_key), listen=listen, api=api)
-        print(f"ready: peer {id_text(node_key)} listens on {listen}, API on http://{api}", flush=True)
-        try:
+    with run_file(home.path, pid=os.getpid(), api=api, listen=listen, peer=id_text(node_key)):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_api, create_app(service, token), api_listener)
+            await nursery.start(network.run, listeners)
+            nursery.start_soon(joiner.run)
+            for peer, address in [*((one.peer, one.address) for one in home.config.network.peers), *kept]:
+                network.keep(peer, address)
+            log.info("ready", node=id_text(node_key), listen=listen, api=api)
+            print(f"ready: peer {id_text(node_key)} listens on {listen}, API on http://{api}", flush=True)
             await _wait_for_signal()
-        finally:
-            remove_run_file(home.path)
-        nursery.cancel_scope.cancel()
+            nursery.cancel_scope.cancel()
     print("stopped", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _listening(home: Home, section: str, address: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ServiceError(
+            "bad_config",
+            f"cannot listen on {address}: {error}",
+            f"choose another [{section}] listen in {home.config_path}",
+        ) from None
 
 
 async def _wait_for_signal() -> None:

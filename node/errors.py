@@ -1,7 +1,7 @@
 """Errors a user can meet, each with a code, a sentence and what to do next; exit codes and HTTP statuses in one table.
 
-Nothing else in Ravel knows an exit code or an HTTP status. Errors of peers (bad bytes, bad commits) are not here: they are
-`DecodeError` and verdicts, which end in logs and counts, never in a traceback.
+Nothing else in Ravel knows an exit code or an HTTP status. Errors of peers (bad bytes, bad commits) are not here: they
+are `DecodeError` and verdicts, which end in logs and counts, never in a traceback.
 """
 
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from node.config import CONFIG_NAME, Config, default_config_text, load_config
+from node.config import CONFIG_NAME, Config, default_config_text, load_config, parse_config
 from node.errors import ServiceError
 
 NODE_KEY_NAME: Final = "node.key"
@@ -79,8 +79,7 @@ class RunFile:
 def create_home(path: Path, *, name: str = "", listen: str | None = None, api: str | None = None) -> Home:
     """Create what is not there yet; an existing configuration and existing keys stay as they are.
 
-    Raises ServiceError `storage_failed` where the folder cannot be made, `bad_config` for what `listen`
-    or `api` would break.
+    Raises ServiceError `storage_failed` where the folder cannot be made, `bad_config` for what `listen` or `api` breaks.
     """
     chosen: dict[str, str] = {"name": name}
     chosen |= {key: value for key, value in (("listen", listen), ("api", api)) if value is not None}
@@ -88,22 +87,15 @@ def create_home(path: Path, *, name: str = "", listen: str | None = None, api: s
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.chmod(0o700)
         if not (path / CONFIG_NAME).exists():
-            # Checked beside before it is put in place: a bad address must not leave a folder that cannot start.
-            draft = path / f"{CONFIG_NAME}.new"
-            _write_new(draft, default_config_text(**chosen))
-            try:
-                load_config(draft)
-            except ServiceError:
-                draft.unlink()
-                raise
-            draft.rename(path / CONFIG_NAME)
+            # Checked before it is put in place: a bad address must not leave a folder that cannot start.
+            text = default_config_text(**chosen)
+            parse_config(path / CONFIG_NAME, text)
+            _put(path / CONFIG_NAME, text)
         for secret in (NODE_KEY_NAME, USER_KEY_NAME, TOKEN_NAME):
             if not (path / secret).exists():
                 _write_new(path / secret, secrets.token_hex(_SECRET_SIZE) + "\n")
     except OSError as error:
-        raise ServiceError(
-            "storage_failed", f"cannot set up {path}: {error}", "choose another --home"
-        ) from None
+        raise _failed(path, error) from None
     return open_home(path)
 
 
@@ -119,7 +111,10 @@ def open_home(path: Path) -> Home:
 @contextmanager
 def lock_home(path: Path) -> Iterator[None]:
     """Hold the folder for this process. Raises ServiceError `already_running` with the holder's pid."""
-    handle = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT, _FILE_MODE)
+    try:
+        handle = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT, _FILE_MODE)
+    except OSError as error:
+        raise _failed(path, error) from None
     try:
         if not _try_lock(handle):
             pid = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
@@ -161,12 +156,18 @@ def _is_locked(path: Path) -> bool:
         os.close(handle)
 
 
-def write_run_file(path: Path, *, pid: int, api: str, listen: str, peer: str) -> None:
-    """Say where the daemon answers; replaced whole."""
-    beside = path / f"{RUN_NAME}.new"
-    beside.unlink(missing_ok=True)
-    _write_new(beside, json.dumps({"pid": pid, "api": api, "listen": listen, "peer": peer}) + "\n")
-    beside.rename(path / RUN_NAME)
+@contextmanager
+def run_file(path: Path, *, pid: int, api: str, listen: str, peer: str) -> Iterator[None]:
+    """Say where the daemon answers while the block runs. Raises ServiceError `storage_failed`."""
+    content = json.dumps({"pid": pid, "api": api, "listen": listen, "peer": peer}) + "\n"
+    try:
+        _put(path / RUN_NAME, content)
+    except OSError as error:
+        raise _failed(path, error) from None
+    try:
+        yield
+    finally:
+        remove_run_file(path)
 
 
 def remove_run_file(path: Path) -> None:
@@ -218,6 +219,20 @@ def _read_secret(path: Path) -> bytes:
     if len(secret) != _SECRET_SIZE:
         raise ServiceError("bad_config", f"{path} is not a key of 32 bytes", "restore it from a backup")
     return secret
+
+
+def _failed(path: Path, error: OSError) -> ServiceError:
+    return ServiceError(
+        "storage_failed", f"{path} cannot be used: {error}", "check its permissions, or choose another --home"
+    )
+
+
+def _put(path: Path, content: str) -> None:
+    """Write a file whole or not at all; one that was begun and left is written over."""
+    beside = path.with_name(f"{path.name}.new")
+    beside.unlink(missing_ok=True)
+    _write_new(beside, content)
+    beside.rename(path)
 
 
 def _write_new(path: Path, content: str) -> None:

@@ -1,4 +1,4 @@
-"""Serves the ASGI application under trio, with hypercorn, on a loopback port that is reported."""
+"""Serves the ASGI application under trio, with hypercorn, on a loopback socket that is opened before."""
 
 import socket
 
@@ -12,18 +12,26 @@ from protocol.limits import KIB
 _HEADERS_SIZE_MAX = 16 * KIB
 _READ_TIMEOUT_SECONDS = 30
 _SHUTDOWN_SECONDS = 2.0
+_BACKLOG = 128
 
 
-async def serve_api(
-    app: ASGIApp, host: str, port: int, task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED
-) -> None:
-    """Serve until cancelled; reports the bound port. Raises OSError when the address is taken."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
+def open_api_listener(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises OSError when the address is taken."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
-        listener.listen(128)
+        listener.listen(_BACKLOG)
         listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+async def serve_api(app: ASGIApp, listener: socket.socket) -> None:
+    """Serve until cancelled, then close the listener."""
+    with listener:
         config = Config()
         # hypercorn makes its own socket object of the descriptor and closes it; ours stays ours.
         config.bind = [f"fd://{socket.dup(listener.fileno())}"]
@@ -33,5 +41,4 @@ async def serve_api(
         config.read_timeout = _READ_TIMEOUT_SECONDS
         config.graceful_timeout = _SHUTDOWN_SECONDS
         config.include_server_header = False
-        task_status.started(listener.getsockname()[1])
         await hypercorn.trio.serve(app, config, shutdown_trigger=trio.sleep_forever)  # type: ignore[arg-type]  # its ASGI types are its own

@@ -35,7 +35,6 @@ class Intake:
     """What became of a batch: to be told to subscribers, peers and logs."""
 
     accepted: dict[bytes, list[int]] = field(default_factory=dict)  # commit numbers by topic
-    wanted: list[bytes] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
     already: int = 0
@@ -193,7 +192,6 @@ class _Acceptance:
                 new.append(NewCommit(verified, opened.publication))
             case Pending(_, missing):
                 waiting.append(Waiting(commit.commit_id, opened.encoded, missing))
-                self.intake.wanted += missing
             case Rejected() as verdict:
                 self._rejected.add(commit.commit_id)
                 rejected.append(verdict)

@@ -4,6 +4,9 @@ The link is kept with the repo until the join was accepted. Each time the root b
 whether the invitation has arrived, and then writes the join commit as this user, proven by the invitation's key.
 """
 
+import math
+from typing import Final
+
 import structlog
 import trio
 
@@ -16,10 +19,14 @@ from protocol.codec import decode, encode
 from protocol.limits import ACK_COUNT_MAX, LINK_SIZE_MAX
 from protocol.text import InvitationLink, PeerAddress, id_text
 from storage.commits import load_heads
+from storage.database import StorageError
 from storage.repos import Repo, add_repo
 from verifier.membership import MemberState
 
 log = structlog.get_logger()
+
+_RETRY_SECONDS: Final = 30.0
+"""Pause after the store has failed: a disk may have room again."""
 
 
 class Joiner:
@@ -35,10 +42,16 @@ class Joiner:
         self._hub.add(self)
         try:
             while True:
+                has_failed = False
                 for repo in list(self._hub.replica.repos.values()):
-                    if repo.invitation is not None:
-                        await self._try(repo)
-                await self._wake.wait()
+                    try:
+                        if repo.invitation is not None:
+                            await self._try(repo)
+                    except StorageError as error:
+                        log.error("join failed for now", repo=id_text(repo.repo_id), error=str(error))
+                        has_failed = True
+                with trio.move_on_after(_RETRY_SECONDS if has_failed else math.inf):
+                    await self._wake.wait()
                 self._wake = trio.Event()
         finally:
             self._hub.remove(self)

@@ -1,7 +1,7 @@
 """The way in, first half: from the bytes of a publication to a commit that its author signed, and its body.
 
-Pure: nothing here looks at the store, so batches may be opened while others are stored. The work comes in two parts, with
-all signature checks of a batch between them, because they are what takes the time:
+Pure: nothing here looks at the store, so batches may be opened while others are stored. The work comes in two parts,
+with all signature checks of a batch between them, because they are what takes the time:
 
     read_batch     decode, compute ids, open the commit and its body; gather what the signatures claim
     settle_batch   sort by whether the claims hold

@@ -1,7 +1,7 @@
 """The way out: a body becomes a commit, its blocks and a publication, which then takes the way in like everyone's.
 
-`Author` writes for one user. It holds a lock from reading the heads to the end of the transaction, so that two requests at a
-time never give the user's feed two commits of one sequence.
+`Author` writes for one user. It holds a lock from reading the heads to the end of the transaction, so that two requests
+at a time never give the user's feed two commits of one sequence.
 """
 
 import secrets
@@ -95,9 +95,8 @@ class Author:
         repo_id = signing.public_key(repo_seed)
         owners = (self.user,)
         body = RepoInit(name, owners, certify_repo(repo_seed, name, owners))
-        facts = BranchFacts(
-            repo_id, NO_EPOCH, repo_id, NO_EPOCH
-        )  # the init's own id is not known before it is sealed
+        # The init's own id is not known before it is sealed.
+        facts = BranchFacts(repo_id, NO_EPOCH, repo_id, NO_EPOCH)
         branch = _new_branch(facts, read_secret, write_secret)
         with self._lock:
             init = self._seal_one(branch, body, NO_EPOCH, (), (), 1, None, None, ())

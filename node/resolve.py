@@ -9,6 +9,13 @@ from protocol.text import id_text
 PREFIX_SIZE_MIN: Final = 4
 """Characters of an id prefix: 20 bits, so that a prefix is not a guess."""
 
+_LISTS: Final = {
+    "repo": "ravel repo list",
+    "branch": "ravel branch list REPO",
+    "peer": "ravel peer list",
+}
+"""What is resolved -> the command that lists it."""
+
 T = TypeVar("T")
 
 
@@ -26,8 +33,9 @@ def resolve(what: str, text: str, candidates: Iterable[tuple[bytes, str, T]]) ->
     found = named or prefixed
     if not found:
         raise ServiceError(
-            "not_found", f"no {what} is called {text!r}", f"`ravel {what} list` shows names and ids"
+            "not_found", f"no {what} is called {text!r}", f"`{_LISTS[what]}` shows what there is"
         )
     if len(found) > 1:
-        raise ServiceError("ambiguous", f"{len(found)} {what}s fit {text!r}", "give more of the id")
+        advice = "give an id, or more of it" if what != "branch" else "say REPO:NAME, or give an id"
+        raise ServiceError("ambiguous", f"more than one {what} fits {text!r}: {len(found)}", advice)
     return found[0]

@@ -1,7 +1,7 @@
 """What a user can ask of a running node, one method for each request of the HTTP API.
 
-Methods take and give plain values ready for JSON, and raise ServiceError for what a user can mend. Reads and writes of the
-store go through `run_blocking`; nothing here waits without a deadline.
+Methods take and give plain values ready for JSON, and raise ServiceError for what a user can mend. Reads and writes of
+the store go through `run_blocking`; nothing here waits without a deadline.
 """
 
 import secrets
@@ -11,18 +11,18 @@ from typing import Any, Final
 
 import trio
 
-from node.config import is_address
+from node.config import CONFIG_NAME, is_dialable
 from node.errors import ServiceError
 from node.hub import Hub
 from node.imports import ImportItem, import_items
 from node.joining import Joiner, link_of
-from node.network import Network, PeerState
+from node.network import Network
 from node.outbound import Author
 from node.resolve import resolve
 from node.views import branch_view, peer_view, repo_view, timeline_items
 from protocol.body import Invite, Permission, Post
 from protocol.codec import DecodeError
-from protocol.limits import LINK_PEER_COUNT_MAX
+from protocol.limits import LINK_PEER_COUNT_MAX, NAME_SIZE_MAX
 from protocol.signing import key_pair
 from protocol.text import InvitationLink, PeerAddress, id_text, invitation_text, parse_id, parse_invitation
 from storage.commits import count_commits, count_heads, digest_timeline, load_facts, load_heads, load_timeline
@@ -48,6 +48,7 @@ class NodeService:
         node_key: bytes,
         home: Path,
         listen: str,
+        advertise: str,
         export_folder: Path,
         clock: Callable[[], float],
     ) -> None:
@@ -58,6 +59,7 @@ class NodeService:
         self._node_key = node_key
         self._home = home
         self._listen = listen
+        self._advertise = advertise or listen
         self._export_folder = export_folder
         self._clock = clock
         self._started_at = clock()
@@ -85,6 +87,8 @@ class NodeService:
     async def create_repo(self, name: str) -> JsonObject:
         """Create a repo with a first branch called `main`."""
         _check_name(name)
+        if any(repo.name == name for repo in self._hub.replica.repos.values()):
+            raise _taken("repo", name)
         repo, intake = await self._hub.run_blocking(self._author.create_repo, name)
         self._hub.announce(intake)
         _, intake = await self._hub.run_blocking(self._author.create_branch, repo, "main")
@@ -103,22 +107,25 @@ class NodeService:
             raise ServiceError("bad_request", f"permission is read or write, not {permission!r}")
         if expires_seconds <= 0:
             raise ServiceError("bad_request", "an invitation expires in the future")
+        peers = self._ways_to(target)
+        if not peers:
+            raise ServiceError(
+                "bad_config",
+                f"this node listens on {self._listen}, which tells nobody how to reach it",
+                f"set [network] advertise in {self._home / CONFIG_NAME} to host:port, and start it again",
+            )
         seed = secrets.token_bytes(32)
         expires_at = int((self._clock() + expires_seconds) * 1000)
         body = Invite(key_pair(seed)[0], wanted, 1, expires_at)
         root = self._hub.replica.root_branch(target)
         written, intake = await self._hub.run_blocking(self._author.write, root, body)
         self._hub.announce(intake)
-        peers = [PeerAddress(self._listen, self._node_key)]
-        peers += [
-            PeerAddress(state.address, state.peer)
-            for state in self._network.peers
-            if state.direction == "out"
-        ]
-        link = link_of(
-            target, written.commit_id, seed, wanted, expires_at, tuple(peers[:LINK_PEER_COUNT_MAX])
-        )
-        return {"invitation": invitation_text(link), "expires_at": expires_at // 1000}
+        link = link_of(target, written.commit_id, seed, wanted, expires_at, peers)
+        return {
+            "invitation": invitation_text(link),
+            "expires_at": expires_at // 1000,
+            "addresses": [peer.address for peer in peers],
+        }
 
     async def join(self, invitation: str) -> JsonObject:
         """Join a repo by an invitation link; waits a while for the membership to arrive, and goes on without it."""
@@ -155,6 +162,9 @@ class NodeService:
         """Add a branch to a repo."""
         _check_name(name)
         target = self._repo(repo)
+        siblings = [branch for branch in self._hub.replica.branches.values() if branch.repo_num == target.num]
+        if any(branch.name == name for branch in siblings):
+            raise _taken("branch", name)
         branch, intake = await self._hub.run_blocking(self._author.create_branch, target, name)
         self._hub.announce(intake)
         return await self._branch_view(branch)
@@ -206,15 +216,28 @@ class NodeService:
 
     async def remove_peer(self, peer: str) -> JsonObject:
         """Disconnect from a peer and dial it no more."""
-        states: list[tuple[bytes, str, PeerState]] = [
-            (state.peer, "", state) for state in self._network.peers
-        ]
-        key = resolve("peer", peer, states).peer
+        # One peer may have two connections, an old one that is ending among them.
+        key = resolve("peer", peer, [(key, "", key) for key in {state.peer for state in self._network.peers}])
         await self._hub.run_blocking(self._forget_peer, key)
         self._network.forget(key)
         return {}
 
     # --- steps ---
+
+    def _ways_to(self, repo: Repo) -> tuple[PeerAddress, ...]:
+        """Where the repo can be had: here, and at peers that follow it. Others are nobody's business."""
+        topics = {
+            branch.topic for branch in self._hub.replica.branches.values() if branch.repo_num == repo.num
+        }
+        ways = [PeerAddress(self._advertise, self._node_key)] if is_dialable(self._advertise) else []
+        ways += [
+            PeerAddress(state.address, state.peer)
+            for state in self._network.peers
+            if state.direction == "out"
+            and state.connection is not None
+            and any(progress.topic in topics and progress.is_joined for progress in state.connection.topics)
+        ]
+        return tuple(ways[:LINK_PEER_COUNT_MAX])
 
     def _repo(self, text: str) -> Repo:
         return resolve(
@@ -333,13 +356,22 @@ class NodeService:
 
 
 def _check_dialable(address: str, code: str) -> None:
-    if not is_address(address) or address.endswith(":0"):
-        raise ServiceError(code, f"{address!r} is not host:port")
+    if not is_dialable(address):
+        raise ServiceError(code, f"{address!r} is not host:port that can be dialed")
 
 
 def _check_name(name: str) -> None:
-    if not 0 < len(name) <= 255 or not name.isprintable():
-        raise ServiceError("bad_request", "a name has 1 to 255 printable characters")
+    """Names are typed: as arguments, as parts of a URL's path, and before or after the colon of REPO:BRANCH."""
+    if not 0 < len(name) <= NAME_SIZE_MAX or not name.isprintable() or name != name.strip():
+        raise ServiceError(
+            "bad_request", f"a name has 1 to {NAME_SIZE_MAX} printable characters, no space at its ends"
+        )
+    if ":" in name or name.startswith("-") or name in (".", ".."):
+        raise ServiceError("bad_request", f"a name has no colon, does not begin with -, and is not {name!r}")
+
+
+def _taken(what: str, name: str) -> ServiceError:
+    return ServiceError("already_exists", f"there is a {what} called {name!r}", "choose another name")
 
 
 def _parse_peer(text: str) -> bytes:

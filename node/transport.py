@@ -5,22 +5,22 @@
     await secure.send_frame(b"hello")
     frame = await secure.receive_frame()      # None: the peer said that it is done
 
-The handshake is `protocol.node_identity`'s; each of its messages travels behind its length (2 bytes,
-big-endian). An acceptor that cannot open message 1 answers with length 0 before it closes, so that the dialer
-can be told that another key (or version) lives there. Anyone on the path could say so too, as it could cut
-the connection: nothing lasting may follow from it.
+The handshake is `protocol.node_identity`'s; each of its messages travels behind its length (2 bytes, big-endian). An
+acceptor that cannot open message 1 answers with length 0 before it closes, so that the dialer can be told that another
+key (or version) lives there. Anyone on the path could say so too, as it could cut the connection: nothing lasting may
+follow from it.
 
 After it, as in Lightning's BOLT 8, each frame is two AEAD messages of the sender's cipher:
 
     sealed length    4 bytes, big-endian, and a tag of 16
     sealed body      as many bytes as that, and a tag of 16
 
-The length is thus authentic, and compared with FRAME_SIZE_MAX before any byte of the body is awaited. A
-length of 0, without a body, is the end: what stops without it was cut, by an attacker or a crash, and is an
-error. Bodies are handed out whole or not at all.
+The length is thus authentic, and compared with FRAME_SIZE_MAX before any byte of the body is awaited. A length of 0,
+without a body, is the end: what stops without it was cut, by an attacker or a crash, and is an error. Bodies are handed
+out whole or not at all.
 
-Left to the caller: what frames mean, which peers are welcome, idle and send deadlines (cancel and close).
-Receiving may be cancelled and resumed. A cancelled send leaves a torn frame: nothing can be sent after it.
+Left to the caller: what frames mean, which peers are welcome, idle and send deadlines (cancel and close). Receiving may
+be cancelled and resumed. A cancelled send leaves a torn frame: nothing can be sent after it.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence

@@ -1,8 +1,8 @@
 """Bodies: what a commit says, as one of a table of kinds.
 
 Root branch kinds change the repo (init, branch-add, invite, join); the others are content. A body of a kind that this
-node does not know is carried and ordered, not interpreted (`UnknownBody`); a body of a known kind that does not decode is
-refused.
+node does not know is carried and ordered, not interpreted (`UnknownBody`); a body of a known kind that does not decode
+is refused.
 """
 
 from dataclasses import dataclass

@@ -1,12 +1,12 @@
 """Door one: bytes to values, strictly.
 
 The encoding is MessagePack, array-like and tagged, with exactly one form for every value: `decode` refuses bytes that
-do not encode again to themselves, so trailing bytes, non-minimal integers, map forms and unknown fields never get
-in, and equal values have equal ids. Every field is bounded by its annotated type, and the input by `size_max`
-before it is looked at.
+do not encode again to themselves, so trailing bytes, non-minimal integers, map forms and unknown fields never get in,
+and equal values have equal ids. Every field is bounded by its annotated type, and the input by `size_max` before it is
+looked at.
 
-A tag names a type and its version (`block1`). `peek_tag` reads it without decoding the rest, so that a version
-this node does not know can be kept instead of refused.
+A tag names a type and its version (`block1`). `peek_tag` reads it without decoding the rest, so that a version this
+node does not know can be kept instead of refused.
 """
 
 from typing import Annotated, Any, Final, TypeVar
@@ -49,9 +49,8 @@ class Value(msgspec.Struct, frozen=True, gc=False):
 WireT = TypeVar("WireT")
 
 
-_decoders: Final[
-    dict[type[Any], msgspec.msgpack.Decoder[Any]]
-] = {}  # one for each type, made when first needed
+# One for each type, made when first needed.
+_decoders: Final[dict[type[Any], msgspec.msgpack.Decoder[Any]]] = {}
 
 
 def _decoder(kind: type[Any]) -> msgspec.msgpack.Decoder[Any]:

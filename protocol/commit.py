@@ -2,8 +2,8 @@
 
 A commit is an object of one block. Its *header* names other things by id only: acks (in clear in the block, so that a
 relay sees the branch's graph and nothing else), deps, negative deps, files, negative files and the feed's skip link.
-Its *content* says who, where, when, which body, and carries the keys that open what the header names. One signature covers
-header and content. The body is an object of its own, so that it can be erased while the graph stays.
+Its *content* says who, where, when, which body, and carries the keys that open what the header names. One signature
+covers header and content. The body is an object of its own, so that it can be erased while the graph stays.
 
 `seal_commit` and `open_commit` are the two directions; the commit's id is the id of its block.
 """

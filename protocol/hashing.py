@@ -1,7 +1,7 @@
 """Every hash tag and key derivation of Ravel, in one file one should be afraid to touch.
 
-A context string names what is derived from what. Changing one changes every id or key made with it: a new meaning
-gets a new string, never an old one. All functions take and give raw bytes; secrets are 32 bytes.
+A context string names what is derived from what. Changing one changes every id or key made with it: a new meaning gets
+a new string, never an old one. All functions take and give raw bytes; secrets are 32 bytes.
 
 BLAKE3's three modes (plain, keyed, derive_key) are domain separated from each other by its specification.
 """
@@ -9,8 +9,6 @@ BLAKE3's three modes (plain, keyed, derive_key) are domain separated from each o
 from typing import Final
 
 from blake3 import blake3
-
-HASH_SIZE: Final = 32
 
 _CONTEXT: Final = "ravel 2026-11 "
 _CONVERGENCE: Final = _CONTEXT + "epoch read secret to convergence secret v1"

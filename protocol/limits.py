@@ -1,7 +1,7 @@
 """Every bound on what a peer or a file can make this node hold, with its unit and its reason.
 
-Nothing here is tuned at run time: a value that two nodes must share to accept the same commits (marked *protocol*)
-may change only with the format version; the others protect this node alone.
+Nothing here is tuned at run time: a value that two nodes must share to accept the same commits (marked *protocol*) may
+change only with the format version; the others protect this node alone.
 """
 
 from typing import Final
@@ -43,8 +43,8 @@ COMMIT_SIZE_MAX: Final = 64 * KIB
 BODY_SIZE_MAX: Final = 512 * KIB
 """Bytes of a body's plaintext; with the commit it fits one publication. Larger things are files."""
 TEXT_SIZE_MAX: Final = 256 * KIB
-"""Characters of a post's or an imported commit's text: at most 4 bytes each would pass BODY_SIZE_MAX, which
-the encoder then refuses."""
+"""Characters of a post's or an imported commit's text: at most 4 bytes each would pass BODY_SIZE_MAX, which the
+encoder then refuses."""
 NAME_SIZE_MAX: Final = 255
 """Characters of a name (repo, branch, author): as in file systems."""
 OWNER_COUNT_MAX: Final = 64
@@ -102,10 +102,8 @@ REJECTION_COUNT_MAX: Final = 10_000
 DIAL_BACKOFF_MIN_SECONDS: Final = 0.5
 DIAL_BACKOFF_MAX_SECONDS: Final = 60.0
 """Seconds between two dials of a peer that does not answer: doubled from the first to the second."""
-SUBSCRIBER_BUFFER_COUNT_MAX: Final = 1024
-"""Notices waiting for one local subscriber; beyond it the subscriber is told to read from the store."""
 IMPORTED_SECONDS_MAX: Final = 2**42
-"""Unix seconds, before or after 1970, that an imported item may state: 139,000 years; in milliseconds still exact in JSON."""
+"""Unix seconds, before or after 1970, of an imported item: 139,000 years; in milliseconds still exact in JSON."""
 IMPORT_BATCH_COUNT_MAX: Final = 1000
 """Items of one import request."""
 LINK_SIZE_MAX: Final = 4096

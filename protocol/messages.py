@@ -1,7 +1,7 @@
 """Messages: what two nodes say to each other inside frames, one message a frame.
 
-Topics are named by their blinded form (see `hashing.blind_topic`), which only a peer that knows the topic recognises. Every
-count is bounded by its type; `decode_message` is the door.
+Topics are named by their blinded form (see `hashing.blind_topic`), which only a peer that knows the topic recognises.
+Every count is bounded by its type; `decode_message` is the door.
 """
 
 from typing import Annotated, Final

@@ -1,20 +1,20 @@
 """Who is at the other end: a Noise XK handshake between Ed25519 node keys, as two pure machines.
 
-A node has one Ed25519 key; its public half is the peer id. Noise needs X25519 keys, which come from it by the
-standard conversion (RFC 7748's birational map), so a peer id is all that one needs to dial. The conversion
-forgets a sign: A and -A give one X25519 key. Therefore each side also signs, with the Ed25519 key itself, the
-handshake so far; that proves which of the two keys is meant, and ties the claim to this session alone.
+A node has one Ed25519 key; its public half is the peer id. Noise needs X25519 keys, which come from it by the standard
+conversion (RFC 7748's birational map), so a peer id is all that one needs to dial. The conversion forgets a sign: A and
+-A give one X25519 key. Therefore each side also signs, with the Ed25519 key itself, the handshake so far; that proves
+which of the two keys is meant, and ties the claim to this session alone.
 
     message 1   dialer -> acceptor   empty
     message 2   acceptor -> dialer   signature (64) over the acceptor's context and the hash after message 1
     message 3   dialer -> acceptor   public key (32), signature (64) over the dialer's context and the hash
                                      after message 2
 
-The hash covers the prologue (name and version of the protocol), the acceptor's static key and all bytes
-exchanged, so a signature is worthless in any other session, version or role. Node keys sign handshakes only.
+The hash covers the prologue (name and version of the protocol), the acceptor's static key and all bytes exchanged, so a
+signature is worthless in any other session, version or role. Node keys sign handshakes only.
 
-Framing, deadlines and the drawing of ephemeral keys are left to `node.transport`; whether a proven peer is
-welcome, to its caller.
+Framing, deadlines and the drawing of ephemeral keys are left to `node.transport`; whether a proven peer is welcome, to
+its caller.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The handshake Noise_XK_25519_ChaChaPoly_BLAKE2s (noiseprotocol.org, revision 34) and its ciphers.
 
-The initiator knows the responder's static key before the first byte; the responder learns the initiator's in
-the third message, where only the two of them can read it:
+The initiator knows the responder's static key before the first byte; the responder learns the initiator's in the third
+message, where only the two of them can read it:
 
     <- s
     ...
@@ -9,13 +9,13 @@ the third message, where only the two of them can read it:
     <- e, ee        message 2: 32 + 16 bytes and its payload
     -> s, se        message 3: 48 + 16 bytes and its payload
 
-This module is the handshake pattern and no more: whose key a static key is, what the payloads say and how
-messages are framed is left to `protocol.node_identity` and `node.transport`. Ephemeral keys are drawn by the
-caller, afresh for every handshake.
+This module is the handshake pattern and no more: whose key a static key is, what the payloads say and how messages are
+framed is left to `protocol.node_identity` and `node.transport`. Ephemeral keys are drawn by the caller, afresh for
+every handshake.
 
 Faults of the peer raise HandshakeError and leave the handshake dead. Calls out of turn are faults of ours:
-RuntimeError. Noise's bound of 65535 bytes per message is not enforced on CipherState, since Ravel's frames
-carry a length of their own; one AEAD message may be as long as a frame.
+RuntimeError. Noise's bound of 65535 bytes per message is not enforced on CipherState, since Ravel's frames carry a
+length of their own; one AEAD message may be as long as a frame.
 
     dialer = Handshake.initiator(b"prologue", static, ephemeral, remote_static)
     first = dialer.write_message(b"")

@@ -1,7 +1,7 @@
 """Objects: plaintext carried by a tree of blocks, named by an object reference (id and key of the root block).
 
-Up to LEAF_SIZE bytes the object is one block. Above, its leaves carry LEAF_SIZE bytes each (the last one what remains, at
-least one byte), and inner blocks carry the keys of at most INNER_CHILD_COUNT_MAX children, level by level, until one
+Up to LEAF_SIZE bytes the object is one block. Above, its leaves carry LEAF_SIZE bytes each (the last one what remains,
+at least one byte), and inner blocks carry the keys of at most INNER_CHILD_COUNT_MAX children, level by level, until one
 root is left. The shape follows from the length alone, so equal plaintexts have equal trees, and a reader refuses any
 other shape: `open_object` accepts exactly what `build_object` makes.
 

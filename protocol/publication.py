@@ -1,8 +1,8 @@
 """Publications: what travels on a topic. A commit's blocks and its sealed key, signed with the topic's key.
 
-The commit's key is sealed under the branch's read key with XChaCha20-Poly1305, a random nonce, and topic and commit id as
-associated data: whoever may read the branch opens it, and it cannot be moved to another commit or topic. The signature
-lets a relay refuse what no holder of the topic's key sent, without knowing who the members are.
+The commit's key is sealed under the branch's read key with XChaCha20-Poly1305, a random nonce, and topic and commit id
+as associated data: whoever may read the branch opens it, and it cannot be moved to another commit or topic. The
+signature lets a relay refuse what no holder of the topic's key sent, without knowing who the members are.
 """
 
 from typing import Annotated, Final

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 from nacl import bindings, exceptions
 
-SEED_SIZE: Final = 32
 _KEYS_REMEMBERED_MAX: Final = 4096  # about 1 MB
 _FIELD_PRIME: Final = 2**255 - 19
 _GROUP_ORDER: Final = 2**252 + 27742317777372353535851937790883648493

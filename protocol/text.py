@@ -16,7 +16,6 @@ from protocol.body import Permission, UnixMilliseconds
 from protocol.codec import DecodeError, Id, Key, Wire, decode, encode
 from protocol.limits import ADDRESS_SIZE_MAX, LINK_PEER_COUNT_MAX, LINK_SIZE_MAX
 
-ID_TEXT_SIZE: Final = 52
 _LINK_SCHEME: Final = "ravel:"
 _INVITATION_KIND: Final = "invite"
 _CHECKSUM_SIZE: Final = 5

@@ -21,8 +21,6 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
-from storage import schema
-
 DATABASE_NAME: Final = "ravel.sqlite"
 _MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_SECONDS: Final = 30.0
@@ -48,9 +46,11 @@ class Database:
         self.path = folder / DATABASE_NAME
         self._lock = threading.Lock()
         self._next: dict[str, int] = {}
-        is_new = not self.path.exists()
-        if is_new:
-            self.path.touch(mode=0o600)
+        try:
+            if not self.path.exists():
+                self.path.touch(mode=0o600)
+        except OSError as error:
+            raise StorageError(f"{self.path}: {error}") from error
         self._engine = create_engine(
             # Not as text, in which a ? or % of the path would mean something else.
             URL.create("sqlite", database=str(self.path)),
@@ -65,7 +65,8 @@ class Database:
             self._writer = self._engine.connect()
         except (DBAPIError, sqlite3.Error) as error:
             self._engine.dispose()
-            raise StorageError(f"{self.path}: {error}") from error
+            cause = error.orig if isinstance(error, DBAPIError) else error
+            raise StorageError(f"{self.path}: {cause}") from error
         except NewerSchema:
             self._engine.dispose()
             raise
@@ -135,11 +136,6 @@ class Database:
             command.upgrade(config, "head")
             connection.exec_driver_sql("COMMIT")
             connection.rollback()
-
-
-def schema_tables() -> tuple[str, ...]:
-    """Names of all tables."""
-    return tuple(schema.metadata.tables)
 
 
 def _prepare_connections(engine: Engine) -> None:

@@ -1,7 +1,7 @@
 """What one node should send another: everything that is not an ancestor of commits both are known to hold.
 
-A node that accepted a commit holds all its ancestors, so naming a few commits stands for their whole past. A summary names a
-branch's heads, and samples of its timeline at exponentially growing distances from the end (as git's skipping
+A node that accepted a commit holds all its ancestors, so naming a few commits stands for their whole past. A summary
+names a branch's heads, and samples of its timeline at exponentially growing distances from the end (as git's skipping
 negotiation does); whoever reads it sends all that the named commits it knows do not imply. What is sent is then a
 superset of what is missing, and exceeds it by at most the distance between two samples.
 """
@@ -85,12 +85,6 @@ def plan_sending(connection: Connection, branch_num: int, held: Sequence[bytes])
     if all(head in known for head in our_heads):
         return SendPlan(array("q"), upto)
     return SendPlan(array("q", sorted(_not_implied(connection, branch_num, our_heads, known))), upto)
-
-
-def load_newer(connection: Connection, branch_num: int, after: int) -> "array[int]":
-    """Numbers of a branch's commits that were accepted after number `after`."""
-    query = select(commits.c.num).where(commits.c.branch_num == branch_num, commits.c.num > after)
-    return array("q", connection.execute(query.order_by(commits.c.num)).scalars())
 
 
 def load_publications(

@@ -1,7 +1,7 @@
 """Export of the store as Parquet: incremental, published atomically (see `export_schema` for the layout).
 
-Parts are written beside and renamed into place, the manifest last: a reader sees the old export or the new one, never half.
-The rows come from one read transaction, so they are one moment of the store, and writers are never blocked.
+Parts are written beside and renamed into place, the manifest last: a reader sees the old export or the new one, never
+half. The rows come from one read transaction, so they are one moment of the store, and writers are never blocked.
 """
 
 import json

@@ -5,9 +5,9 @@ An export is a folder:
     manifest.json                 the one entry point; written last, renamed into place
     commits/part-00000001.parquet one row per commit, in acceptance order (causes stand before effects)
 
-`manifest.json` lists every part with its row count and BLAKE3 checksum; a part that it does not list is not
-there. A newer export of the same node appends parts and replaces the manifest, so parts never change.
-This module is pure and imports nothing of Ravel, so that `analytics` may share it without knowing the node.
+`manifest.json` lists every part with its row count and BLAKE3 checksum; a part that it does not list is not there. A
+newer export of the same node appends parts and replaces the manifest, so parts never change. This module is pure and
+imports nothing of Ravel, so that `analytics` may share it without knowing the node.
 """
 
 from typing import Any, Final
@@ -42,5 +42,3 @@ _COMMIT_FIELDS: Final["list[pa.Field[Any]]"] = [
 COMMITS: Final = pa.schema(_COMMIT_FIELDS)
 """Positions move as earlier commits arrive late, so `position` is true at the watermark of the part's own export only.
 The timeline's final order is always (rank, commit_id)."""
-
-TABLES: Final = {"commits": COMMITS}

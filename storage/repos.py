@@ -6,7 +6,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from protocol import hashing, signing
 from storage.database import Database
-from storage.schema import branches, commits, imports, peers, repos
+from storage.schema import branches, imports, peers, repos
 from verifier.facts import BranchFacts
 
 
@@ -194,12 +194,6 @@ def keep_imported(
     ]
     if rows:
         connection.execute(insert(imports), rows)
-
-
-def has_commits(connection: Connection, branch_num: int) -> bool:
-    """Whether a branch has any accepted commit."""
-    query = select(commits.c.num).where(commits.c.branch_num == branch_num).limit(1)
-    return connection.execute(query).first() is not None
 
 
 def _repo(row: Row[tuple[object, ...]]) -> Repo:

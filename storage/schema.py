@@ -1,8 +1,8 @@
 """The tables, in SQLAlchemy Core. `migrations/` creates them; a test holds the two equal.
 
-Rows are named by integers (`num`), and 32-byte ids are found by their first eight bytes as an integer (`id_key`): random
-32-byte keys make inserts slow as a table grows, narrow ones do not (measured in shared facts). An `id_key` is an index
-and never an identity: every look-up compares the whole id.
+Rows are named by integers (`num`), and 32-byte ids are found by their first eight bytes as an integer (`id_key`):
+random 32-byte keys make inserts slow as a table grows, narrow ones do not (measured in shared facts). An `id_key` is an
+index and never an identity: every look-up compares the whole id.
 
 `commits.num` grows in the order of acceptance, so causes always stand before effects, and reading commits by `num` is
 reading the branch's edits in causal order: one insert each.

@@ -1,7 +1,8 @@
 """Who may do what, as a function of the root branch's commits alone.
 
 The state after a commit is the union of the states after its acks, and the commit's own effect; so it depends on the
-commit's causal past and on nothing else, in whatever order commits arrive. Rules (docs/membership.md has them in words):
+commit's causal past and on nothing else, in whatever order commits arrive. Rules (docs/membership.md has them in
+words):
 
   M1  The init commit has no acks, is authored by a founding owner, and is certified by the repo's key.
   M2  Only an owner adds a branch, and a branch is added once.

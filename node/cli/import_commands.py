@@ -10,6 +10,8 @@ from typing import Annotated, Protocol
 import typer
 
 from node.cli.shared import JsonObject, JsonOption, client, print_fields, print_json
+from node.errors import ServiceError
+from protocol.limits import NAME_SIZE_MAX
 
 import_ = typer.Typer(no_args_is_help=True, help="Import a history; a second run adds what is new.")
 
@@ -50,13 +52,22 @@ def import_jsonl(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="JSON Lines, or the same with .gz.")],
     branch: BranchOption,
+    source: Annotated[
+        str,
+        typer.Option(
+            help="Whose ids these are; a second import of it adds what is new. [default: the file's name]"
+        ),
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Import JSON Lines: objects with id, parents, author, time (unix seconds) and text; parents stand before children."""
     from node.importers.item import pack
     from node.importers.jsonl import read_jsonl
 
-    _finish(_send(context, branch, f"jsonl:{file.name}"[:255], pack(read_jsonl(file)), None), as_json=as_json)
+    name = f"jsonl:{source or file.name.removesuffix('.gz')}"
+    if len(name) > NAME_SIZE_MAX:
+        raise ServiceError("bad_request", "the source's name is too long", "give a short --source")
+    _finish(_send(context, branch, name, pack(read_jsonl(file)), None), as_json=as_json)
 
 
 def _send(

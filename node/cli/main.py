@@ -1,5 +1,6 @@
 """`ravel`: assembles the commands, and turns every expected failure into a message, a next step and an exit code."""
 
+import io
 import os
 import sys
 from pathlib import Path
@@ -63,10 +64,17 @@ def configure(
 def main() -> None:
     """Run one command; the process's exit code is one of `node.errors`."""
     as_json = "--json" in sys.argv
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Texts come from everywhere; a terminal that cannot show one must not fail the command.
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except ServiceError as error:
         sys.exit(fail(error, as_json=as_json))
+    except UnicodeEncodeError:
+        problem = ServiceError("bad_request", "an argument is not UTF-8 text", "type it in UTF-8")
+        sys.exit(fail(problem, as_json=as_json))
     except BrokenPipeError:  # the reader of our output has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

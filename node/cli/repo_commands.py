@@ -1,18 +1,21 @@
 """repo, member: repos and who is in them."""
 
 import re
+import sys
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from node.cli.shared import JsonOption, client, print_fields, print_json, print_table
+from node.config import is_loopback
 from node.errors import ServiceError
 
 repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repos.")
 member = typer.Typer(no_args_is_help=True, help="Members of a repo.")
 
 RepoArgument = Annotated[str, typer.Argument(help="Name, id, or unique prefix of an id.")]
+_LINK_LINE_SIZE_MAX = 16_384  # characters; a longer line is no link
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -42,17 +45,27 @@ def invite(
     answer = client(context).invite(repo, permission.value, _seconds(expires))
     if as_json:
         print_json(answer)
-    else:
-        print(answer["invitation"])
+        return
+    print(answer["invitation"])
+    if all(is_loopback(address) for address in answer["addresses"]):
+        print(
+            "note: the link works on this machine only; others need [network] listen or advertise set",
+            file=sys.stderr,
+        )
 
 
 @repo.command("join")
 def join(
     context: typer.Context,
-    link: Annotated[str, typer.Argument(help="ravel:invite:...")],
+    link: Annotated[str, typer.Argument(help="ravel:invite:..., or - to read it from standard input.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Join a repo by an invitation link, and replicate it from the peers that the link names."""
+    """Join a repo by an invitation link, and replicate it from the peers that the link names.
+
+    With - the link is read from standard input: arguments can be seen by every user of the machine.
+    """
+    if link == "-":
+        link = sys.stdin.readline(_LINK_LINE_SIZE_MAX).strip()
     answer = client(context).join(link)
     if as_json:
         print_json(answer)

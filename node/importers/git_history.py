@@ -1,9 +1,9 @@
 """A git repository's history, read from `git log` as it streams: parents before children.
 
 The repository is read, never written, and nothing of its configuration runs: no pager, no prompts, no transport that
-would fetch what a partial clone lacks, no hook of a file system monitor; replace objects are not followed.
-Bytes that are not UTF-8 are replaced (U+FFFD), so any history can be imported. In a shallow clone the parents that were
-cut off are left out, and counted.
+would fetch what a partial clone lacks, no hook of a file system monitor; replace objects are not followed. Bytes that
+are not UTF-8 are replaced (U+FFFD), so any history can be imported. In a shallow clone the parents that were cut off
+are left out, and counted.
 """
 
 import os

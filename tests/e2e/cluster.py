@@ -6,9 +6,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from node.client import ApiClient
@@ -100,14 +101,21 @@ def peers(folder: Path, *names: str) -> Iterator[list[Peer]]:
             peer.close()
 
 
-def run_ravel(peer: Peer, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+def run_ravel(
+    peer: Peer,
+    *arguments: str | bytes,
+    code: int = 0,
+    stdin: str = "",
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> subprocess.CompletedProcess[str]:
     """Run one command and hold it to its exit code."""
     done = subprocess.run(
         [*RAVEL, "--home", str(peer.home), *arguments],
+        input=stdin,
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "NO_COLOR": "1"},
+        env={**os.environ, "NO_COLOR": "1", **environment},
     )
     assert done.returncode == code, f"{arguments}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done

@@ -158,6 +158,37 @@ def test_a_bad_link_is_refused_with_advice(tmp_path: Path) -> None:
         for bad in (typo, link[:-1], "hello", "ravel:repo:abc"):
             run_ravel(bob, "repo", "join", bad, code=ERROR_KINDS["bad_link"].exit_code)
         assert bob.client.list_repos()["repos"] == []
+        run_ravel(bob, "repo", "join", "-", stdin=f"{link}\n")
+        assert bob.client.list_repos()["repos"][0]["repo"] == repo
+
+
+def test_a_daemon_that_cannot_start_says_why_in_a_line(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        taken = alice.client.base_url.removeprefix("http://")
+        bob = Peer(tmp_path / "bob")
+        config = bob.home / "config.toml"
+        good = config.read_text()
+        token = bob.home / "api-token"
+        for text, mode, code in (
+            (good.replace('"127.0.0.1:0"', f'"{taken}"'), 0o600, "bad_config"),
+            (good.replace(f'"{bob.listen}"', f'"{alice.listen}"'), 0o600, "bad_config"),
+            (good, 0o644, "bad_config"),
+        ):
+            config.write_text(text)
+            token.chmod(mode)
+            done = run_ravel(bob, "run", code=ERROR_KINDS[code].exit_code)
+            assert "Traceback" not in done.stderr
+            assert "next:" in done.stderr
+            assert not (bob.home / "run.json").exists()
+
+
+def test_arguments_and_terminals_of_other_encodings_are_clear_errors_or_shown_escaped(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("é")
+        ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+        assert "\\xe9" in run_ravel(alice, "repo", "list", environment=ascii_only).stdout
+        done = run_ravel(alice, "repo", "create", b"\xff", code=ERROR_KINDS["bad_request"].exit_code)
+        assert "UTF-8" in done.stderr
 
 
 def test_no_secret_is_logged(tmp_path: Path) -> None:

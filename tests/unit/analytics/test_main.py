@@ -7,13 +7,14 @@ import pytest
 
 import analytics.__main__ as command
 from analytics import session
-from node.errors import ERROR_KINDS, EXIT_OK, EXIT_USAGE
+from node.errors import ERROR_KINDS, EXIT_OK
 from tests.exports import DAY_MS, T0_MS, Row, write_export
 
 
 def test_exit_codes_are_those_of_the_one_table() -> None:
-    assert (command.EXIT_OK, command.EXIT_USAGE) == (EXIT_OK, EXIT_USAGE)
+    assert command.EXIT_OK == EXIT_OK
     named = {
+        "bad_request": command.EXIT_BAD_REQUEST,
         "storage_failed": command.EXIT_STORAGE_FAILED,
         "bad_export": command.EXIT_BAD_EXPORT,
         "missing_extra": command.EXIT_MISSING_EXTRA,
@@ -27,9 +28,9 @@ def test_a_folder_that_is_no_export_is_an_error_and_leaves_nothing(
 ) -> None:
     out = tmp_path / "out"
     assert command.main([str(tmp_path), "--out", str(out)]) == command.EXIT_BAD_EXPORT
-    error = capsys.readouterr().err
-    assert "ravel export" in error
-    assert "[bad_export]" in error
+    assert "ravel export" in capsys.readouterr().err
+    assert command.main([str(tmp_path), "--out", str(out), "--json"]) == command.EXIT_BAD_EXPORT
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "bad_export"
     assert not out.exists()
 
 
@@ -39,11 +40,11 @@ def test_a_file_in_the_place_of_the_output_folder_is_an_error(
     export = write_export(tmp_path / "export", [Row("a")])
     (tmp_path / "out").write_text("mine", encoding="utf-8")
     assert command.main([str(export), "--out", str(tmp_path / "out")]) == command.EXIT_STORAGE_FAILED
-    assert "[storage_failed]" in capsys.readouterr().err
+    assert f"cannot write to {tmp_path / 'out'}" in capsys.readouterr().err
     assert (tmp_path / "out").read_text(encoding="utf-8") == "mine"
 
 
-def test_expected_digests_that_are_none_are_a_usage_error(
+def test_expected_digests_that_are_none_are_a_bad_request(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     export = write_export(tmp_path / "export", [Row("a")])
@@ -51,7 +52,7 @@ def test_expected_digests_that_are_none_are_a_usage_error(
         path = tmp_path / "digests.json"
         path.write_text(content, encoding="utf-8")
         arguments = [str(export), "--out", str(tmp_path / "out"), "--expected", str(path)]
-        assert command.main(arguments) == EXIT_USAGE
+        assert command.main(arguments) == command.EXIT_BAD_REQUEST
         assert "digests.json" in capsys.readouterr().err
 
 
@@ -85,7 +86,7 @@ def test_json_and_text_say_the_same_and_a_mismatch_has_its_exit_code(
     import sys
 
     rows = [Row("a", time=T0_MS), Row("b", ("a",), time=T0_MS + DAY_MS, rank=3)]
-    export = write_export(tmp_path / "export", rows)
+    export = write_export(tmp_path / "export[1] {a,b}*", rows)  # to Spark a pattern, unless it is escaped
     arguments = [str(export), "--out", str(tmp_path / "out"), "--master", "local[1]", "--json"]
     done = subprocess.run(
         [sys.executable, "-P", "-m", "analytics", *arguments], capture_output=True, text=True, check=False
@@ -95,3 +96,20 @@ def test_json_and_text_say_the_same_and_a_mismatch_has_its_exit_code(
     assert (result["commits"], result["mismatches"]) == (2, 1)
     assert "6/6 write the report" in done.stderr
     assert Path(result["report"]).is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_master_that_spark_does_not_know_is_a_clear_error(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    export = write_export(tmp_path / "export", [Row("a")])
+    arguments = [str(export), "--out", str(tmp_path / "out"), "--master", "nonsense"]
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "analytics", *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == command.EXIT_BAD_REQUEST, done.stderr
+    assert "next:  give a --master that Spark knows" in done.stderr
+    assert "SparkException" in (tmp_path / "out" / "spark.log").read_text(encoding="utf-8")
+    assert "Traceback" not in done.stderr

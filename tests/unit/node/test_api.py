@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -12,11 +13,11 @@ import trio
 from node import api as api_module
 from node.api import create_app
 from node.errors import ERROR_KINDS
-from node.http_server import serve_api
+from node.http_server import open_api_listener, serve_api
 from node.network import Network
 from node.service import NodeService
 from protocol.limits import IMPORT_BATCH_COUNT_MAX, TEXT_SIZE_MAX
-from protocol.text import id_text
+from protocol.text import id_text, parse_invitation
 from tests.nodes import Node, open_nodes
 
 TOKEN = "t" * 64
@@ -24,7 +25,7 @@ AUTH = {"Authorization": f"Bearer {TOKEN}"}
 ITEM = {"id": "a", "parents": [], "author": "me", "time": 1, "text": "hello"}
 
 
-def _service(node: Node, folder: Path) -> NodeService:
+def _service(node: Node, folder: Path, listen: str = "127.0.0.1:7474", advertise: str = "") -> NodeService:
     return NodeService(
         hub=node.hub,
         network=Network(node.hub, node.seed, lambda: 0.0),
@@ -32,16 +33,19 @@ def _service(node: Node, folder: Path) -> NodeService:
         joiner=node.joiner,
         node_key=node.key,
         home=folder,
-        listen="127.0.0.1:7474",
+        listen=listen,
+        advertise=advertise,
         export_folder=folder / "exports",
         clock=lambda: 1_700_000_000.0,
     )
 
 
 @asynccontextmanager
-async def _api(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
+async def _api(
+    folder: Path, *, listen: str = "127.0.0.1:7474", advertise: str = ""
+) -> AsyncIterator[httpx.AsyncClient]:
     with trio.fail_after(30), open_nodes(folder, "alice") as (node,):
-        app = create_app(_service(node, folder), TOKEN)
+        app = create_app(_service(node, folder, listen, advertise), TOKEN)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(
             transport=transport, base_url="http://127.0.0.1:7475", headers=AUTH
@@ -98,6 +102,10 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
     "surplus_field": ("POST", "/repos", {"name": "x", "y": 1}, "bad_request"),
     "empty_name": ("POST", "/repos", {"name": ""}, "bad_request"),
     "unprintable_name": ("POST", "/repos", {"name": "a\x1b[31m"}, "bad_request"),
+    "name_with_a_colon": ("POST", "/repos", {"name": "a:b"}, "bad_request"),
+    "name_that_is_a_folder": ("POST", "/repos", {"name": ".."}, "bad_request"),
+    "name_that_is_an_option": ("POST", "/repos", {"name": "-x"}, "bad_request"),
+    "name_with_a_space_at_its_end": ("POST", "/repos", {"name": "x "}, "bad_request"),
     "text_over_its_bound": (
         "POST",
         "/branches/main/commits",
@@ -107,6 +115,7 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
     "lone_surrogate": ("POST", "/branches/main/commits", b'{"text": "\\ud800"}', "bad_request"),
     "limit_over_its_bound": ("GET", "/branches/main/timeline?limit=1001", None, "bad_request"),
     "limit_not_a_number": ("GET", "/branches/main/timeline?limit=x", None, "bad_request"),
+    "limit_of_two_signs": ("GET", "/branches/main/timeline?limit=--5", None, "bad_request"),
     "limit_of_5000_digits": ("GET", "/branches/main/timeline?limit=" + "9" * 5000, None, "bad_request"),
     "too_many_items": (
         "POST",
@@ -124,6 +133,12 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
     "expiry_in_the_past": ("POST", "/repos/notes/invitations", {"expires_seconds": 0}, "bad_request"),
     "no_link": ("POST", "/join", {"invitation": "hello"}, "bad_link"),
     "peer_without_port": ("POST", "/peers", {"address": "host", "peer": id_text(b"p" * 32)}, "bad_request"),
+    "peer_on_every_interface": (
+        "POST",
+        "/peers",
+        {"address": "0.0.0.0:1", "peer": id_text(b"p" * 32)},
+        "bad_request",
+    ),
     "peer_of_a_bad_id": ("POST", "/peers", {"address": "host:1", "peer": "abc"}, "bad_request"),
     "unknown_peer": ("DELETE", "/peers/abcdefgh", None, "not_found"),
 }
@@ -146,11 +161,56 @@ async def test_a_bad_request_is_refused_with_its_code(tmp_path: Path, defect: st
 
 async def test_names_that_fit_more_than_one_are_ambiguous(tmp_path: Path) -> None:
     async with _api(tmp_path) as client:
-        for _ in range(2):
-            await _post(client, "/repos", {"name": "same"})
+        for name in ("one", "two"):
+            await _post(client, "/repos", {"name": name})
         answer = await client.get("/api/v1/branches/main/digest")
         assert answer.json()["error"]["code"] == "ambiguous"
+        assert "REPO:NAME" in answer.json()["error"]["next"]
         assert answer.status_code == 409
+        assert (await client.get("/api/v1/branches/two:main/digest")).status_code == 200
+
+
+@pytest.mark.parametrize("name", ["feature/x", "a/timeline", "/", "%2F", "what?", "#1", "é ß", "a/../b"])
+async def test_names_of_any_printable_characters_can_be_asked_for(tmp_path: Path, name: str) -> None:
+    async with _api(tmp_path) as client:
+        assert (await _post(client, "/repos", {"name": name})).status_code == 200
+        part = quote(name, safe="")
+        assert (await _post(client, f"/repos/{part}/branches", {"name": name})).status_code == 200
+        timeline = await client.get(f"/api/v1/branches/{part}:{part}/timeline")
+        assert timeline.json()["total"] == 1
+
+
+async def test_a_name_is_given_once(tmp_path: Path) -> None:
+    async with _api(tmp_path) as client:
+        for path, status in (
+            ("/repos", 200),
+            ("/repos", 409),
+            ("/repos/x/branches", 200),
+            ("/repos/x/branches", 409),
+        ):
+            answer = await _post(client, path, {"name": "x"})
+            assert answer.status_code == status
+        assert answer.json()["error"]["code"] == "already_exists"
+
+
+async def test_a_link_names_only_addresses_that_can_be_dialed(tmp_path: Path) -> None:
+    for listen, advertise, expected in (
+        ("127.0.0.1:7474", "", ["127.0.0.1:7474"]),
+        ("0.0.0.0:7474", "relay.example:1", ["relay.example:1"]),
+        ("0.0.0.0:7474", "", None),
+        ("[::]:7474", "", None),
+    ):
+        folder = tmp_path / f"{listen} {advertise}"
+        async with _api(folder, listen=listen, advertise=advertise) as client:
+            await _post(client, "/repos", {"name": "notes"})
+            answer = (await _post(client, "/repos/notes/invitations", {})).json()
+            if expected is None:
+                assert answer["error"]["code"] == "bad_config"
+                assert "advertise" in answer["error"]["next"]
+                continue
+            assert answer["addresses"] == expected
+            link = parse_invitation(answer["invitation"])
+            assert [peer.address for peer in link.peers] == expected
 
 
 STRANGERS: dict[str, tuple[dict[str, str], int]] = {
@@ -210,7 +270,9 @@ async def _served(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
     with trio.fail_after(30), open_nodes(folder, "alice") as (node,):
         app = create_app(_service(node, folder), TOKEN)
         async with trio.open_nursery() as nursery:
-            port = await nursery.start(serve_api, app, "127.0.0.1", 0)
+            listener = open_api_listener("127.0.0.1", 0)
+            port = listener.getsockname()[1]
+            nursery.start_soon(serve_api, app, listener)
             async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=AUTH) as client:
                 yield client
             nursery.cancel_scope.cancel()

@@ -55,7 +55,7 @@ def test_every_endpoint_stands_in_the_docs() -> None:
     assert len(endpoints) > 10
     text = (DOCS / "api.md").read_text(encoding="utf-8")
     for method, path in endpoints:
-        assert f"`{method} {path}`" in text
+        assert f"`{method} {path.replace(':path', '')}`" in text
 
 
 def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

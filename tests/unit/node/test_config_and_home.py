@@ -8,7 +8,7 @@ import pytest
 
 from node.config import CONFIG_SIZE_MAX, Config, default_config_text, load_config
 from node.errors import ServiceError
-from node.home import create_home, lock_home, open_home, read_run_file, remove_run_file, write_run_file
+from node.home import create_home, lock_home, open_home, read_run_file, run_file
 from protocol.text import id_text
 
 PEER = id_text(b"p" * 32)
@@ -50,6 +50,8 @@ BAD: dict[str, tuple[str, str]] = {
     "bare_ipv6": ('[network]\nlisten = "::1:80"\n', "host:port"),
     "api_on_every_interface": ('[api]\nlisten = "0.0.0.0:1"\n', "loopback"),
     "unknown_level": ('[log]\nlevel = "loud"\n', "one of debug"),
+    "advertised_without_port": ('[network]\nadvertise = "a:0"\n', "others can dial"),
+    "advertised_as_every_interface": ('[network]\nadvertise = "0.0.0.0:1"\n', "others can dial"),
     "peers_not_a_list": ("[network]\npeers = 1\n", "list"),
     "peer_without_id": ('[network]\npeers = [{ address = "a:1" }]\n', "address, peer"),
     "peer_of_a_bad_id": ('[network]\npeers = [{ address = "a:1", peer = "abc" }]\n', "52 characters"),
@@ -87,9 +89,24 @@ def test_a_home_is_private_and_a_second_init_changes_nothing(tmp_path: Path) -> 
 
 
 def test_a_bad_address_leaves_no_folder_that_cannot_start(tmp_path: Path) -> None:
-    with pytest.raises(ServiceError):
+    with pytest.raises(ServiceError) as caught:
         create_home(tmp_path / "home", listen="nonsense")
+    assert str(tmp_path / "home" / "config.toml") in caught.value.message
+    (tmp_path / "home" / "config.toml.new").write_text("half-written by a process that was killed")
     assert create_home(tmp_path / "home").config == Config()
+
+
+def test_a_name_of_any_characters_is_written_as_toml(tmp_path: Path) -> None:
+    name = 'tab\t line\n quote" back\\ bell\x07 delete\x7f é'
+    assert create_home(tmp_path / "home", name=name).config.node.name == name
+
+
+def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "lock").mkdir()
+    with pytest.raises(ServiceError) as caught, lock_home(tmp_path / "home"):
+        raise AssertionError("held")
+    assert caught.value.code == "storage_failed"
 
 
 def test_keys_that_others_may_read_or_that_are_damaged_are_refused(tmp_path: Path) -> None:
@@ -128,19 +145,21 @@ def test_the_run_file_says_where_the_daemon_answers(tmp_path: Path) -> None:
         read_run_file(tmp_path)
     assert caught.value.code == "not_running"
     with lock_home(tmp_path):
+        (tmp_path / "run.json.new").write_text("half-written by a process that was killed")
         for port in ("1", "2"):
-            write_run_file(tmp_path, pid=7, api=f"127.0.0.1:{port}", listen="127.0.0.1:3", peer=PEER)
-        assert read_run_file(tmp_path).api == "127.0.0.1:2"
-        remove_run_file(tmp_path)
-        remove_run_file(tmp_path)
+            with run_file(tmp_path, pid=7, api=f"127.0.0.1:{port}", listen="127.0.0.1:3", peer=PEER):
+                assert read_run_file(tmp_path).api == f"127.0.0.1:{port}"
+            assert not (tmp_path / "run.json").exists()
         (tmp_path / "run.json").write_text("{")
         with pytest.raises(ServiceError):
             read_run_file(tmp_path)
 
 
 def test_the_run_file_of_a_killed_daemon_is_not_believed(tmp_path: Path) -> None:
-    with lock_home(tmp_path):
-        write_run_file(tmp_path, pid=7, api="127.0.0.1:1", listen="127.0.0.1:3", peer=PEER)
+    kept = tmp_path / "kept.json"
+    with lock_home(tmp_path), run_file(tmp_path, pid=7, api="127.0.0.1:1", listen="127.0.0.1:3", peer=PEER):
+        kept.write_bytes((tmp_path / "run.json").read_bytes())
+    kept.rename(tmp_path / "run.json")
     with pytest.raises(ServiceError) as caught:  # else the token would go to whoever has that port now
         read_run_file(tmp_path)
     assert caught.value.code == "not_running"

@@ -7,7 +7,9 @@ import trio
 from trio.testing import MockClock
 
 from node.errors import ServiceError
+from node.outbound import Author
 from protocol.body import Permission
+from storage.database import StorageError
 from tests.nodes import Node, connected, open_nodes, until_equal
 
 
@@ -68,8 +70,6 @@ async def test_new_commits_are_pushed_in_both_directions(tmp_path: Path, autojum
 
 
 async def test_a_reader_follows_and_cannot_write(tmp_path: Path, autojump_clock: MockClock) -> None:
-    from node.errors import ServiceError
-
     with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _join(alice, bob, Permission.READ)
         async with connected(bob, alice):
@@ -116,3 +116,26 @@ async def test_a_writer_who_adds_a_branch_or_invites_is_refused_and_nothing_chan
         assert caught.value.code == "not_permitted"
         assert bob.digest(bob.branch("root")) == before
         bob.write(bob.branch(), "still a writer")
+
+
+async def test_a_join_is_finished_after_the_store_has_failed(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = iter([StorageError("disk full")] * 2)
+    write = Author.write
+
+    def fail_first(author: Author, *arguments: object, **options: object) -> object:
+        error = next(failures, None)
+        if error is not None:
+            raise error
+        return write(author, *arguments, **options)  # type: ignore[arg-type]  # passed on as they are
+
+    with trio.fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _join(alice, bob)
+        monkeypatch.setattr(Author, "write", fail_first)
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            repo = next(iter(bob.replica.repos.values()))
+            while bob.joiner.member_state(repo).permission(bob.author.user) is None:
+                await bob.hub.wait_for_change()
+        assert next(failures, None) is None
