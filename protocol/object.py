@@ -3,18 +3,22 @@
 Up to LEAF_SIZE bytes the object is one block. Above, its leaves carry LEAF_SIZE bytes each (the last one what remains,
 at least one byte), and inner blocks carry the keys of at most INNER_CHILD_COUNT_MAX children, level by level, until one
 root is left. The shape follows from the length alone, so equal plaintexts have equal trees, and a reader refuses any
-other shape: `open_object` accepts exactly what `build_object` makes.
+other shape: `ObjectReader` accepts exactly what `ObjectBuilder` makes.
 
-This module works on objects that fit in memory; blocks are looked up by a function, so that it knows no store.
+Both stream: they hold a path of the tree and one leaf, whatever the object's size. Blocks are looked up by a function
+and given to one, so that this module knows no store. `build_object` and `open_object` do the same in memory.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from protocol.block import Block, Reference, open_block, seal_block
 from protocol.codec import DecodeError
 from protocol.limits import INNER_CHILD_COUNT_MAX, LEAF_SIZE, OBJECT_DEPTH_MAX, OBJECT_IN_MEMORY_SIZE_MAX
 
 BlockLookup = Callable[[bytes], Block | None]
+BlockSink = Callable[[Block], None]
+_Child = tuple[bytes, bytes]  # id and key
 
 
 class MissingBlocks(Exception):
@@ -25,6 +29,160 @@ class MissingBlocks(Exception):
         self.ids = ids
 
 
+class ObjectBuilder:
+    """Takes plaintext piece by piece and gives each block to `sink` as it is sealed, children before parents."""
+
+    def __init__(self, convergence_secret: bytes, sink: BlockSink) -> None:
+        self._secret = convergence_secret
+        self._sink = sink
+        self._rest = bytearray()
+        self._levels: list[list[_Child]] = [[]]
+        self.size = 0
+
+    def add(self, plaintext: bytes | memoryview) -> None:
+        """More of the plaintext; a piece may have any size."""
+        self.size += len(plaintext)
+        start = 0
+        if self._rest:
+            start = min(LEAF_SIZE - len(self._rest), len(plaintext))
+            self._rest += plaintext[:start]
+            if len(self._rest) == LEAF_SIZE:
+                self._seal(0, bytes(self._rest), ())
+                self._rest.clear()
+        while len(plaintext) - start >= LEAF_SIZE:
+            self._seal(0, bytes(plaintext[start : start + LEAF_SIZE]), ())
+            start += LEAF_SIZE
+        self._rest += plaintext[start:]
+
+    def finish(self) -> Reference:
+        """The reference of the whole; nothing can be added after."""
+        if self._rest or not self.size:
+            self._seal(0, bytes(self._rest), ())
+        height = 0
+        while height < len(self._levels) - 1 or len(self._levels[height]) > 1:
+            self._close(height)
+            height += 1
+        return Reference(*self._levels[height][0])
+
+    def _seal(self, height: int, plaintext: bytes, child_ids: tuple[bytes, ...]) -> None:
+        block, key = seal_block(plaintext, self._secret, child_ids)
+        self._sink(block)
+        if height == len(self._levels):
+            self._levels.append([])
+        level = self._levels[height]
+        if len(level) == INNER_CHILD_COUNT_MAX:  # closed only now, when it is known that the tree is higher
+            self._close(height)
+        level.append((block.block_id, key))
+
+    def _close(self, height: int) -> None:
+        children = self._levels[height]
+        keys, ids = b"".join(key for _, key in children), tuple(child_id for child_id, _ in children)
+        children.clear()
+        self._seal(height + 1, keys, ids)
+
+
+class ObjectReader:
+    """Reads any range of an object. Holds the inner blocks' keys on one path, which is all that reading onwards needs."""
+
+    def __init__(self, reference: Reference, lookup: BlockLookup, convergence_secret: bytes) -> None:
+        """Find the size, by the right edge of the tree. Raises MissingBlocks, WrongKey, DecodeError `bad_tree`."""
+        self._lookup = lookup
+        self._secret = convergence_secret
+        self._root = (reference.object_id, reference.key)
+        self._path: list[_Inner] = []  # of the leaf that was read last, the root first
+        edge = [self._find(reference.object_id)]
+        keys = [reference.key]
+        while edge[-1].child_ids:
+            if len(edge) == OBJECT_DEPTH_MAX:
+                raise DecodeError("bad_tree", "too deep")
+            child_id, key = self._children(edge[-1], keys[-1], is_last=True, is_root=len(edge) == 1)[-1]
+            edge.append(self._find(child_id))
+            keys.append(key)
+        self._height = len(edge) - 1
+        before = sum(
+            (len(block.child_ids) - 1) * INNER_CHILD_COUNT_MAX ** (self._height - depth - 1)
+            for depth, block in enumerate(edge[:-1])
+        )
+        self._leaf_count = before + 1
+        last = self._leaf(edge[-1], keys[-1], is_last=True)
+        self._last = (before, last)
+        self.size = before * LEAF_SIZE + len(last)
+
+    def read(self, start: int, stop: int) -> Iterator[bytes]:
+        """The bytes from `start` to before `stop` (both within the size), a leaf's worth or less at a time.
+
+        Raises MissingBlocks, WrongKey, or DecodeError `bad_tree` for a tree that no ObjectBuilder would have made.
+        """
+        position, stop = max(start, 0), min(stop, self.size)
+        while position < stop:
+            number, offset = divmod(position, LEAF_SIZE)
+            leaf = self._read_leaf(number)
+            part = leaf[offset : offset + stop - position]
+            position += len(part)
+            yield part
+
+    def _read_leaf(self, number: int) -> bytes:
+        if number == self._last[0]:
+            return self._last[1]
+        while self._path and not self._path[-1].first <= number < self._path[-1].stop:
+            self._path.pop()
+        first = self._path[-1].first if self._path else 0
+        child_id, key = self._root
+        for depth in range(len(self._path), self._height + 1):
+            if depth:
+                above = self._path[depth - 1]
+                index = (number - above.first) // above.span
+                first = above.first + index * above.span
+                child_id, key = above.children[index]
+            block = self._find(child_id)
+            if depth == self._height:
+                return self._leaf(block, key, is_last=False)
+            span = INNER_CHILD_COUNT_MAX ** (self._height - depth - 1)  # leaves below each child
+            stop = min(first + span * INNER_CHILD_COUNT_MAX, self._leaf_count)
+            children = self._children(block, key, is_last=stop == self._leaf_count, is_root=depth == 0)
+            if len(children) != -(-(stop - first) // span):
+                raise DecodeError("bad_tree", f"{len(children)} children where another number belongs")
+            self._path.append(_Inner(first, stop, span, children))
+        raise AssertionError("the loop ends at a leaf")
+
+    def _find(self, block_id: bytes) -> Block:
+        block = self._lookup(block_id)
+        if block is None:
+            raise MissingBlocks((block_id,))
+        if block.acks:
+            raise DecodeError("bad_tree", "acks in a block that is not a commit's")
+        return block
+
+    def _children(self, block: Block, key: bytes, *, is_last: bool, is_root: bool) -> list[_Child]:
+        count = len(block.child_ids)
+        if count == 0 or (not is_last and count != INNER_CHILD_COUNT_MAX) or (is_root and count < 2):
+            raise DecodeError("bad_tree", f"{count} children where another number belongs")
+        keys = open_block(block, key, self._secret)
+        if len(keys) != 32 * count:
+            raise DecodeError("bad_tree", "not one key for each child")
+        return [
+            (child_id, keys[32 * index : 32 * index + 32]) for index, child_id in enumerate(block.child_ids)
+        ]
+
+    def _leaf(self, block: Block, key: bytes, *, is_last: bool) -> bytes:
+        if block.child_ids:
+            raise DecodeError("bad_tree", "children where a leaf belongs")
+        leaf = open_block(block, key, self._secret)
+        if (not is_last and len(leaf) != LEAF_SIZE) or (not leaf and self._leaf_count > 1):
+            raise DecodeError("bad_tree", "a leaf of the wrong size")
+        return leaf
+
+
+@dataclass(frozen=True, slots=True)
+class _Inner:
+    """An inner block on the path: it carries the leaves from `first` to before `stop`, `span` below each child."""
+
+    first: int
+    stop: int
+    span: int
+    children: list[_Child]
+
+
 def build_object(plaintext: bytes, convergence_secret: bytes) -> tuple[Reference, list[Block]]:
     """The reference and the blocks of an object, root last; equal input gives equal output on every platform.
 
@@ -33,21 +191,9 @@ def build_object(plaintext: bytes, convergence_secret: bytes) -> tuple[Reference
     if len(plaintext) > OBJECT_IN_MEMORY_SIZE_MAX:
         raise DecodeError("too_large", f"an object of {len(plaintext)} bytes in memory")
     blocks: list[Block] = []
-    level: list[tuple[bytes, bytes]] = []
-    for start in range(0, max(len(plaintext), 1), LEAF_SIZE):
-        block, key = seal_block(plaintext[start : start + LEAF_SIZE], convergence_secret)
-        blocks.append(block)
-        level.append((block.block_id, key))
-    while len(level) > 1:
-        above: list[tuple[bytes, bytes]] = []
-        for start in range(0, len(level), INNER_CHILD_COUNT_MAX):
-            children = level[start : start + INNER_CHILD_COUNT_MAX]
-            keys = b"".join(key for _, key in children)
-            block, key = seal_block(keys, convergence_secret, tuple(child_id for child_id, _ in children))
-            blocks.append(block)
-            above.append((block.block_id, key))
-        level = above
-    return Reference(*level[0]), blocks
+    builder = ObjectBuilder(convergence_secret, blocks.append)
+    builder.add(plaintext)
+    return builder.finish(), blocks
 
 
 def open_object(
@@ -55,60 +201,10 @@ def open_object(
 ) -> bytes:
     """The plaintext of an object.
 
-    Raises MissingBlocks with all absent ids of the first incomplete level, WrongKey, or DecodeError: `too_large` past
-    `size_max` bytes, `bad_tree` for a tree that `build_object` would not have made.
+    Raises MissingBlocks, WrongKey, or DecodeError: `too_large` past `size_max` bytes, `bad_tree` for a tree that
+    `build_object` would not have made.
     """
-    root = lookup(reference.object_id)
-    if root is not None and not root.child_ids:  # most objects are one block
-        if root.acks:
-            raise DecodeError("bad_tree", "acks in a block that is not a commit's")
-        return open_block(root, reference.key, convergence_secret)
-    level = [(reference.object_id, reference.key)]
-    for depth in range(OBJECT_DEPTH_MAX):
-        blocks = _look_up(level, lookup)
-        if not any(block.child_ids for block in blocks):
-            leaves = [
-                open_block(block, key, convergence_secret)
-                for block, (_, key) in zip(blocks, level, strict=True)
-            ]
-            if any(block.acks for block in blocks):
-                raise DecodeError("bad_tree", "acks in a block that is not a commit's")
-            _check_leaf_sizes(leaves)
-            return b"".join(leaves)
-        level = list(_children(level, blocks, convergence_secret, is_root=depth == 0))
-        if len(level) > size_max // LEAF_SIZE + 1:
-            raise DecodeError("too_large", f"an object of {len(level)} leaves or more")
-    raise DecodeError("bad_tree", "too deep")
-
-
-def _look_up(level: list[tuple[bytes, bytes]], lookup: BlockLookup) -> list[Block]:
-    found = {block_id: lookup(block_id) for block_id, _ in level}
-    missing = tuple(block_id for block_id, block in found.items() if block is None)
-    if missing:
-        raise MissingBlocks(missing)
-    return [block for block_id, _ in level if (block := found[block_id]) is not None]
-
-
-def _children(
-    level: list[tuple[bytes, bytes]], blocks: list[Block], convergence_secret: bytes, *, is_root: bool
-) -> Iterator[tuple[bytes, bytes]]:
-    for number, ((_, key), block) in enumerate(zip(level, blocks, strict=True)):
-        count = len(block.child_ids)
-        is_last = number == len(blocks) - 1
-        if (
-            count == 0
-            or block.acks
-            or (not is_last and count != INNER_CHILD_COUNT_MAX)
-            or (is_root and count < 2)
-        ):
-            raise DecodeError("bad_tree", f"{count} children where another number belongs")
-        keys = open_block(block, key, convergence_secret)
-        if len(keys) != 32 * count:
-            raise DecodeError("bad_tree", "not one key for each child")
-        for index, child_id in enumerate(block.child_ids):
-            yield child_id, keys[32 * index : 32 * index + 32]
-
-
-def _check_leaf_sizes(leaves: list[bytes]) -> None:
-    if any(len(leaf) != LEAF_SIZE for leaf in leaves[:-1]) or (len(leaves) > 1 and not leaves[-1]):
-        raise DecodeError("bad_tree", "a leaf of the wrong size")
+    reader = ObjectReader(reference, lookup, convergence_secret)
+    if reader.size > size_max:
+        raise DecodeError("too_large", f"an object of {reader.size} bytes")
+    return b"".join(reader.read(0, reader.size))

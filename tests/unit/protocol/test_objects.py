@@ -20,7 +20,7 @@ from protocol.limits import (
     LEAF_SIZE,
     OBJECT_IN_MEMORY_SIZE_MAX,
 )
-from protocol.object import MissingBlocks, build_object, open_object
+from protocol.object import MissingBlocks, ObjectBuilder, ObjectReader, build_object, open_object
 
 SECRET = b"c" * 32
 SIZES = [0, 1, LEAF_SIZE - 1, LEAF_SIZE, LEAF_SIZE + 1, 3 * LEAF_SIZE + 7]
@@ -57,12 +57,96 @@ def test_another_convergence_secret_gives_other_blocks() -> None:
     assert first.key != second.key
 
 
-def test_missing_blocks_are_all_named() -> None:
+def test_a_missing_block_is_named() -> None:
     reference, blocks = build_object(_data(3 * LEAF_SIZE), SECRET)
-    root = blocks[-1]
-    with pytest.raises(MissingBlocks) as caught:
-        open_object(reference, _lookup([root]), SECRET, size_max=LEAF_SIZE * 4)
-    assert caught.value.ids == root.child_ids
+    for absent in blocks:
+        present = [block for block in blocks if block is not absent]
+        with pytest.raises(MissingBlocks) as caught:
+            open_object(reference, _lookup(present), SECRET, size_max=LEAF_SIZE * 4)
+        assert caught.value.ids == (absent.block_id,)
+
+
+@pytest.fixture
+def small_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees of several levels that are quick to build: four bytes a leaf, three children an inner block."""
+    monkeypatch.setattr(object_module, "LEAF_SIZE", 4)
+    monkeypatch.setattr(object_module, "INNER_CHILD_COUNT_MAX", 3)
+
+
+@pytest.mark.usefixtures("small_trees")
+@pytest.mark.parametrize("size", range(109))
+def test_trees_of_every_shape_are_read_whole_and_by_any_range(size: int) -> None:
+    data = bytes(range(size))
+    reference, blocks = build_object(data, SECRET)
+    looked_up: list[bytes] = []
+
+    def look_up(block_id: bytes) -> Block | None:
+        looked_up.append(block_id)
+        return found(block_id)
+
+    found = _lookup(blocks)
+    reader = ObjectReader(reference, look_up, SECRET)
+    assert reader.size == size
+    assert b"".join(reader.read(0, size)) == data
+    assert len(looked_up) <= len(blocks) + 4, "reading onwards opens each block once"
+    for start in range(0, size, 5):
+        for stop in (start, start + 1, start + 7, size, size + 9):
+            assert b"".join(reader.read(start, stop)) == data[start:stop]
+
+
+@pytest.mark.usefixtures("small_trees")
+@pytest.mark.parametrize("piece", [1, 3, 4, 5, 8, 50, 1000])
+def test_the_pieces_in_which_plaintext_comes_do_not_matter(piece: int) -> None:
+    data = bytes(range(107))
+    blocks: list[Block] = []
+    builder = ObjectBuilder(SECRET, blocks.append)
+    for start in range(0, len(data), piece):
+        builder.add(data[start : start + piece])
+    assert (builder.finish(), blocks) == build_object(data, SECRET)
+    assert builder.size == len(data)
+
+
+@pytest.mark.usefixtures("small_trees")
+def test_any_change_of_a_trees_shape_is_refused_by_whoever_reads_that_far() -> None:
+    def node(*children: tuple[Block, bytes]) -> tuple[Block, bytes]:
+        keys = b"".join(key for _, key in children)
+        made.append(seal_block(keys, SECRET, tuple(block.block_id for block, _ in children)))
+        return made[-1]
+
+    def leaf(data: bytes) -> tuple[Block, bytes]:
+        made.append(seal_block(data, SECRET))
+        return made[-1]
+
+    made: list[tuple[Block, bytes]] = []
+    full, short = leaf(b"full"), leaf(b"x")
+    three = node(full, full, full)
+    for top in (
+        node(three),  # a root of one child
+        node(node(full, full), three),  # an inner block that is not full, before another
+        node(full, three, three),  # a leaf where an inner block belongs
+        node(three, full),  # the same, at the right edge
+        node(three, node(full, three)),  # an inner block where a leaf belongs
+        node(three, node(full, short, full)),  # a short leaf before the last
+        node(three, node(full, leaf(b""))),  # an empty last leaf
+        node(three, node(node(full, full, full), full)),  # a right edge that is too high
+    ):
+        blocks = [block for block, _ in made]
+        with pytest.raises(DecodeError, match="bad_tree"):
+            open_object(Reference(top[0].block_id, top[1]), _lookup(blocks), SECRET, size_max=1000)
+
+
+@pytest.mark.usefixtures("small_trees")
+def test_a_tree_that_repeats_one_block_is_as_large_as_it_says_and_no_larger_than_allowed() -> None:
+    blocks: list[Block] = []
+    child, key = seal_block(b"bomb", SECRET)
+    blocks.append(child)
+    for _ in range(3):
+        child, key = seal_block(key * 3, SECRET, (child.block_id,) * 3)
+        blocks.append(child)
+    reference = Reference(child.block_id, key)
+    assert ObjectReader(reference, _lookup(blocks), SECRET).size == 4 * 3**3
+    with pytest.raises(DecodeError, match="too_large"):
+        open_object(reference, _lookup(blocks), SECRET, size_max=100)
 
 
 def test_a_wrong_key_or_secret_is_found() -> None:
