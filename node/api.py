@@ -15,15 +15,23 @@ import msgspec
 import structlog
 from msgspec import Meta
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from node.downloads import file_response
 from node.errors import ServiceError
 from node.service import NodeService
 from protocol.codec import DecodeError
-from protocol.limits import IMPORT_BATCH_COUNT_MAX, IMPORTED_SECONDS_MAX, MIB, NAME_SIZE_MAX, TEXT_SIZE_MAX
+from protocol.limits import (
+    FILE_WINDOW_MAX,
+    IMPORT_BATCH_COUNT_MAX,
+    IMPORTED_SECONDS_MAX,
+    MIB,
+    NAME_SIZE_MAX,
+    TEXT_SIZE_MAX,
+)
 from storage.database import StorageError
 
 log = structlog.get_logger()
@@ -123,6 +131,10 @@ class _Endpoints:
                 lambda r: _json(service.digest(r.path_params["branch"])),
             ),
             ("POST", "/branches/{branch:path}/import", self._import),
+            ("GET", "/branches/{branch:path}/files", self._list_files),
+            ("POST", "/branches/{branch:path}/files", self._add_file),
+            ("GET", "/branches/{branch:path}/files/{file}", self._get_file),
+            ("DELETE", "/branches/{branch:path}/files/{file}", self._remove_file),
             ("POST", "/export", lambda _: _json(service.export())),
             ("GET", "/peers", lambda _: _json(service.list_peers())),
             ("POST", "/peers", self._add_peer),
@@ -160,6 +172,23 @@ class _Endpoints:
         body = await _body(request, _Import)
         items = [msgspec.structs.asdict(item) for item in body.items]
         return await _json(self._service.import_items(request.path_params["branch"], items, body.source))
+
+    async def _list_files(self, request: Request) -> Response:
+        after = _number(request, "after", 0, 0, 2**53)
+        limit = _number(request, "limit", 100, 1, FILE_WINDOW_MAX)
+        return await _json(self._service.files.window(request.path_params["branch"], after, limit))
+
+    async def _add_file(self, request: Request) -> Response:
+        name = request.query_params.get("name", "")
+        return await _json(self._service.files.add(request.path_params["branch"], name, request.stream()))
+
+    async def _get_file(self, request: Request) -> Response:
+        file = await self._service.files.open(request.path_params["branch"], request.path_params["file"])
+        return file_response(request.headers, file, self._service.files.read)
+
+    async def _remove_file(self, request: Request) -> Response:
+        params = request.path_params
+        return await _json(self._service.files.remove(params["branch"], params["file"]))
 
     async def _add_peer(self, request: Request) -> Response:
         body = await _body(request, _Peer)
@@ -223,6 +252,9 @@ def _mapped(handler: Handler) -> Handler:
             return await handler(request)
         except ServiceError as error:
             return _error(error)
+        except ClientDisconnect:
+            log.info("client left", path=request.url.path)
+            return Response()
         except StorageError as error:
             log.error("storage failed", path=request.url.path, error=str(error))
             return _error(

@@ -1,16 +1,31 @@
 """The API from Python: one method an endpoint, errors as ServiceError. The CLI is written on it."""
 
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
-from urllib.parse import quote
+from typing import Any, Final, Self
+from urllib.parse import quote, unquote
 
 import httpx
 
 from node.errors import ERROR_KINDS, ServiceError
 from node.home import not_running, read_run_file, read_token
 
-_TIMEOUT_SECONDS = 60.0
+_TIMEOUT_SECONDS: Final = 60.0
+_PIECE_SIZE: Final = 1 << 20
 JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file on its way: the size, id and name of the whole, and the bytes that were asked for."""
+
+    size: int
+    file_id: str
+    name: str
+    pieces: Iterator[bytes]
 
 
 class ApiClient:
@@ -85,6 +100,40 @@ class ApiClient:
         """Import one batch."""
         return self._call("POST", f"/branches/{_part(branch)}/import", {"items": items, "source": source})
 
+    def list_files(self, branch: str, after: int = 0, limit: int = 1000) -> JsonObject:
+        """A window of a branch's files."""
+        return self._call("GET", f"/branches/{_part(branch)}/files", query={"after": after, "limit": limit})
+
+    def add_file(self, branch: str, name: str, content: Iterable[bytes]) -> JsonObject:
+        """Add a file, its content streamed."""
+        return self._call("POST", f"/branches/{_part(branch)}/files", content=content, query={"name": name})
+
+    @contextmanager
+    def get_file(self, branch: str, file: str, start: int = 0, stop: int | None = None) -> Iterator[Download]:
+        """A file's bytes from `start` to before `stop`, streamed.
+
+        Raises ServiceError, on the way `interrupted` where the daemon or the connection stops.
+        """
+        path = f"/branches/{_part(branch)}/files/{_part(file)}"
+        # A range that is asked for from the very start is none: an empty file has no first byte.
+        wanted = (
+            {}
+            if not start and stop is None
+            else {"Range": f"bytes={start}-{'' if stop is None else stop - 1}"}
+        )
+        with self._reached(), self._http.stream("GET", path, headers=wanted) as response:
+            if response.is_error:
+                response.read()
+                raise _error_of(response)
+            found = re.fullmatch(r"bytes [0-9]+-[0-9]+/([0-9]+)", response.headers.get("content-range", ""))
+            size = int(found[1] if found else response.headers["content-length"])
+            name = response.headers["content-disposition"].partition("''")[2]
+            yield Download(size, response.headers["etag"].strip('"'), unquote(name), self._pieces(response))
+
+    def remove_file(self, branch: str, file: str) -> JsonObject:
+        """Remove a file from a branch."""
+        return self._call("DELETE", f"/branches/{_part(branch)}/files/{_part(file)}")
+
     def export(self) -> JsonObject:
         """Export what is new."""
         return self._call("POST", "/export", {})
@@ -102,29 +151,56 @@ class ApiClient:
         return self._call("DELETE", f"/peers/{_part(peer)}")
 
     def _call(
-        self, method: str, path: str, body: JsonObject | None = None, query: dict[str, int] | None = None
+        self,
+        method: str,
+        path: str,
+        body: JsonObject | None = None,
+        query: Mapping[str, int | str] | None = None,
+        content: Iterable[bytes] | None = None,
     ) -> JsonObject:
-        try:
-            response = self._http.request(method, path, json=body, params=query)
-        except httpx.TimeoutException:
-            raise ServiceError(
-                "not_running", "the daemon does not answer in time", "look at its log"
-            ) from None
-        except httpx.TransportError:
-            raise not_running(self._home or Path()) from None
+        with self._reached():
+            response = self._http.request(method, path, json=body, params=query, content=content)
+        if response.is_error:
+            raise _error_of(response)
         try:
             answer: JsonObject = response.json()
         except ValueError:
             raise ServiceError(
                 "internal", f"the daemon answered {response.status_code} without JSON"
             ) from None
-        if response.is_error:
-            error = answer.get("error", {})
-            code = error.get("code", "internal")
-            raise ServiceError(
-                code if code in ERROR_KINDS else "internal", error.get("message", ""), error.get("next", "")
-            )
         return answer
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        try:
+            yield
+        except httpx.TimeoutException:
+            raise ServiceError(
+                "not_running", "the daemon does not answer in time", "look at its log"
+            ) from None
+        except httpx.TransportError:
+            raise not_running(self._home or Path()) from None
+
+    def _pieces(self, response: httpx.Response) -> Iterator[bytes]:
+        try:
+            yield from response.iter_bytes(_PIECE_SIZE)
+        except httpx.TransportError as error:
+            raise ServiceError(
+                "interrupted",
+                f"the daemon stopped sending: {error}",
+                "run the command again to go on from here",
+            ) from None
+
+
+def _error_of(response: httpx.Response) -> ServiceError:
+    try:
+        error = response.json()["error"]
+    except (ValueError, KeyError, TypeError):
+        return ServiceError("internal", f"the daemon answered {response.status_code} without JSON")
+    code = error.get("code", "internal")
+    return ServiceError(
+        code if code in ERROR_KINDS else "internal", error.get("message", ""), error.get("next", "")
+    )
 
 
 def _part(text: str) -> str:

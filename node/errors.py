@@ -44,6 +44,8 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "bad_export": ErrorKind(21, 500, "an export is incomplete, altered or of an unknown schema"),
     "missing_extra": ErrorKind(22, 500, "an optional part of Ravel is not installed"),
     "mismatch": ErrorKind(23, 500, "two computations that must agree do not"),
+    "incomplete": ErrorKind(24, 409, "parts of it have not come to this node yet"),
+    "interrupted": ErrorKind(25, 503, "a transfer was cut; a second run goes on from there"),
     "internal": ErrorKind(EXIT_UNEXPECTED, 500, "a defect in Ravel"),
 }
 """Error code -> how it is shown. Codes are stable: scripts may depend on them."""

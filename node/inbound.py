@@ -22,6 +22,7 @@ from node.replica import Replica, load_tables
 from protocol.body import Body, BranchAdd, RepoInit, UnknownBody
 from protocol.signing import public_key
 from storage.commits import NewCommit, accept_commits, load_facts
+from storage.files import apply_files
 from storage.repos import Branch, add_branch, rename_repo, topic_seed
 from storage.waiting import Waiting, keep_rejections, keep_waiting, load_rejected, take_waiting
 from verifier.facts import CommitFacts
@@ -208,6 +209,7 @@ class _Acceptance:
         nums = accept_commits(database, connection, branch.num, new, self._now_ms)
         if nums:
             self.intake.accepted.setdefault(branch.topic, []).extend(nums)
+            apply_files(database, connection, branch.num, nums, new)
         if branch.facts.is_root_branch:
             for commit in new:
                 self._apply_root_body(connection, branch, commit.verified.body)

@@ -7,7 +7,7 @@ at a time never give the user's feed two commits of one sequence.
 import secrets
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection
 
@@ -35,12 +35,16 @@ from verifier.verify import GROUP
 class Draft:
     """A commit to be written: its body, what it acks (None: the branch's heads), its time in unix milliseconds (None: now).
 
-    An ack is a commit id, or the index of an earlier draft of the same call, whose id is not known yet.
+    It adds `files` and removes others by their object ids; `deps` are the commits that had added these. An ack is a commit
+    id, or the index of an earlier draft of the same call, whose id is not known yet.
     """
 
     body: Body
     acks: tuple[bytes | int, ...] | None = None
     timestamp: int | None = None
+    deps: tuple[bytes, ...] = ()
+    files: tuple[Reference, ...] = ()
+    removed_files: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,19 @@ class Written:
     commit_id: bytes
     key: bytes
     encoded: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a new commit stands: its epoch, its place in the author's feed, what it follows, and the keys to that."""
+
+    epoch: bytes
+    sequence: int
+    previous: bytes | None = None
+    skip: bytes | None = None
+    seen: tuple[bytes, ...] = ()
+    acks: tuple[bytes, ...] = ()
+    keys: HeaderKeys = field(default_factory=HeaderKeys)
 
 
 class Author:
@@ -67,12 +84,15 @@ class Author:
         return self._replica.database
 
     def write(
-        self, branch: Branch, body: Body, *, before: InTransaction | None = None
+        self, branch: Branch, draft: Draft | Body, *, after: InTransaction | None = None
     ) -> tuple[Written, Intake]:
-        """Write one commit on the branch's heads. Raises ServiceError where the rules refuse it."""
+        """Write one commit; a body alone goes on the branch's heads. `after` runs in its transaction.
+
+        Raises ServiceError where the rules refuse it.
+        """
         with self._lock, self._replica.database.read() as connection:
-            written = self._seal(connection, branch, [Draft(body)])
-            intake = self._take(branch, written, before=before)
+            written = self._seal(connection, branch, [draft if isinstance(draft, Draft) else Draft(draft)])
+            intake = self._take(branch, written, after=after)
         return written[0], intake
 
     def write_many(
@@ -99,7 +119,7 @@ class Author:
         facts = BranchFacts(repo_id, NO_EPOCH, repo_id, NO_EPOCH)
         branch = _new_branch(facts, read_secret, write_secret)
         with self._lock:
-            init = self._seal_one(branch, body, NO_EPOCH, (), (), 1, None, None, ())
+            init = self._seal_one(branch, Draft(body), _Place(NO_EPOCH, sequence=1))
             repo = Repo(0, repo_id, name, init.commit_id, init.key, read_secret, write_secret, None)
             intake = accept_batch(
                 self._replica,
@@ -124,7 +144,7 @@ class Author:
         branch = _new_branch(facts, repo.read_secret, repo.write_secret)
         with self._lock, self._replica.database.read() as connection:
             seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
-            first = self._seal_one(branch, BranchRoot(), repo.init_id, (), (), 1, None, None, seen)
+            first = self._seal_one(branch, Draft(BranchRoot()), _Place(repo.init_id, sequence=1, seen=seen))
             body = BranchAdd(branch_id, name, 0, branch.topic, Reference(first.commit_id, first.key))
             pin = self._seal(connection, root, [Draft(body)])
             intake = self._take(root, pin, followups=[(branch.topic, first.encoded)])
@@ -135,7 +155,6 @@ class Author:
         branch: Branch,
         written: Sequence[Written],
         *,
-        before: InTransaction | None = None,
         after: InTransaction | None = None,
         followups: Sequence[tuple[bytes, bytes]] = (),
     ) -> Intake:
@@ -149,7 +168,6 @@ class Author:
                 branch,
                 batch,
                 self._clock_ms(),
-                before=before,
                 after=after,
                 followups=followups,
                 is_own=True,
@@ -168,7 +186,8 @@ class Author:
         )
         heads = tuple(commit_id for commit_id, _ in load_heads(connection, branch.num, ACK_COUNT_MAX))
         named = {ack for draft in drafts for ack in (heads if draft.acks is None else draft.acks)}
-        keys = load_commit_keys(connection, sorted(ack for ack in named if isinstance(ack, bytes)))
+        named.update(dep for draft in drafts for dep in draft.deps)
+        keys = load_commit_keys(connection, sorted(raw for raw in named if isinstance(raw, bytes)))
         seen: tuple[bytes, ...] = ()
         if not branch.facts.is_root_branch:
             root = self._replica.root_branch(self._replica.repos[branch.repo_num])
@@ -180,57 +199,47 @@ class Author:
                 acks = tuple(written[ack].commit_id if isinstance(ack, int) else ack for ack in draft.acks)
             sequence += 1
             skip = lipmaa(sequence)
-            item = self._seal_one(
-                branch,
-                draft.body,
+            place = _Place(
                 branch.facts.init_id,
-                acks,
-                tuple(keys[ack] for ack in acks),
                 sequence,
                 previous,
                 feed[skip] if skip != sequence - 1 else None,
                 seen,
-                draft.timestamp,
+                acks,
+                HeaderKeys(
+                    tuple(keys[ack] for ack in acks),
+                    tuple(keys[dep] for dep in draft.deps),
+                    tuple(file.key for file in draft.files),
+                ),
             )
+            item = self._seal_one(branch, draft, place)
             previous = feed[sequence] = item.commit_id
             keys[item.commit_id] = item.key
             heads = (item.commit_id,)
             written.append(item)
         return written
 
-    def _seal_one(
-        self,
-        branch: Branch,
-        body: Body,
-        epoch: bytes,
-        acks: tuple[bytes, ...],
-        ack_keys: tuple[bytes, ...],
-        sequence: int,
-        previous: bytes | None,
-        skip: bytes | None,
-        seen: tuple[bytes, ...],
-        timestamp: int | None = None,
-    ) -> Written:
+    def _seal_one(self, branch: Branch, draft: Draft, place: "_Place") -> Written:
         if branch.topic_seed is None:
             raise ServiceError("not_permitted", "this node may read the branch and not write to it")
         try:
-            reference, body_blocks = build_object(encode_body(body), branch.convergence_secret)
-            place = () if branch.facts.is_root_branch else (TanglePlace(GROUP, branch.facts.init_id, seen),)
+            reference, body_blocks = build_object(encode_body(draft.body), branch.convergence_secret)
+            group = TanglePlace(GROUP, branch.facts.init_id, place.seen)
             content = Content(
                 self.user,
                 branch.branch_id,
-                epoch,
-                sequence,
-                previous,
-                place,
-                self._clock_ms() if timestamp is None else timestamp,
+                place.epoch,
+                place.sequence,
+                place.previous,
+                () if branch.facts.is_root_branch else (group,),
+                self._clock_ms() if draft.timestamp is None else draft.timestamp,
                 b"",
                 reference,
-                HeaderKeys(acks=ack_keys),
+                place.keys,
             )
-            commit, block = seal_commit(
-                acks, Links(lipmaa=skip), content, self._secret, branch.convergence_secret
-            )
+            files = tuple(file.object_id for file in draft.files)
+            links = Links(deps=draft.deps, files=files, nfiles=draft.removed_files, lipmaa=place.skip)
+            commit, block = seal_commit(place.acks, links, content, self._secret, branch.convergence_secret)
             publication = seal_publication(
                 branch.topic_seed,
                 branch.read_key,

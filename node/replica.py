@@ -20,6 +20,7 @@ from storage.blocks import read_blocks
 from storage.commits import TimelineRow, iterate_arrivals
 from storage.database import Database
 from storage.id_keys import unpack_nums
+from storage.packs import Packs
 from storage.repos import Branch, Repo, finish_join, load_branches, load_repos
 from verifier.membership import Membership
 
@@ -49,6 +50,8 @@ class Replica:
     def __init__(self, folder: Path) -> None:
         """Open the store. Raises StorageError."""
         self.database = Database(folder)
+        self.packs = Packs(self.database)
+        self.packs.sweep()
         self._refreshing = threading.Lock()
         self._memberships: dict[bytes, Membership] = {}
         with self.database.read() as connection:

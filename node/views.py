@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from node.network import PeerState
 from node.replica import load_blocks_of, open_body
 from protocol.block import decode_block
-from protocol.body import Body, Imported, Permission, Post, UnknownBody
+from protocol.body import Body, Files, Imported, Permission, Post, UnknownBody
 from protocol.commit import open_commit
 from protocol.text import id_text
 from storage.commits import TimelineRow
@@ -97,5 +97,7 @@ def _body_fields(body: Body | UnknownBody, timestamp_ms: int) -> JsonObject:
             return {"time": timestamp_ms // 1000, "text": body.text}
         case Imported():
             return {"time": body.time // 1000, "text": body.text, "imported_author": body.author}
+        case Files():
+            return {"time": timestamp_ms // 1000, "text": None, "files": [entry.name for entry in body.added]}
         case _:
             return {"time": timestamp_ms // 1000, "text": None}

@@ -16,6 +16,8 @@ from protocol.block import Reference
 from protocol.codec import DecodeError, Id, Signature, Wire, decode, encode, peek_tag
 from protocol.limits import (
     BODY_SIZE_MAX,
+    FILE_COUNT_MAX,
+    FILE_SIZE_MAX,
     INVITATION_USE_COUNT_MAX,
     NAME_SIZE_MAX,
     OWNER_COUNT_MAX,
@@ -89,6 +91,19 @@ class Imported(Wire, frozen=True, tag="imported1"):
     text: Text
 
 
+class FileEntry(Wire, frozen=True):
+    """What a file is called, and how many bytes it is said to have."""
+
+    name: Name
+    size: Annotated[int, Meta(ge=0, le=FILE_SIZE_MAX)]
+
+
+class Files(Wire, frozen=True, tag="files1"):
+    """Names the files that the commit's header adds, in its order. What the header removes needs no names."""
+
+    added: Annotated[tuple[FileEntry, ...], Meta(max_length=FILE_COUNT_MAX)]
+
+
 @dataclass(frozen=True, slots=True)
 class UnknownBody:
     """A body of a kind that this node does not know; `tag` as it stands in the bytes."""
@@ -96,8 +111,8 @@ class UnknownBody:
     tag: str
 
 
-Body = RepoInit | BranchAdd | Invite | Join | BranchRoot | Post | Imported
-_KINDS: Final[tuple[type[Body], ...]] = (RepoInit, BranchAdd, Invite, Join, BranchRoot, Post, Imported)
+Body = RepoInit | BranchAdd | Invite | Join | BranchRoot | Post | Imported | Files
+_KINDS: Final[tuple[type[Body], ...]] = (RepoInit, BranchAdd, Invite, Join, BranchRoot, Post, Imported, Files)
 _KIND_BY_TAG: Final[dict[str, type[Body]]] = {str(kind.__struct_config__.tag): kind for kind in _KINDS}
 
 

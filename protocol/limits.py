@@ -32,6 +32,8 @@ DEP_COUNT_MAX: Final = 128
 """Deps, and negative deps, of one commit."""
 FILE_COUNT_MAX: Final = 128
 """Files, and negative files, that one commit names."""
+FILE_SIZE_MAX: Final = 2**40
+"""Bytes of one file: what a tree holds is far more, disks and patience are not."""
 TANGLE_COUNT_MAX: Final = 16
 """Further tangles that one commit takes part in."""
 TANGLE_KIND_SIZE_MAX: Final = 32
@@ -102,6 +104,10 @@ REJECTION_COUNT_MAX: Final = 10_000
 DIAL_BACKOFF_MIN_SECONDS: Final = 0.5
 DIAL_BACKOFF_MAX_SECONDS: Final = 60.0
 """Seconds between two dials of a peer that does not answer: doubled from the first to the second."""
+UPLOADS_MAX: Final = 4
+"""Files taken in at a time: each holds a few pieces of 4 MiB; more wait for their turn."""
+FILE_WINDOW_MAX: Final = 1000
+"""Files of one listing."""
 IMPORTED_SECONDS_MAX: Final = 2**42
 """Unix seconds, before or after 1970, of an imported item: 139,000 years; in milliseconds still exact in JSON."""
 IMPORT_BATCH_COUNT_MAX: Final = 1000

@@ -103,10 +103,10 @@ class ObjectReader:
             (len(block.child_ids) - 1) * INNER_CHILD_COUNT_MAX ** (self._height - depth - 1)
             for depth, block in enumerate(edge[:-1])
         )
-        self._leaf_count = before + 1
+        self._leaf_count: int = before + 1
         last = self._leaf(edge[-1], keys[-1], is_last=True)
         self._last = (before, last)
-        self.size = before * LEAF_SIZE + len(last)
+        self.size: int = before * LEAF_SIZE + len(last)
 
     def read(self, start: int, stop: int) -> Iterator[bytes]:
         """The bytes from `start` to before `stop` (both within the size), a leaf's worth or less at a time.

@@ -16,6 +16,8 @@ from protocol.body import Permission, UnixMilliseconds
 from protocol.codec import DecodeError, Id, Key, Wire, decode, encode
 from protocol.limits import ADDRESS_SIZE_MAX, LINK_PEER_COUNT_MAX, LINK_SIZE_MAX
 
+_ID_TEXT_SIZE: Final = 52
+_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _LINK_SCHEME: Final = "ravel:"
 _INVITATION_KIND: Final = "invite"
 _CHECKSUM_SIZE: Final = 5
@@ -52,6 +54,20 @@ class InvitationLink(Wire, frozen=True, tag="invitation1"):
 def id_text(raw: bytes) -> str:
     """The text form of 32 bytes: 52 characters."""
     return _base32(raw)
+
+
+def parse_id_prefix(text: str) -> tuple[bytes, bytes]:
+    """The least and the greatest id whose text begins with `text`. Raises DecodeError `bad_id`."""
+    digits = [_ALPHABET.find(char) for char in text]
+    if not 0 < len(text) <= _ID_TEXT_SIZE or -1 in digits:
+        raise DecodeError("bad_id", text)
+    value = 0
+    for digit in digits:
+        value = value << 5 | digit
+    free = 5 * (_ID_TEXT_SIZE - len(text))
+    # 52 characters carry 260 bits, the last four of them zero.
+    low, high = value << free >> 4, ((value + 1 << free) - 1) >> 4
+    return low.to_bytes(32, "big"), high.to_bytes(32, "big")
 
 
 def parse_id(text: str) -> bytes:

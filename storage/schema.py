@@ -78,6 +78,27 @@ blocks = Table(
     Index("blocks_id_key", "id_key"),
 )
 
+packs = Table(
+    "packs",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("name", String, nullable=False, unique=True),
+    Column("size", BigInteger, nullable=False),  # bytes
+)
+"""Files beside the database that hold large blocks one after another; see `packs`."""
+
+pack_blocks = Table(
+    "pack_blocks",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("id_key", BigInteger, nullable=False),
+    Column("block_id", Bytes(32), nullable=False),
+    Column("pack_num", NUM, nullable=False),
+    Column("offset", BigInteger, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Index("pack_blocks_id_key", "id_key"),
+)
+
 authors = Table(
     "authors",
     metadata,
@@ -127,6 +148,22 @@ feed_forks = Table(
     Column("feed_sequence", BigInteger, nullable=False),
 )
 """Evidence: commits whose author had used their feed sequence before."""
+
+files = Table(
+    "files",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("commit_num", NUM, nullable=False),  # of the commit that added it
+    Column("object_id", Bytes(32), nullable=False),
+    Column("object_key", Bytes(), nullable=False),  # empty where the author gave none
+    Column("name", String, nullable=False),  # empty where the commit's body names no files
+    Column("size", BigInteger),  # as the author says; null where nobody says
+    Column("removed_by", NUM),  # number of the first commit that removed it
+    Index("files_name", "branch_num", "name"),
+    Index("files_object", "branch_num", "object_id"),
+    Index("files_commit", "commit_num"),
+)
 
 pending = Table(
     "pending",

@@ -15,6 +15,8 @@ Two steps, so that the costly one may run beside others:
   V6  Acks, deps and feed links point where such links may point.
   V7  Its author was permitted to, in its own causal past (membership rules M1 to M5).
 
+  V8  A body that names files names as many as the header adds, and the header adds or removes some.
+
 A verdict of rejection depends on the commit and its past alone, so every node rejects it, and for good. Pending is no
 verdict on the commit, only on what is known here.
 """
@@ -22,7 +24,7 @@ verdict on the commit, only on what is known here.
 from dataclasses import dataclass
 from typing import Final
 
-from protocol.body import Body, UnknownBody
+from protocol.body import Body, Files, UnknownBody
 from protocol.codec import Value
 from protocol.commit import NO_EPOCH, Commit, lipmaa
 from protocol.signing import Claim
@@ -112,6 +114,7 @@ def _judge(
 ) -> Verdict:
     commit = signed.commit
     _check_place(commit, branch)
+    _check_files(signed)
     seen = _group_previous(commit, branch)
     links = commit.links
     feed_links = tuple(link for link in (commit.content.feed_previous, links.lipmaa) if link is not None)
@@ -148,6 +151,14 @@ def _check_place(commit: Commit, branch: BranchFacts) -> None:
         raise Refused("other_epoch", "V1: the commit says another epoch")
     if (not commit.acks) != (commit.commit_id == branch.root_id):
         raise Refused("second_root", "V2: a branch has the one root that was pinned when it was added")
+
+
+def _check_files(signed: SignedCommit) -> None:
+    links = signed.commit.links
+    if isinstance(signed.body, Files) and (
+        len(signed.body.added) != len(links.files) or not links.files + links.nfiles
+    ):
+        raise Refused("bad_files", "V8: not one name for each file, or no file at all")
 
 
 def _group_previous(commit: Commit, branch: BranchFacts) -> tuple[bytes, ...]:

@@ -1,12 +1,20 @@
 """branch, write, log: branches and their timelines."""
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
 from node.cli.repo_commands import RepoArgument
-from node.cli.shared import JsonOption, client, first_line, print_fields, print_json, print_table
+from node.cli.shared import (
+    JsonObject,
+    JsonOption,
+    client,
+    first_line,
+    iso_time,
+    print_fields,
+    print_json,
+    print_table,
+)
 
 branch = typer.Typer(no_args_is_help=True, help="Create and list branches.")
 
@@ -83,17 +91,15 @@ def log(
                 item["position"],
                 item["commit"][:12],
                 item["rank"],
-                _time(item["time"]),
+                iso_time(item["time"]),
                 (item.get("imported_author") or item["author"])[:24],
-                first_line(item["text"], _TEXT_WIDTH) or f"({item['kind']})",
+                first_line(item["text"], _TEXT_WIDTH) or _kind(item),
             )
             for item in answer["items"]
         ),
     )
 
 
-def _time(seconds: int) -> str:
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
-    except (OverflowError, OSError, ValueError):
-        return "?"  # authors may assert any number
+def _kind(item: JsonObject) -> str:
+    named = ", ".join(item.get("files", ()))
+    return first_line(f"({item['kind']}{': ' if named else ''}{named})", _TEXT_WIDTH)

@@ -1,14 +1,12 @@
 """import: other systems' histories into a branch, in batches that the daemon makes durable one by one."""
 
-import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 
+from node.cli.progress import show_progress
 from node.cli.shared import JsonObject, JsonOption, client, print_fields, print_json
 from node.errors import ServiceError
 from protocol.limits import NAME_SIZE_MAX
@@ -18,15 +16,6 @@ import_ = typer.Typer(no_args_is_help=True, help="Import a history; a second run
 BranchOption = Annotated[
     str, typer.Option("--branch", help="Branch to import into: name, REPO:NAME, id or prefix.")
 ]
-_LINE_SECONDS = 2.0
-
-
-class Progress(Protocol):
-    """Told how many items are done."""
-
-    def __call__(self, done: int) -> None:
-        """`done` items are durable."""
-        ...
 
 
 @import_.command("git")
@@ -75,7 +64,7 @@ def _send(
 ) -> JsonObject:
     api = client(context)
     answer: JsonObject = {"imported": 0, "already": 0, "heads": 0}
-    with show_progress(total) as progress:
+    with show_progress("imported", "commits", total) as progress:
         for batch in batches:
             part = api.import_items(branch, batch, source)
             answer["imported"] += part["imported"]
@@ -87,33 +76,3 @@ def _send(
 
 def _finish(answer: JsonObject, *, as_json: bool) -> None:
     print_json(answer) if as_json else print_fields(answer.items())
-
-
-@contextmanager
-def show_progress(total: int | None) -> Iterator[Progress]:
-    """A bar on a terminal; else a line every two seconds. On standard error either way."""
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("importing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True)) as bar:
-            task = bar.add_task("import", total=total)
-            yield lambda done: bar.update(task, completed=done)
-        return
-    said_at, reached, said = time.monotonic(), 0, 0
-
-    def say() -> None:
-        nonlocal said_at, said
-        said_at, said = time.monotonic(), reached
-        print(f"imported {reached}{f' of {total}' if total else ''} commits", file=sys.stderr, flush=True)
-
-    def reach(done: int) -> None:
-        nonlocal reached
-        reached = done
-        if time.monotonic() - said_at >= _LINE_SECONDS:
-            say()
-
-    yield reach
-    if said != reached:
-        say()

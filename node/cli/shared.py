@@ -5,6 +5,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,6 +86,14 @@ def display_safe(text: str) -> str:
         "�" if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") else char
         for char in text.replace("\t", " ")
     )
+
+
+def iso_time(seconds: int) -> str:
+    """Unix seconds as a date and time in UTC; authors may assert any number."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    except (OverflowError, OSError, ValueError):
+        return "?"
 
 
 def first_line(text: str | None, width: int) -> str:

@@ -140,6 +140,9 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
         "bad_request",
     ),
     "peer_of_a_bad_id": ("POST", "/peers", {"address": "host:1", "peer": "abc"}, "bad_request"),
+    "unknown_file": ("GET", "/branches/main/files/nothing", None, "not_found"),
+    "file_without_a_name": ("POST", "/branches/main/files", b"content", "bad_request"),
+    "too_many_files_asked_for": ("GET", "/branches/main/files?limit=1001", None, "bad_request"),
     "unknown_peer": ("DELETE", "/peers/abcdefgh", None, "not_found"),
 }
 
@@ -211,6 +214,50 @@ async def test_a_link_names_only_addresses_that_can_be_dialed(tmp_path: Path) ->
             assert answer["addresses"] == expected
             link = parse_invitation(answer["invitation"])
             assert [peer.address for peer in link.peers] == expected
+
+
+async def test_a_file_over_the_api_whole_by_range_and_removed(tmp_path: Path) -> None:
+    data = bytes(range(256)) * 20_000
+    async with _api(tmp_path) as client:
+        await _post(client, "/repos", {"name": "notes"})
+        base = "/api/v1/branches/main/files"
+        added = await client.post(base, params={"name": "a/b ü.bin"}, content=data)
+        assert added.status_code == 200, added.text
+        path = f"{base}/{added.json()['file']}"
+        whole = await client.get(path)
+        assert (whole.status_code, whole.content) == (200, data)
+        assert whole.headers["etag"] == f'"{added.json()["file"]}"'
+        assert whole.headers["x-content-type-options"] == "nosniff"
+        assert whole.headers["content-disposition"] == "attachment; filename*=UTF-8''a%2Fb%20%C3%BC.bin"
+        for text, expected in (
+            ("bytes=0-0", data[:1]),
+            ("bytes=1048543-1048545", data[1048543:1048546]),
+            ("bytes=5119990-", data[5119990:]),
+            ("bytes=5119990-99999999", data[5119990:]),
+            ("bytes=-10", data[-10:]),
+        ):
+            part = await client.get(path, headers={"Range": text})
+            assert (part.status_code, part.content) == (206, expected)
+            assert part.headers["content-range"].endswith(f"/{len(data)}")
+        for text in (
+            "bytes=5-3",
+            "bytes=a-b",
+            "bytes=-",
+            "lines=1-2",
+            "bytes=0-1,4-5",
+            "bytes=" + "9" * 5000 + "-",
+        ):
+            assert (await client.get(path, headers={"Range": text})).status_code == 200
+        for text in (f"bytes={len(data)}-", "bytes=-0"):
+            behind = await client.get(path, headers={"Range": text})
+            assert (behind.status_code, behind.headers["content-range"]) == (416, f"bytes */{len(data)}")
+        other = await client.get(path, headers={"Range": "bytes=0-0", "If-Range": '"another"'})
+        assert other.status_code == 200
+        timeline = (await client.get("/api/v1/branches/main/timeline")).json()["items"]
+        assert timeline[-1]["files"] == ["a/b ü.bin"]
+        assert (await client.delete(path)).json()["names"] == ["a/b ü.bin"]
+        assert (await client.get(path)).status_code == 404
+        assert (await client.get(base)).json() == {"files": [], "next": None}
 
 
 STRANGERS: dict[str, tuple[dict[str, str], int]] = {

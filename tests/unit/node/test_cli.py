@@ -9,8 +9,8 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from node.cli import main as main_module
-from node.cli.import_commands import show_progress
 from node.cli.main import app
+from node.cli.progress import show_progress
 from node.cli.shared import display_safe, fail, first_line, print_fields
 from node.errors import ERROR_KINDS, ServiceError
 from tests.e2e.cluster import RAVEL
@@ -130,7 +130,7 @@ def test_fields_show_lists_and_nothing_as_text(capsys: pytest.CaptureFixture[str
 def test_an_import_of_unknown_length_says_at_its_end_how_far_it_came(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with show_progress(None) as progress:
+    with show_progress("imported", "commits", None) as progress:
         progress(1000)
         progress(1234)
     assert capsys.readouterr().err.splitlines()[-1] == "imported 1234 commits"

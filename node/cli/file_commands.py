@@ -1,0 +1,153 @@
+"""file: files of a branch, streamed to and from the daemon."""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Annotated, Final
+
+import typer
+
+from node.cli.branch_commands import BranchArgument
+from node.cli.progress import Progress, show_progress
+from node.cli.shared import JsonOption, client, iso_time, print_fields, print_json, print_table
+from node.client import Download
+from node.errors import ServiceError
+
+file = typer.Typer(no_args_is_help=True, help="Files of a branch.")
+
+FileArgument = Annotated[str, typer.Argument(help="Name, id, or unique prefix of an id.")]
+_PIECE_SIZE: Final = 1 << 20
+
+
+@file.command("add")
+def add(
+    context: typer.Context,
+    branch: BranchArgument,
+    path: Annotated[Path, typer.Argument(help="The file; - for standard input.", allow_dash=True)],
+    name: Annotated[str, typer.Option(help="Its name in the branch. [default: the path's last part]")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Add a file to a branch. Equal content is stored once; the file is durable when the command returns."""
+    if str(path) == "-" and not name:
+        raise ServiceError("bad_request", "what comes by standard input has no name", "give one: --name NAME")
+    try:
+        with sys.stdin.buffer if str(path) == "-" else path.open("rb") as source:
+            total = os.fstat(source.fileno()).st_size if str(path) != "-" else None
+            with show_progress("sent", "bytes", total) as progress:
+                answer = client(context).add_file(branch, name or path.name, _read(source, progress))
+    except OSError as error:
+        raise ServiceError("bad_input", f"{path} cannot be read: {error}", "give a readable file") from None
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+@file.command("list")
+def list_files(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+    """List the files of a branch."""
+    api = client(context)
+    found = []
+    after: int | None = 0
+    while after is not None:
+        answer = api.list_files(branch, after)
+        found += answer["files"]
+        after = answer["next"]
+    if as_json:
+        print_json({"files": found})
+        return
+    print_table(
+        ("file", "name", "size", "time", "author"),
+        (
+            (row["file"][:12], row["name"], row["size"], iso_time(row["time"]), row["author"][:24])
+            for row in found
+        ),
+    )
+
+
+@file.command("get")
+def get(
+    context: typer.Context,
+    branch: BranchArgument,
+    file: FileArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", help="Where to; - for standard output. [default: its name, here]", allow_dash=True
+        ),
+    ] = None,
+    span: Annotated[
+        str, typer.Option("--range", metavar="START-STOP", help="Bytes from START to before STOP only.")
+    ] = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Read a file. What was cut goes on where it stopped when the command is run again."""
+    start, stop = _parse_range(span)
+    api = client(context)
+    if out is not None and str(out) == "-":
+        with api.get_file(branch, file, start, stop) as download:
+            for piece in download.pieces:
+                sys.stdout.buffer.write(piece)
+        return
+    with api.get_file(branch, file, start, stop) as download:
+        target = out or Path(_local_name(download))
+        if target.exists() and not force:
+            raise ServiceError("already_exists", f"{target} is there", "give another --out, or --force")
+        size = max(min(download.size, download.size if stop is None else stop) - start, 0)
+        part = target.with_name(f".{target.name}.{download.file_id[:12]}.{start}-{start + size}.part")
+        begun = part.stat().st_size if part.exists() else 0
+        if not begun:
+            _receive(download, part, size)
+    if 0 < begun < size:
+        with api.get_file(branch, download.file_id, start + begun, start + size) as rest:
+            _receive(rest, part, size)
+    part.replace(target)
+    answer = {"path": str(target), "file": download.file_id, "name": download.name, "size": size}
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+@file.command("rm")
+def remove(
+    context: typer.Context, branch: BranchArgument, file: FileArgument, as_json: JsonOption = False
+) -> None:
+    """Remove a file from a branch, for everyone. Nodes that have its content keep it for now."""
+    answer = client(context).remove_file(branch, file)
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+def _read(source: IO[bytes], progress: Progress) -> Iterator[bytes]:
+    done = 0
+    while piece := source.read(_PIECE_SIZE):
+        yield piece
+        done += len(piece)
+        progress(done)
+
+
+def _receive(download: Download, part: Path, size: int) -> None:
+    """Append what comes to what is there; it stays when the transfer is cut."""
+    try:
+        with part.open("ab") as target, show_progress("received", "bytes", size) as progress:
+            done = target.tell()
+            for piece in download.pieces:
+                target.write(piece)
+                done += len(piece)
+                progress(done)
+    except OSError as error:
+        raise ServiceError(
+            "storage_failed", f"{part} cannot be written: {error}", "choose another --out"
+        ) from None
+
+
+def _local_name(download: Download) -> str:
+    """A file's name as one in the current folder: its last part, or the id where that is none."""
+    name = download.name.replace("\\", "/").rpartition("/")[2]
+    return name if name not in ("", ".", "..") else download.file_id
+
+
+def _parse_range(text: str) -> tuple[int, int | None]:
+    if not text:
+        return 0, None
+    found = re.fullmatch(r"([0-9]{1,16})-([0-9]{0,16})", text)
+    if found is None or (found[2] and int(found[2]) <= int(found[1])):
+        raise ServiceError("bad_request", f"{text!r} is not a range", "say 0-1000, or 1000- up to the end")
+    return int(found[1]), int(found[2]) if found[2] else None

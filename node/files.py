@@ -1,0 +1,206 @@
+"""Files of branches: added from a stream, listed, read by ranges, removed. Memory stays flat whatever a file's size.
+
+An add seals blocks as bytes come in and writes them to a pack; the commit that names the file and the rows that name
+its blocks are one transaction, so an add that is cut leaves nothing that anyone sees. What travels to other nodes is the
+commit; content is read from this node's own store.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import trio
+
+from node.errors import ServiceError
+from node.hub import Hub
+from node.inbound import Intake
+from node.outbound import Author, Draft
+from node.resolve import PREFIX_SIZE_MIN
+from protocol import body
+from protocol.block import WrongKey
+from protocol.codec import DecodeError
+from protocol.limits import FILE_SIZE_MAX, LEAF_SIZE, NAME_SIZE_MAX, UPLOADS_MAX
+from protocol.object import MissingBlocks, ObjectBuilder
+from protocol.text import id_text, parse_id_prefix
+from storage.files import FileRow, StoredObject, find_files, load_files, load_files_of
+from storage.packs import PackDraft
+from storage.repos import Branch
+
+PIECE_SIZE: Final = 4 * LEAF_SIZE
+"""Bytes handled in one hop to a thread: a hop costs a quarter of a millisecond, sealing this much two."""
+_FOUND_MAX: Final = 50
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """A file that can be read. `size` is that of its content, whatever its author said."""
+
+    name: str
+    file_id: str
+    size: int
+    content: StoredObject
+
+
+class Files:
+    """Adds, lists, reads and removes files of branches, which are named as `find_branch` takes them."""
+
+    def __init__(self, hub: Hub, author: Author, find_branch: Callable[[str], Branch]) -> None:
+        self._hub = hub
+        self._author = author
+        self._find_branch = find_branch
+        self._adding = trio.CapacityLimiter(UPLOADS_MAX)
+
+    async def add(self, branch_text: str, name: str, chunks: AsyncGenerator[bytes]) -> JsonObject:
+        """Add a file of this content; durable when it returns.
+
+        Raises ServiceError `bad_request`, `too_large`, `not_permitted`; StorageError.
+        """
+        branch = self._find_branch(branch_text)
+        _check_name(name)
+        if branch.topic_seed is None:  # before gigabytes are taken in
+            raise ServiceError("not_permitted", "this node may read the branch and not write to it")
+        run = self._hub.run_blocking
+        async with self._adding:
+            with self._hub.replica.packs.draft() as draft:
+                builder = ObjectBuilder(branch.convergence_secret, draft.put)
+                async with aclosing(_pieces(chunks)) as pieces:
+                    async for piece in pieces:
+                        if builder.size + len(piece) > FILE_SIZE_MAX:
+                            raise ServiceError("too_large", f"a file has at most {FILE_SIZE_MAX} bytes")
+                        await run(builder.add, piece)
+                row, intake = await run(self._keep, branch, name, builder, draft)
+        self._hub.announce(intake)
+        return _view(row)
+
+    async def window(self, branch: str, after: int, limit: int) -> JsonObject:
+        """A window of the files that are there: those after number `after` (0: from the start)."""
+        rows = await self._hub.run_blocking(self._load, self._find_branch(branch), after, limit)
+        return {
+            "files": [_view(row) for row in rows],
+            "next": rows[-1].num if len(rows) == limit else None,
+        }
+
+    async def open(self, branch_text: str, text: str) -> OpenFile:
+        """The file of that name, id or unique prefix. Raises ServiceError `not_found`, `ambiguous`, `incomplete`."""
+        branch = self._find_branch(branch_text)
+        row = (await self._resolve(branch, text))[0]
+        content = await self._hub.run_blocking(self._open, branch, row)
+        if row.size is not None and content.size != row.size:
+            raise ServiceError(
+                "bad_input", f"the file has {content.size} bytes, and its author says {row.size}"
+            )
+        return OpenFile(row.name, id_text(row.object_id), content.size, content)
+
+    async def read(self, file: OpenFile, start: int, stop: int) -> AsyncIterator[bytes]:
+        """The bytes from `start` to before `stop`. Raises ServiceError `incomplete` or StorageError on the way."""
+        while start < stop:
+            end = min(start + PIECE_SIZE, stop)
+            for part in await self._hub.run_blocking(_read, file, start, end):
+                yield part
+            start = end
+
+    async def remove(self, branch_text: str, text: str) -> JsonObject:
+        """Remove a file from the branch; its content stays where nodes have it. Raises ServiceError."""
+        branch = self._find_branch(branch_text)
+        rows = await self._resolve(branch, text)
+        adders = tuple(dict.fromkeys(row.commit_id for row in rows))
+        draft = Draft(body.Files(()), deps=adders, removed_files=(rows[0].object_id,))
+        written, intake = await self._hub.run_blocking(self._author.write, branch, draft)
+        self._hub.announce(intake)
+        return {
+            "commit": id_text(written.commit_id),
+            "file": id_text(rows[0].object_id),
+            "names": sorted({row.name for row in rows}),
+        }
+
+    # --- in threads ---
+
+    def _keep(
+        self, branch: Branch, name: str, builder: ObjectBuilder, draft: PackDraft
+    ) -> tuple[FileRow, Intake]:
+        reference = builder.finish()
+        draft.finish()
+        commit = Draft(body.Files((body.FileEntry(name, builder.size),)), files=(reference,))
+        written, intake = self._author.write(branch, commit, after=draft.keep)
+        draft.is_kept = True
+        with self._hub.replica.database.read() as connection:
+            return load_files_of(connection, branch.num, written.commit_id)[0], intake
+
+    def _load(self, branch: Branch, after: int, limit: int) -> list[FileRow]:
+        with self._hub.replica.database.read() as connection:
+            return load_files(connection, branch.num, after, limit)
+
+    def _find(self, branch: Branch, text: str) -> list[FileRow]:
+        try:
+            ids = parse_id_prefix(text) if len(text) >= PREFIX_SIZE_MIN else None
+        except DecodeError:
+            ids = None
+        with self._hub.replica.database.read() as connection:
+            return find_files(connection, branch.num, text, ids, _FOUND_MAX)
+
+    def _open(self, branch: Branch, row: FileRow) -> StoredObject:
+        if row.reference is None:
+            raise ServiceError("not_permitted", "the file's author gave no key to it")
+        replica = self._hub.replica
+        with _content_faults():
+            return StoredObject(replica.database, replica.packs, row.reference, branch.convergence_secret)
+
+    async def _resolve(self, branch: Branch, text: str) -> list[FileRow]:
+        """The entries of one object: it may have been added more than once."""
+        rows = await self._hub.run_blocking(self._find, branch, text)
+        if not rows:
+            raise ServiceError(
+                "not_found", f"no file is called {text!r}", "`ravel file list` shows what there is"
+            )
+        if len({row.object_id for row in rows}) > 1:
+            raise ServiceError("ambiguous", f"more than one file fits {text!r}", "give an id, or more of it")
+        return rows
+
+
+def _read(file: OpenFile, start: int, stop: int) -> list[bytes]:
+    with _content_faults():
+        return file.content.read(start, stop)
+
+
+@contextmanager
+def _content_faults() -> Iterator[None]:
+    """What may be wrong with content that others made, as errors for people."""
+    try:
+        yield
+    except MissingBlocks as error:
+        raise ServiceError(
+            "incomplete", f"the file's content is not here whole: {error}", "ask a node that has it"
+        ) from None
+    except (WrongKey, DecodeError) as error:
+        raise ServiceError("bad_input", f"the file was not made as its author says: {error}") from None
+
+
+async def _pieces(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
+    """The same bytes in pieces of PIECE_SIZE, the last one what remains."""
+    gathered = bytearray()
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            gathered += chunk
+            while len(gathered) >= PIECE_SIZE:
+                yield bytes(gathered[:PIECE_SIZE])
+                del gathered[:PIECE_SIZE]
+    if gathered:
+        yield bytes(gathered)
+
+
+def _check_name(name: str) -> None:
+    if not 0 < len(name) <= NAME_SIZE_MAX or not name.isprintable():
+        raise ServiceError("bad_request", f"a file's name has 1 to {NAME_SIZE_MAX} printable characters")
+
+
+def _view(row: FileRow) -> JsonObject:
+    return {
+        "file": id_text(row.object_id),
+        "name": row.name,
+        "size": row.size,
+        "commit": id_text(row.commit_id),
+        "author": id_text(row.author),
+        "time": row.timestamp // 1000,
+    }

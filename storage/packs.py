@@ -1,0 +1,217 @@
+"""Packs: the large blocks of files, one after another in plain files beside the database, which says where each one is.
+
+A database copies what it stores twice (into its log and out of it); a pack is written once, in order, made durable, and
+only then named by rows, in the transaction of the commit that needs it. A pack that no row names is what an interrupted
+add left behind: `sweep` removes it at start. What an add brings in all fits in a few rows' worth goes into the `blocks`
+table instead, so that small files do not make small packs.
+"""
+
+import os
+import secrets
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from sqlalchemy import Connection, bindparam, insert, select
+
+from protocol.block import Block, decode_block
+from protocol.codec import DecodeError
+from storage.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
+from storage.bulk import insert_rows
+from storage.database import Database, StorageError
+from storage.id_keys import chunks, id_key
+from storage.schema import pack_blocks, packs
+
+FOLDER_NAME: Final = "packs"
+_SMALL_SIZE: Final = 256 * 1024
+"""Bytes up to which an add's blocks are rows: above, a pack and its two fsyncs cost less than the log."""
+_FLUSH_SIZE: Final = 4 << 20
+"""Bytes gathered before they are looked up and written together."""
+_COLUMNS: Final = ("num", "id_key", "block_id", "pack_num", "offset", "size")
+_BY_KEY: Final = (
+    select(pack_blocks.c.block_id, packs.c.name, pack_blocks.c.offset, pack_blocks.c.size)
+    .join(packs, packs.c.num == pack_blocks.c.pack_num)
+    .where(pack_blocks.c.id_key == bindparam("key"))
+)
+_KNOWN: Final = select(pack_blocks.c.block_id).where(
+    pack_blocks.c.id_key.in_(bindparam("keys", expanding=True))
+)
+
+
+class Packs:
+    """The packs of one store. Thread-safe."""
+
+    def __init__(self, database: Database) -> None:
+        """Packs lie in a folder beside the database, which is made when it is first needed."""
+        self._database = database
+        self._folder = database.path.parent / FOLDER_NAME
+
+    def sweep(self) -> int:
+        """Remove packs that no row names; gives how many. To be called while nobody adds. Raises StorageError."""
+        with self._database.read() as connection:
+            named = set(connection.execute(select(packs.c.name)).scalars())
+        try:
+            left = [path for path in self._folder.iterdir() if path.name not in named]
+            for path in left:
+                path.unlink()
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise StorageError(f"{self._folder}: {error}") from error
+        return len(left)
+
+    def draft(self) -> "PackDraft":
+        """Begin to add blocks. A context manager; nothing of it lasts unless it is kept."""
+        return PackDraft(self._database, self._folder)
+
+    def find(self, connection: Connection, block_id: bytes) -> Block | None:
+        """A block by its id, from the packs or the `blocks` table, hashed again. Raises DamagedBlock, StorageError."""
+        for found, name, offset, size in connection.execute(_BY_KEY, {"key": id_key(block_id)}):
+            if found == block_id:
+                return _checked(block_id, self._read(name, offset, size))
+        nums = find_blocks(connection, [block_id])
+        if not nums:
+            return None
+        num = nums[block_id]
+        return _checked(block_id, read_blocks(connection, {num: block_id})[num])
+
+    def _read(self, name: str, offset: int, size: int) -> bytes:
+        try:
+            handle = os.open(self._folder / name, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return os.pread(handle, size, offset)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise StorageError(f"{self._folder / name}: {error}") from error
+
+
+class PackDraft:
+    """Blocks on their way in: `put` each, `finish`, `keep` in the transaction, then `is_kept` when it has committed."""
+
+    def __init__(self, database: Database, folder: Path) -> None:
+        self._database = database
+        self._folder = folder
+        self._name = secrets.token_hex(16)
+        self._handle: int | None = None
+        self._waiting: dict[bytes, Block] = {}
+        self._waiting_size = 0
+        self._places: dict[bytes, tuple[int, int]] = {}  # block id -> offset, size
+        self._size = 0
+        self._is_named = False
+        self.is_kept = False
+
+    def __enter__(self) -> Self:
+        """Nothing yet: the pack is made when there is something to write."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave nothing behind unless it was kept."""
+        self._close()
+        if self._places and not (self.is_kept and self._is_named):
+            with suppress(OSError):  # what stays is swept at the next start
+                (self._folder / self._name).unlink(missing_ok=True)
+
+    def put(self, block: Block) -> None:
+        """One more block; one that is here already costs no space. Raises StorageError."""
+        if block.block_id in self._places or block.block_id in self._waiting:
+            return
+        self._waiting[block.block_id] = block
+        self._waiting_size += len(block.encoded)
+        if self._waiting_size >= _FLUSH_SIZE:
+            self._flush()
+
+    def finish(self) -> None:
+        """Make everything durable, except for what `keep` will put into rows. Raises StorageError."""
+        if self._places or self._waiting_size > _SMALL_SIZE:
+            self._flush()
+        if self._handle is None:
+            return
+        try:
+            os.fsync(self._handle)
+            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)  # the file's name too
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise StorageError(f"{self._folder / self._name}: {error}") from error
+        finally:
+            self._close()
+
+    def keep(self, connection: Connection) -> None:
+        """Name the blocks, inside the write transaction of what needs them."""
+        put_blocks(self._database, connection, [], self._waiting.values())
+        known = _known_blocks(connection, self._places)
+        new = {block_id: place for block_id, place in self._places.items() if block_id not in known}
+        self._is_named = bool(new)
+        if not new:  # others have brought the same in the meantime
+            return
+        pack_num = self._database.next_nums(connection, packs, 1)[0]
+        connection.execute(insert(packs).values(num=pack_num, name=self._name, size=self._size))
+        nums = self._database.next_nums(connection, pack_blocks, len(new))
+        rows = [
+            (num, id_key(block_id), block_id, pack_num, offset, size)
+            for num, (block_id, (offset, size)) in zip(nums, new.items(), strict=True)
+        ]
+        insert_rows(connection, pack_blocks, _COLUMNS, rows)
+
+    def _flush(self) -> None:
+        with self._database.read() as connection:
+            known = (
+                _known_blocks(connection, self._waiting) | find_blocks(connection, list(self._waiting)).keys()
+            )
+        new = [block for block in self._waiting.values() if block.block_id not in known]
+        self._waiting.clear()
+        self._waiting_size = 0
+        if not new:
+            return
+        try:
+            handle = self._handle if self._handle is not None else self._open()
+            for part in chunks(new):  # no call takes more than 1,024 buffers
+                _write_all(handle, [block.encoded for block in part])
+        except OSError as error:
+            raise StorageError(f"{self._folder / self._name}: {error}") from error
+        for block in new:
+            self._places[block.block_id] = (self._size, len(block.encoded))
+            self._size += len(block.encoded)
+
+    def _open(self) -> int:
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        path = self._folder / self._name
+        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        return self._handle
+
+    def _close(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+def _known_blocks(connection: Connection, ids: Iterable[bytes]) -> set[bytes]:
+    found: set[bytes] = set()
+    for part in chunks([id_key(block_id) for block_id in ids]):
+        found.update(connection.execute(_KNOWN, {"keys": part}).scalars())
+    return found
+
+
+def _write_all(handle: int, buffers: list[bytes]) -> None:
+    written = os.writev(handle, buffers)
+    if written < sum(map(len, buffers)):  # a disk that fills up writes a part
+        rest = memoryview(b"".join(buffers))[written:]
+        while rest:
+            rest = rest[os.write(handle, rest) :]
+
+
+def _checked(block_id: bytes, encoded: bytes) -> Block:
+    try:
+        block = decode_block(encoded)
+    except DecodeError as error:
+        raise DamagedBlock(f"block {block_id.hex()}: {error}") from error
+    if block.block_id != block_id:
+        raise DamagedBlock(f"block {block_id.hex()} is not what its id says")
+    return block

@@ -1,0 +1,129 @@
+"""Files through a real daemon: by commands, cut anywhere, and never more of them in memory than a piece."""
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from node.errors import ERROR_KINDS
+from tests.e2e.cluster import RAVEL, Peer, peers, run_ravel, until
+
+pytestmark = pytest.mark.slow
+
+SIZE = 48_000_000
+
+
+def _resident(peer: Peer) -> int:
+    """The most that the daemon has had in memory, in bytes."""
+    status = Path(f"/proc/{peer.pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
+
+def _packs(peer: Peer) -> list[Path]:
+    return sorted((peer.home / "packs").glob("*"))
+
+
+def test_a_large_file_goes_in_and_out_by_commands_with_flat_memory(tmp_path: Path) -> None:
+    source = tmp_path / "large.bin"
+    with source.open("wb") as file:
+        for number in range(SIZE * 4 // 1_000_000):
+            file.write(number.to_bytes(4, "big") * 250_000)
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        run_ravel(alice, "file", "add", "main", str(tmp_path / "large.bin"), "--name", "warm up")
+        before = _resident(alice)
+        run_ravel(alice, "file", "rm", "main", "warm up")
+        shown = run_ravel(alice, "file", "add", "main", str(source)).stderr
+        assert f"sent {SIZE * 4} of {SIZE * 4} bytes" in shown
+        out = tmp_path / "out.bin"
+        run_ravel(alice, "file", "get", "main", "large.bin", "-o", str(out))
+        assert out.read_bytes() == source.read_bytes()
+        assert _resident(alice) - before < 32_000_000, "a fraction of the file"
+        again = run_ravel(
+            alice,
+            "file",
+            "get",
+            "main",
+            "large.bin",
+            "-o",
+            str(out),
+            code=ERROR_KINDS["already_exists"].exit_code,
+        )
+        assert "--force" in again.stderr
+        part = run_ravel(alice, "file", "get", "main", "large.bin", "-o", "-", "--range", "999998-1000002")
+        assert part.stdout.encode() == source.read_bytes()[999998:1000002]
+        assert "large.bin" in run_ravel(alice, "file", "list", "main").stdout
+
+
+def test_a_get_that_was_cut_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    source, out = tmp_path / "source.bin", tmp_path / "out.bin"
+    source.write_bytes(os.urandom(SIZE))
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        run_ravel(alice, "file", "add", "main", str(source))
+        command = subprocess.Popen(
+            [*RAVEL, "--home", str(alice.home), "file", "get", "main", "source.bin", "-o", str(out)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        until(lambda: any(path.stat().st_size for path in tmp_path.glob(".out.bin.*.part")), "some has come")
+        command.send_signal(signal.SIGKILL)
+        command.wait(10)
+        assert not out.exists()
+        (part,) = tmp_path.glob(".out.bin.*.part")
+        begun = part.stat().st_size
+        with part.open("r+b") as file:  # what is there is kept, not fetched again
+            file.write(b"MARK")
+        run_ravel(alice, "file", "get", "main", "source.bin", "-o", str(out))
+        content = out.read_bytes()
+        assert content[:4] == b"MARK"
+        assert content[4:] == source.read_bytes()[4:]
+        assert begun <= SIZE
+        assert list(tmp_path.glob(".out.bin.*.part")) == []
+
+
+def test_sigkill_during_an_add_leaves_nothing_after_the_next_start(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        command = subprocess.Popen(
+            [*RAVEL, "--home", str(alice.home), "file", "add", "main", "-", "--name", "cut"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        assert command.stdin is not None
+        command.stdin.write(os.urandom(SIZE // 2))
+        command.stdin.flush()
+        until(lambda: bool(_packs(alice)), "a pack was begun")
+        alice.kill()
+        command.stdin.close()
+        assert command.wait(30) == ERROR_KINDS["not_running"].exit_code
+        assert _packs(alice)
+        alice.start()
+        assert _packs(alice) == []
+        assert alice.client.list_files("main")["files"] == []
+
+
+def test_a_client_that_leaves_during_an_add_leaves_nothing(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        command = subprocess.Popen(
+            [*RAVEL, "--home", str(alice.home), "file", "add", "main", "-", "--name", "cut"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        assert command.stdin is not None
+        command.stdin.write(os.urandom(SIZE // 2))
+        command.stdin.flush()
+        until(lambda: bool(_packs(alice)), "a pack was begun")
+        command.kill()
+        command.wait(10)
+        with suppress(BrokenPipeError):
+            command.stdin.close()
+        until(lambda: not _packs(alice), "the pack is gone")
+        assert alice.client.list_files("main")["files"] == []
+        assert "Traceback" not in (alice.home / "daemon.log").read_text()

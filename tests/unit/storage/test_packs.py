@@ -1,0 +1,152 @@
+"""Packs: blocks once, nothing left of what was not kept, damage found."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import func, select
+
+from protocol.block import Block, seal_block
+from storage import packs as packs_module
+from storage.blocks import DamagedBlock
+from storage.database import Database, StorageError
+from storage.packs import PackDraft, Packs
+from storage.schema import blocks, pack_blocks
+
+SECRET = b"c" * 32
+LARGE = 300_000
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = Database(tmp_path)
+    yield database
+    database.close()
+
+
+def _block(number: int, size: int = LARGE) -> Block:
+    return seal_block(number.to_bytes(4, "big") * (size // 4), SECRET)[0]
+
+
+def _add(database: Database, packs: Packs, made: list[Block]) -> PackDraft:
+    with packs.draft() as draft:
+        for block in made:
+            draft.put(block)
+        draft.finish()
+        with database.write() as connection:
+            draft.keep(connection)
+        draft.is_kept = True
+    return draft
+
+
+def _files(database: Database) -> list[Path]:
+    return sorted((database.path.parent / "packs").glob("*"))
+
+
+def test_what_was_kept_is_found_again_in_packs_and_rows(database: Database) -> None:
+    packs = Packs(database)
+    large, small = [_block(number) for number in range(20)], [_block(number, 40) for number in range(20)]
+    _add(database, packs, large)
+    _add(database, packs, small)
+    with database.read() as connection:
+        for block in large + small:
+            assert packs.find(connection, block.block_id) == block
+        assert packs.find(connection, b"x" * 32) is None
+    assert len(_files(database)) == 1, "small ones are rows"
+    assert _files(database)[0].stat().st_mode & 0o777 == 0o600
+
+
+def test_equal_blocks_are_stored_once(database: Database) -> None:
+    packs = Packs(database)
+    made = [_block(number) for number in range(30)]
+    _add(database, packs, made * 2)
+    size = _files(database)[0].stat().st_size
+    assert size == sum(len(block.encoded) for block in made)
+    _add(database, packs, made)
+    assert [path.stat().st_size for path in _files(database)] == [size]
+    with database.read() as connection:
+        assert connection.execute(select(func.count()).select_from(pack_blocks)).scalar_one() == len(made)
+
+
+def test_what_two_add_at_the_same_time_is_named_once(database: Database) -> None:
+    packs = Packs(database)
+    made = [_block(number) for number in range(3)]
+    with packs.draft() as first, packs.draft() as second:
+        for draft in (first, second):
+            for block in made:
+                draft.put(block)
+            draft.finish()
+        for draft in (first, second):
+            with database.write() as connection:
+                draft.keep(connection)
+            draft.is_kept = True
+    assert len(_files(database)) == 1
+    with database.read() as connection:
+        assert packs.find(connection, made[0].block_id) == made[0]
+
+
+@pytest.mark.parametrize("stage", ["put", "finish", "keep"])
+def test_an_add_that_is_cut_leaves_nothing(
+    database: Database, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    packs = Packs(database)
+    monkeypatch.setattr(packs_module, "_FLUSH_SIZE", LARGE)
+
+    def add() -> None:
+        with packs.draft() as draft:
+            draft.put(_block(1))
+            draft.put(_block(2))
+            assert _files(database)
+            if stage == "put":
+                raise ZeroDivisionError
+            draft.finish()
+            if stage == "finish":
+                raise ZeroDivisionError
+            with database.write() as connection:
+                draft.keep(connection)
+                raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        add()
+    assert _files(database) == []
+    with database.read() as connection:
+        for table in (pack_blocks, blocks):
+            assert connection.execute(select(func.count()).select_from(table)).scalar_one() == 0
+
+
+def test_a_pack_that_no_row_names_is_swept(database: Database) -> None:
+    packs = Packs(database)
+    assert packs.sweep() == 0
+    _add(database, packs, [_block(1)])
+    (kept,) = _files(database)
+    (kept.parent / "left-behind").write_bytes(b"by a process that was killed")
+    assert packs.sweep() == 1
+    assert _files(database) == [kept]
+
+
+def test_damage_is_found_when_a_block_is_read(database: Database) -> None:
+    packs = Packs(database)
+    made = [_block(number) for number in range(2)]
+    _add(database, packs, made)
+    (path,) = _files(database)
+    content = bytearray(path.read_bytes())
+    content[1000] ^= 1
+    path.write_bytes(content)
+    with database.read() as connection:
+        with pytest.raises(DamagedBlock):
+            packs.find(connection, made[0].block_id)
+        assert packs.find(connection, made[1].block_id) == made[1]
+        path.write_bytes(content[:10])
+        with pytest.raises(DamagedBlock):
+            packs.find(connection, made[1].block_id)
+        path.unlink()
+        with pytest.raises(StorageError):
+            packs.find(connection, made[1].block_id)
+
+
+def test_a_disk_that_cannot_be_written_is_a_storage_error(database: Database) -> None:
+    packs = Packs(database)
+    (database.path.parent / "packs").write_text("a file where the folder belongs")
+    with pytest.raises(StorageError), packs.draft() as draft:
+        draft.put(_block(1))
+        draft.finish()
