@@ -11,9 +11,10 @@ remembering it would let anyone poison an id.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -21,10 +22,11 @@ from node.opening import Opened, OpenedBatch, open_batch
 from node.replica import Replica, load_tables
 from protocol.body import Body, BranchAdd, RepoInit, UnknownBody
 from protocol.signing import public_key
-from storage.commits import NewCommit, accept_commits, load_facts
+from storage.commits import NewCommit, accept_commits, find_heads, load_facts, load_places
 from storage.files import apply_files
 from storage.repos import Branch, add_branch, rename_repo, topic_seed
 from storage.waiting import Waiting, keep_rejections, keep_waiting, load_rejected, take_waiting
+from verifier.ancestry import Place
 from verifier.facts import CommitFacts
 from verifier.verify import Accepted, Pending, Rejected, judge
 
@@ -112,6 +114,9 @@ class _Acceptance:
         self._replica = replica
         self._now_ms = now_ms
         self._facts: dict[bytes, CommitFacts] = {}
+        self._places: dict[bytes, Place] = {}
+        self._heads: set[bytes] = set()  # of what the batch acks, and of what it has added
+        self._load_places: Callable[[Iterable[bytes]], Mapping[bytes, Place]] = lambda _ids: {}
         self._rejected: set[bytes] = set()
         self._added_members: list[tuple[bytes, bytes]] = []
         self.intake = Intake()
@@ -128,6 +133,20 @@ class _Acceptance:
         """Facts of an accepted commit (`CommitLookup`)."""
         return self._facts.get(commit_id)
 
+    def ancestors(self, ids: Iterable[bytes]) -> Mapping[bytes, Place]:
+        """Places of accepted commits (`CommitLookup`), those of this batch included."""
+        wanted = list(ids)
+        absent = [raw for raw in wanted if raw not in self._facts and raw not in self._places]
+        self._places.update(self._load_places(absent))
+        return {
+            raw: Place(known.rank, known.acks) if (known := self._facts.get(raw)) else self._places[raw]
+            for raw in wanted
+        }
+
+    def is_acked(self, commit_id: bytes) -> bool:
+        """Whether an accepted commit acks this one (`CommitLookup`)."""
+        return commit_id not in self._heads
+
     def is_rejected(self, commit_id: bytes) -> bool:
         """Whether a commit was rejected (`CommitLookup`)."""
         return commit_id in self._rejected
@@ -135,7 +154,7 @@ class _Acceptance:
     def run_round(self, connection: Connection, batches: list[tuple[Branch, OpenedBatch]]) -> None:
         """Judge some batches, each of one branch, and store what follows."""
         for branch, batch in batches:
-            self._look_up(connection, batch)
+            self._look_up(connection, branch, batch)
             new: list[NewCommit] = []
             waiting = list(batch.waiting)
             rejected = [item for item in batch.rejected if item.commit_id not in self._rejected]
@@ -152,12 +171,15 @@ class _Acceptance:
         for repo_id, commit_id in self._added_members:
             self._replica.membership(repo_id).discard([commit_id])
 
-    def _look_up(self, connection: Connection, batch: OpenedBatch) -> None:
+    def _look_up(self, connection: Connection, branch: Branch, batch: OpenedBatch) -> None:
         named: set[bytes] = {item.commit_id for item in batch.rejected}
+        merged: set[bytes] = set()
         for opened in batch.opened:
             commit = opened.signed.commit
             named.add(commit.commit_id)
             named.update(commit.acks, commit.links.deps, commit.links.ndeps)
+            if len(commit.acks) > 1:
+                merged.update(commit.acks)
             named.update(
                 link for link in (commit.content.feed_previous, commit.links.lipmaa) if link is not None
             )
@@ -166,6 +188,8 @@ class _Acceptance:
         named -= self._facts.keys()
         self._facts.update(load_facts(connection, named))
         self._rejected |= load_rejected(connection, sorted(named - self._facts.keys()))
+        self._heads = find_heads(connection, branch.num, merged)
+        self._load_places = partial(load_places, connection)
 
     def _judge(
         self,
@@ -184,8 +208,10 @@ class _Acceptance:
             case Accepted(verified):
                 content = commit.content
                 self._facts[commit.commit_id] = CommitFacts(
-                    branch.branch_id, content.author, content.feed_sequence, verified.rank
+                    branch.branch_id, content.author, content.feed_sequence, verified.rank, commit.acks
                 )
+                self._heads.difference_update(commit.acks)
+                self._heads.add(commit.commit_id)
                 if verified.members is not None:
                     membership.add(commit.commit_id, verified.members)
                     self._added_members.append((branch.facts.repo_id, commit.commit_id))

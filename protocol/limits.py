@@ -28,6 +28,8 @@ OBJECT_IN_MEMORY_SIZE_MAX: Final = 64 * MIB
 # --- commits (protocol) ---
 ACK_COUNT_MAX: Final = 128
 """Acks of one commit. Git's widest octopus merges have 66; a wider frontier is merged by several commits."""
+IMPLIED_ACK_VISITS_MAX: Final = 10_000
+"""Latest ancestors among which an implied ack is looked for (V6): what one commit may cost to judge."""
 DEP_COUNT_MAX: Final = 128
 """Deps, and negative deps, of one commit."""
 FILE_COUNT_MAX: Final = 128

@@ -19,14 +19,25 @@ from storage.bulk import insert_rows
 from storage.database import Database
 from storage.id_keys import chunks, id_key, pack_ids, pack_nums, unpack_ids
 from storage.schema import authors, branches, commits, feed_forks, heads
+from verifier.ancestry import Place
 from verifier.facts import CommitFacts
 from verifier.verify import VerifiedCommit
 
 _FACTS = (
-    select(commits.c.commit_id, branches.c.branch_id, authors.c.user, commits.c.feed_sequence, commits.c.rank)
+    select(
+        commits.c.commit_id,
+        branches.c.branch_id,
+        authors.c.user,
+        commits.c.feed_sequence,
+        commits.c.rank,
+        commits.c.acks,
+    )
     .join(branches, branches.c.num == commits.c.branch_num)
     .join(authors, authors.c.num == commits.c.author_num)
     .where(commits.c.id_key.in_(bindparam("keys", expanding=True)))
+)
+_PLACES = select(commits.c.commit_id, commits.c.rank, commits.c.acks).where(
+    commits.c.id_key.in_(bindparam("keys", expanding=True))
 )
 _KEYS = select(commits.c.commit_id, commits.c.commit_key).where(
     commits.c.id_key.in_(bindparam("keys", expanding=True))
@@ -87,9 +98,29 @@ def load_facts(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, Comm
     wanted = set(ids)
     found: dict[bytes, CommitFacts] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
-        for commit_id, branch_id, user, sequence, rank in connection.execute(_FACTS, {"keys": part}):
+        for commit_id, branch_id, user, sequence, rank, acks in connection.execute(_FACTS, {"keys": part}):
             if commit_id in wanted:
-                found[commit_id] = CommitFacts(branch_id, user, sequence, rank)
+                found[commit_id] = CommitFacts(branch_id, user, sequence, rank, unpack_ids(acks))
+    return found
+
+
+def load_places(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, Place]:
+    """Rank and acks of those of these commits that are accepted here."""
+    wanted = set(ids)
+    found: dict[bytes, Place] = {}
+    for part in chunks([id_key(raw) for raw in wanted]):
+        for commit_id, rank, acks in connection.execute(_PLACES, {"keys": part}):
+            if commit_id in wanted:
+                found[commit_id] = Place(rank, unpack_ids(acks))
+    return found
+
+
+def find_heads(connection: Connection, branch_num: int, ids: Iterable[bytes]) -> set[bytes]:
+    """Those of these commits that are heads of the branch."""
+    found: set[bytes] = set()
+    for part in chunks(sorted(set(ids))):
+        query = select(heads.c.commit_id).where(heads.c.branch_num == branch_num, heads.c.commit_id.in_(part))
+        found.update(connection.execute(query).scalars())
     return found
 
 

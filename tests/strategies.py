@@ -23,15 +23,18 @@ bodies: st.SearchStrategy[Body] = st.one_of(
 
 
 def histories(commit_count_max: int = 12) -> st.SearchStrategy[list[list[int]]]:
-    """DAGs as lists: each commit's acks are indexes of earlier commits, at least one but for the first."""
+    """DAGs as lists: each commit's acks are indexes of earlier commits, none implied by another; the first has none."""
 
     @st.composite
     def build(draw: st.DrawFn) -> list[list[int]]:
         count = draw(st.integers(min_value=1, max_value=commit_count_max))
         dag: list[list[int]] = [[]]
+        past: list[set[int]] = [set()]
         for number in range(1, count):
             acks = draw(st.sets(st.integers(min_value=0, max_value=number - 1), min_size=1, max_size=3))
-            dag.append(sorted(acks))
+            implied = set[int]().union(*(past[ack] for ack in acks))
+            dag.append(sorted(acks - implied))
+            past.append(acks | implied)
         return dag
 
     return build()

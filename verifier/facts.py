@@ -1,9 +1,11 @@
 """What the rules must look up, declared here and implemented by storage: algorithms take lookups, not stores."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from protocol.codec import Value
+from verifier.ancestry import Place
 
 
 class CommitFacts(Value, frozen=True):
@@ -13,6 +15,7 @@ class CommitFacts(Value, frozen=True):
     author: bytes
     feed_sequence: int
     rank: int
+    acks: tuple[bytes, ...]
 
 
 class CommitLookup(Protocol):
@@ -20,6 +23,14 @@ class CommitLookup(Protocol):
 
     def accepted(self, commit_id: bytes) -> CommitFacts | None:
         """Facts of an accepted commit, or None."""
+        ...
+
+    def ancestors(self, ids: Iterable[bytes]) -> Mapping[bytes, Place]:
+        """Places of commits that accepted ones ack, which are thus accepted too."""
+        ...
+
+    def is_acked(self, commit_id: bytes) -> bool:
+        """Whether any accepted commit acks this accepted one."""
         ...
 
     def is_rejected(self, commit_id: bytes) -> bool:

@@ -12,7 +12,7 @@ Two steps, so that the costly one may run beside others:
   V3  Outside the root branch it says which root branch commits its author had seen (its place in the group tangle).
   V4  No cause of it was rejected. (A cause is what it acks, depends on, or follows in its feed or in the group tangle.)
   V5  All causes are accepted here; else it is pending until they are.
-  V6  Acks, deps and feed links point where such links may point.
+  V6  Acks, deps and feed links point where such links may point; no ack is implied by another (`ancestry.find_implied`).
   V7  Its author was permitted to, in its own causal past (membership rules M1 to M5).
 
   V8  A body that names files names as many as the header adds, and the header adds or removes some.
@@ -27,7 +27,9 @@ from typing import Final
 from protocol.body import Body, Files, UnknownBody
 from protocol.codec import Value
 from protocol.commit import NO_EPOCH, Commit, lipmaa
+from protocol.limits import IMPLIED_ACK_VISITS_MAX
 from protocol.signing import Claim
+from verifier.ancestry import find_implied
 from verifier.facts import BranchFacts, CommitFacts, CommitLookup
 from verifier.membership import Membership, MemberState, Refused
 
@@ -134,6 +136,7 @@ def _judge(
         return Pending(signed, tuple(missing))
 
     _check_links(commit, branch, facts, seen)
+    _check_implied(commit, facts, lookup)
     members = None
     if branch.is_root_branch:
         members = membership.authorise_root_commit(commit, signed.body)
@@ -151,6 +154,19 @@ def _check_place(commit: Commit, branch: BranchFacts) -> None:
         raise Refused("other_epoch", "V1: the commit says another epoch")
     if (not commit.acks) != (commit.commit_id == branch.root_id):
         raise Refused("second_root", "V2: a branch has the one root that was pinned when it was added")
+
+
+def _check_implied(commit: Commit, facts: dict[bytes, CommitFacts], lookup: CommitLookup) -> None:
+    """What nobody acks yet is nobody's ancestor, so most merges are decided without looking at the graph."""
+    top = max((facts[ack].rank for ack in commit.acks), default=0)
+    suspects = [facts[ack].rank for ack in commit.acks if facts[ack].rank < top and lookup.is_acked(ack)]
+    if not suspects:
+        return
+    implied = find_implied(
+        commit.acks, lookup.ancestors, floor=min(suspects), visits_max=IMPLIED_ACK_VISITS_MAX
+    )
+    if implied:
+        raise Refused("implied_ack", f"V6: {min(implied).hex()} is implied by another ack")
 
 
 def _check_files(signed: SignedCommit) -> None:

@@ -205,6 +205,25 @@ def test_an_ack_of_another_branch_is_rejected(world: World) -> None:
     assert _verdict(replica, branch, _forge(world, acks=(world.repo.init_id,))) == "ack_of_other_branch"
 
 
+def test_an_ack_that_another_implies_is_rejected_in_any_order_of_arrival(world: World) -> None:
+    items = world.write("a, a <- b, a <- c, b c <- d, d <- e")
+    ids = {name: commit.commit_id for name, commit in world.commits.items()}
+    for acks, expected in (
+        ("a b", ["implied_ack"]),
+        ("a e", ["implied_ack"]),
+        ("b d", ["implied_ack"]),
+        ("b c", []),
+        ("a", []),
+    ):
+        other = _forge(world, acks=tuple(ids[name] for name in acks.split()))
+        for batches in ([items, [other]], [[other], items], [[*items, other]], [[other, *items]]):
+            replica, branch = world.copy()
+            rejected = [
+                verdict.code for batch in batches for verdict in give(replica, branch, batch).rejected
+            ]
+            assert rejected == expected, acks
+
+
 def test_feed_links_must_lead_to_the_same_feed(world: World) -> None:
     world.write("a")
     replica, branch = world.copy()
