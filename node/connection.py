@@ -197,7 +197,7 @@ class Connection:
                     return SummaryLoaded(branch.topic, summary.heads, summary.count, summary.samples)
                 case LoadPlan():
                     plan = plan_sending(connection, branch.num, output.held)
-                    return PlanLoaded(branch.topic, plan.nums, plan.upto)
+                    return PlanLoaded(branch.topic, plan.nums, plan.upto, plan.unread)
                 case LoadBatch():
                     items = load_publications(connection, branch, output.nums, BATCH_SIZE_TARGET)
                     return BatchLoaded(branch.topic, tuple(items))

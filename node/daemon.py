@@ -22,6 +22,7 @@ from node.errors import ServiceError
 from node.home import Home, lock_home, run_file
 from node.http_server import open_api_listener, serve_api
 from node.hub import Hub
+from node.inbound import retry_unread
 from node.joining import Joiner
 from node.network import Network, listening_address, open_listener
 from node.outbound import Author
@@ -67,6 +68,8 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
     joiner = Joiner(hub, author)
     network = Network(hub, node_seed, time.time)
     node_key = public_key(node_seed)
+    if (accepted := sum(map(len, retry_unread(replica, _clock_ms()).accepted.values()))) > 0:
+        log.info("commits read that an older version could not", count=accepted)
     with replica.database.read() as connection:
         kept = [(row.peer, row.address) for row in load_peers(connection)]
     host, _, port = home.config.api.listen.rpartition(":")

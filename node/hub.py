@@ -26,7 +26,7 @@ class Listener(Protocol):
     """Somebody to be told."""
 
     def commits_accepted(self, topic: bytes, nums: tuple[int, ...]) -> None:
-        """Commits of a topic were accepted."""
+        """Commits of a topic were accepted (or, with numbers below 0, kept to be passed on)."""
         ...
 
     def topics_changed(self) -> None:
@@ -113,11 +113,11 @@ class Hub:
             )
         if intake.dropped:
             log.warning("publications dropped", reasons=dict(intake.dropped))
-        if not intake.accepted:
+        if not intake.accepted and not intake.unread:
             return
         for listener in list(self._listeners):
             listener.topics_changed()
-            for topic, nums in intake.accepted.items():
+            for topic, nums in [*intake.accepted.items(), *intake.unread.items()]:
                 if listener is not source or topic != source_topic:
                     listener.commits_accepted(topic, tuple(nums))
         self._wake()

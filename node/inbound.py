@@ -25,7 +25,7 @@ from protocol.signing import public_key
 from storage.commits import NewCommit, accept_commits, find_heads, load_facts, load_places
 from storage.files import apply_files
 from storage.repos import Branch, add_branch, rename_repo, topic_seed
-from storage.waiting import Waiting, keep_rejections, keep_waiting, load_rejected, take_waiting
+from storage.waiting import Waiting, keep_rejections, keep_waiting, load_rejected, take_unread, take_waiting
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
 from verifier.verify import Accepted, Pending, Rejected, judge
@@ -38,6 +38,7 @@ class Intake:
     """What became of a batch: to be told to subscribers, peers and logs."""
 
     accepted: dict[bytes, list[int]] = field(default_factory=dict)  # commit numbers by topic
+    unread: dict[bytes, list[int]] = field(default_factory=dict)  # numbers of those newly kept, by topic
     rejected: list[Rejected] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
     already: int = 0
@@ -84,25 +85,28 @@ def accept_batch(
                 work.reload_tables(connection)
                 target = work.tables.by_topic[topic]
                 work.run_round(connection, [(target, open_batch(target, [encoded]))])
-            while work.settled:
-                taken = take_waiting(connection, work.settled)
-                work.settled = set()
-                by_branch: dict[int, list[bytes]] = {}
-                for branch_num, encoded in taken:
-                    by_branch.setdefault(branch_num, []).append(encoded)
-                if work.has_changed_tables:
-                    work.reload_tables(connection)
-                branches = work.tables.branches
-                work.run_round(
-                    connection,
-                    [(branches[num], open_batch(branches[num], some)) for num, some in by_branch.items()],
-                )
+            work.release(connection)
             if after is not None:
                 after(connection)
     except BaseException:
         work.undo()
         raise
     if work.has_changed_tables or before is not None:
+        replica.refresh()
+    return work.intake
+
+
+def retry_unread(replica: Replica, now_ms: int) -> Intake:
+    """Take up what an older Ravel could not read; what this one cannot read either is kept again. Raises StorageError."""
+    work = _Acceptance(replica, now_ms)
+    try:
+        with replica.database.write() as connection:
+            work.run_stored(connection, take_unread(connection))
+            work.release(connection)
+    except BaseException:
+        work.undo()
+        raise
+    if work.has_changed_tables:
         replica.refresh()
     return work.intake
 
@@ -165,6 +169,21 @@ class _Acceptance:
             self.intake.dropped.update(batch.dropped)
             self.intake.rejected += rejected
             self.settled.update(item.commit_id for item in rejected)
+
+    def run_stored(self, connection: Connection, stored: dict[int, list[bytes]]) -> None:
+        """Judge publications that were kept, by branch number."""
+        if self.has_changed_tables:
+            self.reload_tables(connection)
+        branches = self.tables.branches
+        self.run_round(
+            connection, [(branches[num], open_batch(branches[num], items)) for num, items in stored.items()]
+        )
+
+    def release(self, connection: Connection) -> None:
+        """Judge what waited for what was settled, and what waited for that."""
+        while self.settled:
+            settled, self.settled = self.settled, set()
+            self.run_stored(connection, take_waiting(connection, settled))
 
     def undo(self) -> None:
         """Take back what memory holds of a transaction that failed."""
@@ -239,7 +258,10 @@ class _Acceptance:
         if branch.facts.is_root_branch:
             for commit in new:
                 self._apply_root_body(connection, branch, commit.verified.body)
-        self.intake.waiting += keep_waiting(database, connection, branch.num, waiting)
+        kept = keep_waiting(database, connection, branch.num, waiting)
+        self.intake.waiting += kept.count
+        if kept.unread:
+            self.intake.unread.setdefault(branch.topic, []).extend(kept.unread)
         keep_rejections(database, connection, branch.num, rejected)
 
     def _apply_root_body(self, connection: Connection, branch: Branch, body: Body | UnknownBody) -> None:

@@ -21,7 +21,7 @@ from protocol.object import MissingBlocks, open_object
 from protocol.publication import Publication, SealBroken, decode_publication, open_sealed_key
 from protocol.signing import Claim, check_claims
 from storage.repos import Branch
-from storage.waiting import Waiting
+from storage.waiting import UNREAD, Waiting
 from verifier.verify import Rejected, SignedCommit, author_claim, sign_off
 
 CARRIER_FAULTS: Final = frozenset({"bad_publication", "other_topic", "bad_topic_signature"})
@@ -149,7 +149,7 @@ def _read_commit(branch: Branch, publication: Publication, encoded: bytes) -> _R
     except WrongKey:
         raise _Drop("wrong_key") from None
     except UnknownVersion:
-        return Waiting(commit_id, encoded, (), reason="version")
+        return Waiting(commit_id, encoded, (), reason=UNREAD)
     except DecodeError as error:
         return Rejected(commit_id, "bad_commit", str(error))
     try:

@@ -28,7 +28,7 @@ from protocol.signing import key_pair
 from protocol.text import InvitationLink, PeerAddress, id_text, invitation_text, parse_id, parse_invitation
 from storage.commits import count_commits, count_heads, digest_timeline, load_facts, load_heads, load_timeline
 from storage.repos import Branch, Repo, forget_peer, keep_peer, load_branches
-from storage.waiting import count_rejections, count_waiting
+from storage.waiting import UNREAD, count_rejections, count_waiting
 
 VERSION: Final = "0.1.0"
 _JOIN_TIMEOUT_SECONDS: Final = 30.0
@@ -304,6 +304,7 @@ class NodeService:
                     load_heads(connection, branch.num, _HEADS_SHOWN_MAX),
                     count_heads(connection, branch.num),
                     waiting=count_waiting(connection, branch.num),
+                    unread=count_waiting(connection, branch.num, reason=UNREAD),
                     rejected=count_rejections(connection, branch.num),
                 )
 

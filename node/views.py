@@ -29,7 +29,13 @@ def repo_view(repo: Repo, branches: list[Branch], permission: Permission | None)
 
 
 def branch_view(
-    branch: Branch, heads: Sequence[tuple[bytes, int]], head_count: int, *, waiting: int, rejected: int
+    branch: Branch,
+    heads: Sequence[tuple[bytes, int]],
+    head_count: int,
+    *,
+    waiting: int,
+    unread: int,
+    rejected: int,
 ) -> JsonObject:
     """A branch, with some of its heads (id and rank)."""
     return {
@@ -40,6 +46,7 @@ def branch_view(
         "heads": [id_text(commit_id) for commit_id, _ in heads],
         "head_count": head_count,
         "pending": waiting,
+        "unread": unread,
         "rejected": rejected,
     }
 

@@ -101,6 +101,8 @@ PENDING_COUNT_MAX: Final = 10_000
 """Commits per branch that wait for their causes; beyond it the newest are refused and asked for again later."""
 PENDING_SIZE_MAX: Final = 64 * MIB
 """Bytes of publications per branch that wait for their causes."""
+UNREAD_SENT_MAX: Final = 1000
+"""Commits of a format version not known here that are sent on when a topic is joined, the oldest."""
 REJECTION_COUNT_MAX: Final = 10_000
 """Rejections remembered per branch; the oldest are forgotten first."""
 DIAL_BACKOFF_MIN_SECONDS: Final = 0.5

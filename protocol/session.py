@@ -15,6 +15,7 @@ peer does wrong ends in one output, `Close`, with a stable reason; after it the 
 
 from array import array
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from protocol.hashing import blind_topic
@@ -57,11 +58,15 @@ class SummaryLoaded:
 
 @dataclass(frozen=True, slots=True)
 class PlanLoaded:
-    """Answer to LoadPlan: commits to send, in order; later commits have numbers above `upto`."""
+    """Answer to LoadPlan: commits to send, in order; later commits have numbers above `upto`, or below 0.
+
+    Numbers below 0 are of `unread` commits, whose format version this node does not know and which it passes on.
+    """
 
     topic: bytes
     nums: "array[int]"
     upto: int
+    unread: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,12 +317,13 @@ class Session:
                 return [Send(Summary(blind, event.heads, event.count, event.samples))]
             case PlanLoaded():
                 progress.upto = event.upto
-                early = array("q", (num for num in progress.early if num > event.upto))
+                early = [num for num in progress.early if num > event.upto or num < 0]
                 progress.early.clear()
-                progress.queue.extend(nums for nums in (event.nums, early) if nums)
+                for nums in (event.nums, event.unread, early):
+                    _enqueue(progress, nums)
                 return self._pump()
             case WantedFound():
-                progress.queue.extend([array("q", event.nums)] if event.nums else [])
+                _enqueue(progress, event.nums)
                 progress.wants.popleft()
                 more = [FindWanted(progress.topic, progress.wants[0])] if progress.wants else []
                 return [*more, *self._pump()]
@@ -339,7 +345,7 @@ class Session:
         progress.loading = False
         progress.in_flight += 1
         progress.sent += len(items)
-        rest = progress.queue[0][len(items) :]
+        rest = progress.queue[0][max(len(items), 1) :]  # what is no longer there is passed over
         if rest:
             progress.queue[0] = rest
         else:
@@ -354,9 +360,7 @@ class Session:
         if progress.upto is None:
             progress.early.extend(event.nums)
             return []
-        nums = array("q", (num for num in event.nums if num > progress.upto))
-        if nums:
-            progress.queue.append(nums)
+        _enqueue(progress, [num for num in event.nums if num > progress.upto or num < 0])
         return self._pump()
 
     def _pump(self) -> list[Output]:
@@ -377,3 +381,10 @@ class Session:
     def _close(self, reason: str) -> list[Output]:
         self._is_dead = True
         return [Close(reason)]
+
+
+def _enqueue(progress: TopicProgress, nums: Sequence[int]) -> None:
+    """Queue numbers to be sent: a batch is either of commits that this node has read, or (negative) of others."""
+    for part in ([num for num in nums if num < 0], [num for num in nums if num >= 0]):
+        if part:
+            progress.queue.append(array("q", part))

@@ -15,12 +15,13 @@ from sqlalchemy import Connection, bindparam, func, select
 
 from protocol import signing
 from protocol.limits import SUMMARY_HEAD_COUNT_MAX, SUMMARY_SAMPLE_COUNT_MAX
-from protocol.publication import encode_publication, sign_publication
+from protocol.publication import decode_publication, encode_publication, sign_publication
 from storage.blocks import read_blocks
 from storage.commits import load_heads
 from storage.id_keys import chunks, id_key, unpack_ids, unpack_nums
 from storage.repos import Branch
 from storage.schema import branches, commits
+from storage.waiting import find_unread, load_unread
 
 _PLACE = select(
     commits.c.commit_id, commits.c.num, commits.c.rank, commits.c.acks, commits.c.branch_num
@@ -38,10 +39,11 @@ class BranchSummary:
 
 @dataclass(frozen=True, slots=True)
 class SendPlan:
-    """Numbers of the commits to send, causes before effects, and the newest number that was considered."""
+    """Numbers of the commits to send, causes before effects, the newest number that was considered, and the unread ones."""
 
     nums: "array[int]"
     upto: int
+    unread: "array[int]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +80,15 @@ def plan_sending(connection: Connection, branch_num: int, held: Sequence[bytes])
         select(func.coalesce(func.max(commits.c.num), 0)).where(commits.c.branch_num == branch_num)
     ).scalar_one()
     known = _places(connection, branch_num, held)
+    unread = find_unread(connection, branch_num)
     if not known:
-        nums = select(commits.c.num).where(commits.c.branch_num == branch_num).order_by(commits.c.num)
-        return SendPlan(array("q", connection.execute(nums).scalars()), upto)
+        query = select(commits.c.num).where(commits.c.branch_num == branch_num).order_by(commits.c.num)
+        return SendPlan(array("q", connection.execute(query).scalars()), upto, unread)
     our_heads = [commit_id for commit_id, _ in load_heads(connection, branch_num, limit=1_000_000)]
     if all(head in known for head in our_heads):
-        return SendPlan(array("q"), upto)
-    return SendPlan(array("q", sorted(_not_implied(connection, branch_num, our_heads, known))), upto)
+        return SendPlan(array("q"), upto, unread)
+    nums = array("q", sorted(_not_implied(connection, branch_num, our_heads, known)))
+    return SendPlan(nums, upto, unread)
 
 
 def load_publications(
@@ -92,8 +96,11 @@ def load_publications(
 ) -> list[bytes]:
     """Encoded publications of these commits in order, until `size_target` bytes are passed; one at least.
 
-    Who holds the topic's key signs what it sends; the others pass on the signature that they have checked.
+    Who holds the topic's key signs what it sends; the others pass on the signature that they have checked. Numbers are
+    all negative (unread commits) or all positive.
     """
+    if nums and nums[0] < 0:
+        return [_signed_again(branch, item) for item in load_unread(connection, nums, size_target)]
     rows: list[tuple[int, bytes, bytes, bytes, tuple[int, ...]]] = []
     size = 0
     for part in chunks(nums):
@@ -127,9 +134,21 @@ def load_publications(
     return items
 
 
+def _signed_again(branch: Branch, encoded: bytes) -> bytes:
+    """A holder of the topic's key has not checked the topic's signature, so it passes on its own."""
+    if branch.topic_seed is None:
+        return encoded
+    publication = decode_publication(encoded)
+    blocks = tuple(block.encoded for block in publication.blocks)
+    secret = signing.key_pair(branch.topic_seed)[1]
+    signature = sign_publication(secret, branch.topic, publication.sealed_key, blocks)
+    return encode_publication(branch.topic, publication.sealed_key, blocks, signature)
+
+
 def find_nums(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> list[int]:
-    """Numbers of those of these commits that the branch holds, causes before effects."""
-    return sorted(place.num for place in _places(connection, branch_num, ids).values())
+    """Numbers of those of these commits that the branch holds, unread ones first, then causes before effects."""
+    held = sorted(place.num for place in _places(connection, branch_num, ids).values())
+    return [*find_unread(connection, branch_num, ids), *held]
 
 
 def _not_implied(

@@ -1,21 +1,27 @@
 """Commits that wait for their causes, and commits that were rejected: both bounded per branch.
 
 A waiting commit is kept as the publication it came in, under the ids of the causes it lacks; when one of these is
-accepted or rejected it is taken up again. What this node does not know how to read (another format version) waits
-without causes.
+accepted or rejected it is taken up again. What this node does not know how to read (another format version) is
+*unread*: it waits without causes until a newer Ravel starts, and is passed on meanwhile. Where numbers of commits are
+lists of what to send, unread ones are negative.
 """
 
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from protocol.limits import PENDING_COUNT_MAX, PENDING_SIZE_MAX, REJECTION_COUNT_MAX
+from protocol.limits import PENDING_COUNT_MAX, PENDING_SIZE_MAX, REJECTION_COUNT_MAX, UNREAD_SENT_MAX
 from storage.database import Database
 from storage.id_keys import chunks
 from storage.schema import pending, pending_causes, rejections
 from verifier.verify import Rejected
 
+CAUSES: Final = "causes"
+UNREAD: Final = "version"
+"""Why a commit waits, as stored: for its causes, or for a Ravel that knows its format version."""
 _ANY_REJECTION = select(rejections.c.num).limit(1)
 _ANY_WAITING = select(pending.c.num).limit(1)
 
@@ -27,15 +33,23 @@ class Waiting:
     commit_id: bytes
     publication: bytes
     causes: tuple[bytes, ...]
-    reason: str = "causes"
+    reason: str = CAUSES
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How many of a batch wait now, those that did before included, and the numbers of those newly kept and unread."""
+
+    count: int
+    unread: tuple[int, ...]
 
 
 def keep_waiting(
     database: Database, connection: Connection, branch_num: int, waiting: Sequence[Waiting]
-) -> int:
-    """Keep what fits under the branch's bounds; gives how many were kept. What is kept already counts as kept."""
+) -> Kept:
+    """Keep what fits under the branch's bounds."""
     if not waiting:
-        return 0
+        return Kept(0, ())
     ids = [item.commit_id for item in waiting]
     known: set[bytes] = set()
     for part in chunks(ids):
@@ -47,6 +61,7 @@ def keep_waiting(
     )
     count, size = connection.execute(totals).one()
     kept = len(known)
+    unread: list[int] = []
     for item in waiting:
         if item.commit_id in known:
             continue
@@ -69,32 +84,68 @@ def keep_waiting(
                 insert(pending_causes), [{"cause": cause, "pending_num": num} for cause in item.causes]
             )
         kept += 1
-    return kept
+        if item.reason == UNREAD:
+            unread.append(-num)
+    return Kept(kept, tuple(unread))
 
 
-def take_waiting(connection: Connection, causes: Iterable[bytes]) -> list[tuple[int, bytes]]:
-    """(branch number, publication) of all that waited for any of these causes; they are no longer kept."""
+def find_unread(connection: Connection, branch_num: int, ids: Sequence[bytes] | None = None) -> "array[int]":
+    """Numbers (negative) of a branch's unread commits, oldest first: of these ids, or the first UNREAD_SENT_MAX of all."""
+    query = select(pending.c.num).where(pending.c.branch_num == branch_num, pending.c.reason == UNREAD)
+    if ids is not None:
+        query = query.where(pending.c.commit_id.in_(ids))
+    nums = connection.execute(query.order_by(pending.c.num).limit(UNREAD_SENT_MAX)).scalars()
+    return array("q", (-num for num in nums))
+
+
+def load_unread(connection: Connection, nums: Sequence[int], size_target: int) -> list[bytes]:
+    """Publications of unread commits by their (negative) numbers in order, until `size_target` bytes are passed."""
+    items: list[bytes] = []
+    size = 0
+    for part in chunks([-num for num in nums]):
+        query = select(pending.c.publication).where(pending.c.num.in_(part)).order_by(pending.c.num)
+        for publication in connection.execute(query).scalars():
+            if items and size >= size_target:
+                return items
+            items.append(publication)
+            size += len(publication)
+    return items
+
+
+def take_unread(connection: Connection) -> dict[int, list[bytes]]:
+    """All unread publications by branch number; they are no longer kept."""
+    query = select(pending.c.branch_num, pending.c.publication).where(pending.c.reason == UNREAD)
+    taken: dict[int, list[bytes]] = {}
+    for branch_num, publication in connection.execute(query.order_by(pending.c.num)):
+        taken.setdefault(branch_num, []).append(publication)
+    connection.execute(delete(pending).where(pending.c.reason == UNREAD))
+    return taken
+
+
+def take_waiting(connection: Connection, causes: Iterable[bytes]) -> dict[int, list[bytes]]:
+    """Publications by branch number of all that waited for any of these causes; they are no longer kept."""
     nums: set[int] = set()
     if connection.execute(_ANY_WAITING).first() is None:
-        return []  # the usual case, and this stands in the way of every batch
+        return {}  # the usual case, and this stands in the way of every batch
     for part in chunks(list(causes)):
         nums.update(
             connection.execute(
                 select(pending_causes.c.pending_num).where(pending_causes.c.cause.in_(part))
             ).scalars()
         )
-    taken: list[tuple[int, bytes]] = []
+    taken: dict[int, list[bytes]] = {}
     for numbers in chunks(sorted(nums)):
         query = select(pending.c.branch_num, pending.c.publication).where(pending.c.num.in_(numbers))
-        taken.extend((row[0], row[1]) for row in connection.execute(query.order_by(pending.c.num)))
+        for branch_num, publication in connection.execute(query.order_by(pending.c.num)):
+            taken.setdefault(branch_num, []).append(publication)
         connection.execute(delete(pending_causes).where(pending_causes.c.pending_num.in_(numbers)))
         connection.execute(delete(pending).where(pending.c.num.in_(numbers)))
     return taken
 
 
-def count_waiting(connection: Connection, branch_num: int | None = None) -> int:
-    """How many commits wait, in one branch or in all."""
-    query = select(func.count()).select_from(pending)
+def count_waiting(connection: Connection, branch_num: int | None = None, *, reason: str = CAUSES) -> int:
+    """How many commits wait for that reason, in one branch or in all."""
+    query = select(func.count()).select_from(pending).where(pending.c.reason == reason)
     if branch_num is not None:
         query = query.where(pending.c.branch_num == branch_num)
     return int(connection.execute(query).scalar_one())

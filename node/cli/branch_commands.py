@@ -37,7 +37,7 @@ def list_branches(context: typer.Context, repo: RepoArgument, as_json: JsonOptio
         print_json(answer)
         return
     print_table(
-        ("branch", "name", "commits", "heads", "pending", "rejected"),
+        ("branch", "name", "commits", "heads", "pending", "unread", "rejected"),
         (
             (
                 item["branch"],
@@ -45,6 +45,7 @@ def list_branches(context: typer.Context, repo: RepoArgument, as_json: JsonOptio
                 item["commits"],
                 item["head_count"],
                 item["pending"],
+                item["unread"],
                 item["rejected"],
             )
             for item in answer["branches"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from node.inbound import accept_batch
+from node.inbound import accept_batch, retry_unread
 from node.opening import open_batch
 from node.outbound import Author
 from node.replica import Replica
@@ -46,7 +46,7 @@ from storage import waiting as waiting_module
 from storage.commits import load_heads
 from storage.repos import Branch
 from storage.schema import feed_forks
-from storage.waiting import count_rejections, count_waiting
+from storage.waiting import UNREAD, Waiting, count_rejections, count_waiting, keep_waiting
 from tests.builders import NOW_MS, World, give, timeline
 
 
@@ -264,6 +264,27 @@ def test_an_unknown_commit_version_is_kept_not_interpreted(world: World) -> None
     block, key = seal_block(b"\x92\xa7commit2\xc0", world.branch.convergence_secret, acks=(b"a" * 32,))
     intake = give(replica, branch, [_publish(world.branch, key, (block,))])
     assert (intake.waiting, intake.rejected, intake.dropped.total()) == (1, [], 0)
+    with replica.database.read() as connection:
+        assert count_waiting(connection, branch.num) == 0
+        assert count_waiting(connection, branch.num, reason=UNREAD) == 1
+
+
+def test_what_an_older_version_could_not_read_is_taken_up_at_start(world: World) -> None:
+    items = world.write("a, a <- b, b <- c")
+    replica, branch = world.copy()
+    unread = Waiting(world.commits["b"].commit_id, items[1], (), UNREAD)
+    with replica.database.write() as connection:
+        keep_waiting(replica.database, connection, branch.num, [unread])
+    give(replica, branch, [items[0], items[2]])
+    assert len(timeline(replica, branch)) == 2, "c waits for b"
+    intake = retry_unread(replica, NOW_MS)
+    assert len(intake.accepted[branch.topic]) == 2
+    assert timeline(replica, branch) == timeline(world.replica, world.branch)
+    block, key = seal_block(b"\x92\xa7commit2\xc0", world.branch.convergence_secret, acks=(b"a" * 32,))
+    give(replica, branch, [_publish(world.branch, key, (block,))])
+    assert retry_unread(replica, NOW_MS).accepted == {}
+    with replica.database.read() as connection:
+        assert count_waiting(connection, branch.num, reason=UNREAD) == 1, "still of a version not known here"
 
 
 def test_faults_of_the_publication_are_dropped_and_do_not_poison_the_commit(world: World) -> None:

@@ -7,9 +7,15 @@ import trio
 from trio.testing import MockClock
 
 from node.errors import ServiceError
+from node.inbound import accept_batch
+from node.opening import open_batch
 from node.outbound import Author
+from protocol.block import seal_block
 from protocol.body import Permission
+from protocol.publication import encode_publication, seal_publication
 from storage.database import StorageError
+from storage.repos import Branch
+from storage.waiting import UNREAD, count_waiting
 from tests.nodes import Node, connected, open_nodes, until_equal
 
 
@@ -139,3 +145,45 @@ async def test_a_join_is_finished_after_the_store_has_failed(
             while bob.joiner.member_state(repo).permission(bob.author.user) is None:
                 await bob.hub.wait_for_change()
         assert next(failures, None) is None
+
+
+def _commit_of_a_later_version(branch: Branch, number: int) -> bytes:
+    block, key = seal_block(
+        b"\x92\xa7commit2" + bytes([number]), branch.convergence_secret, acks=(branch.facts.root_id,)
+    )
+    assert branch.topic_seed is not None
+    made = seal_publication(branch.topic_seed, branch.read_key, key, (block,), b"n" * 24)
+    encoded = tuple(block.encoded for block in made.blocks)
+    return encode_publication(made.topic, made.sealed_key, encoded, made.signature)
+
+
+def _unread(node: Node) -> int:
+    with node.replica.database.read() as connection:
+        return count_waiting(connection, node.branch().num, reason=UNREAD)
+
+
+async def test_commits_of_a_later_version_are_passed_on_to_readers_too(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Carol has only ever met bob, who can read as little of it as she can."""
+    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        repo, branch = alice.create_repo()
+        await bob.joiner.begin(alice.invite(repo))
+        await carol.joiner.begin(alice.invite(repo, Permission.READ))
+        begin = accept_batch(
+            alice.replica, branch, open_batch(branch, [_commit_of_a_later_version(branch, 1)]), 0
+        )
+        alice.hub.announce(begin)
+        async with connected(bob, alice), connected(carol, bob):
+            await until_equal(alice, bob)
+            await until_equal(bob, carol)
+            while _unread(carol) < 1:
+                await carol.hub.wait_for_change()
+            later = accept_batch(
+                alice.replica, branch, open_batch(branch, [_commit_of_a_later_version(branch, 2)]), 0
+            )
+            alice.hub.announce(later)
+            while _unread(carol) < 2:
+                await carol.hub.wait_for_change()
+        assert (_unread(alice), _unread(bob), _unread(carol)) == (2, 2, 2)
+        assert carol.digest(carol.branch()) == alice.digest(branch)

@@ -130,6 +130,16 @@ def test_what_is_accepted_while_a_plan_is_made_is_sent_once() -> None:
     assert session.take(CommitsAccepted(MAIN, (6,))) == [], "it was in the plan"
 
 
+def test_what_this_node_cannot_read_is_sent_apart_and_what_is_gone_is_passed_over() -> None:
+    session = _joined(MAIN)
+    session.take(MessageReceived(Summary(BLIND_MAIN, (), 0, ())))
+    assert session.take(PlanLoaded(MAIN, array("q", [5]), 6, (-1, -2))) == [LoadBatch(MAIN, (5,))]
+    assert session.take(BatchLoaded(MAIN, (b"five",)))[1:] == [LoadBatch(MAIN, (-1, -2))]
+    assert session.take(CommitsAccepted(MAIN, (7, -3))) == []
+    assert session.take(BatchLoaded(MAIN, ()))[1:] == [LoadBatch(MAIN, (-2,))]
+    assert session.take(BatchLoaded(MAIN, (b"two",)))[1:] == [LoadBatch(MAIN, (-3,))]
+
+
 def test_later_commits_are_pushed_without_asking() -> None:
     session = _joined(MAIN)
     assert _with_plan(session, MAIN, upto=10) == []
