@@ -28,7 +28,7 @@ from storage.commits import load_commit_keys, load_feed_ids, load_feed_tip, load
 from storage.database import Database
 from storage.repos import Branch, Repo, add_repo, topic_seed
 from verifier.facts import BranchFacts
-from verifier.verify import GROUP
+from verifier.tangle_kinds import GROUP
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,3 +197,30 @@ def lipmaa(sequence: int) -> int:
         if m != po3:
             po3 = m
     return sequence - po3
+
+
+def skip_path(later: int, earlier: int) -> list[int]:
+    """The fewest sequences of a feed that lead from `later` back to `earlier` over previous and skip links, both included.
+
+    Skip links never cross, so going as far back as allowed is shortest. Raises ValueError unless 1 <= earlier <= later.
+    """
+    if not 1 <= earlier <= later:
+        raise ValueError(f"no path leads from {later} to {earlier}")
+    path = [later]
+    while path[-1] != earlier:
+        skipped = lipmaa(path[-1])
+        path.append(skipped if skipped >= earlier else path[-1] - 1)
+    return path
+
+
+def certificate_pool(sequence: int) -> list[int]:
+    """Sequences, the latest first, of what ties one place of a feed to every other: O(log n) of them.
+
+    Bamboo's: the shortest path down to the first place, and the one that comes from the next place (3^k - 1) / 2 on, which
+    every later place's own pool passes. Whoever holds the pools of two places sees a fork between them. Raises ValueError
+    for a sequence below 1.
+    """
+    vertex = 1
+    while vertex < sequence:
+        vertex = 3 * vertex + 1
+    return skip_path(vertex, sequence)[:-1] + skip_path(sequence, 1)

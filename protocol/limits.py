@@ -40,6 +40,8 @@ TANGLE_COUNT_MAX: Final = 16
 """Further tangles that one commit takes part in."""
 TANGLE_KIND_SIZE_MAX: Final = 32
 """Characters of the name of a tangle kind."""
+TANGLE_WAITING_COUNT_MAX: Final = 10_000
+"""Commits that a tangle in memory sets aside until what they follow has come; as many as wait in a branch's store."""
 METADATA_SIZE_MAX: Final = 4 * KIB
 """Bytes of a commit's free metadata."""
 COMMIT_SIZE_MAX: Final = 64 * KIB

@@ -32,9 +32,7 @@ from protocol.signing import Claim
 from verifier.ancestry import find_implied
 from verifier.facts import BranchFacts, CommitFacts, CommitLookup
 from verifier.membership import Membership, MemberState, Refused
-
-GROUP: Final = "group"
-"""Kind of the tangle that ties every commit of a repo to the membership its author had seen."""
+from verifier.tangle_kinds import GROUP
 
 _MAKER: Final = object()
 

@@ -1,5 +1,7 @@
 """Commits and publications: what is sealed opens, and every change is found."""
 
+from itertools import pairwise
+
 import pytest
 
 from protocol import signing
@@ -13,9 +15,11 @@ from protocol.commit import (
     Links,
     TanglePlace,
     UnknownVersion,
+    certificate_pool,
     lipmaa,
     open_commit,
     seal_commit,
+    skip_path,
 )
 from protocol.limits import PUBLICATION_BLOCK_COUNT_MAX
 from protocol.object import build_object
@@ -203,6 +207,41 @@ def test_lipmaa_links_of_the_published_function() -> None:
     }
     for depth in range(44):
         assert lipmaa(depth + 1) - 1 == jumps.get(depth, depth - 1)
+
+
+def _links(sequence: int) -> set[int]:
+    return {sequence - 1, lipmaa(sequence)}
+
+
+def test_no_path_over_links_is_shorter() -> None:
+    for later in range(1, 150):
+        distances, reached = {later: 0}, [later]
+        for sequence in reached:
+            for link in _links(sequence) - distances.keys() - {0}:
+                distances[link] = distances[sequence] + 1
+                reached.append(link)
+        for earlier in range(1, later + 1):
+            path = skip_path(later, earlier)
+            assert (path[0], path[-1], len(path) - 1) == (later, earlier, distances[earlier])
+            assert all(low in _links(high) for high, low in pairwise(path))
+    for pair in ((3, 0), (3, 4)):
+        with pytest.raises(ValueError, match="no path"):
+            skip_path(*pair)
+
+
+def test_two_certificate_pools_always_tie_the_two_places() -> None:
+    pools = {sequence: certificate_pool(sequence) for sequence in range(1, 370)}
+    for later, pool in pools.items():
+        assert pool == sorted(set(pool), reverse=True)
+        for earlier in range(1, later):
+            held, reached = {*pool, *pools[earlier]}, [later]
+            while reached[-1] > earlier:
+                links = _links(reached[-1]) & held
+                reached.append(min(link for link in links if link >= earlier))
+            assert reached[-1] == earlier
+    assert len(certificate_pool(2**53 - 1)) < 250
+    with pytest.raises(ValueError, match="no path"):
+        certificate_pool(0)
 
 
 def test_signatures_of_small_order_are_refused_whatever_the_library_says() -> None:

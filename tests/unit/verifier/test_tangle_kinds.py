@@ -1,0 +1,151 @@
+"""Which commits each kind of tangle takes, and what they follow in it; a kind that an application defines."""
+
+import pytest
+
+from protocol import signing
+from protocol.block import Reference
+from protocol.body import Body, BranchAdd, BranchRoot, Invite, Join, Permission, Post, RepoInit
+from protocol.commit import NO_EPOCH, Content, HeaderKeys, Links, TanglePlace, seal_commit
+from verifier.tangle_kinds import KindTaken, KindTangle, ReadCommit, TangleKind, TangleKinds, stated_kind
+from verifier.verify import Rejected, SignedCommit, sign_off
+
+SECRET = b"c" * 32
+REPO, MAIN, NOTES = b"r" * 32, b"m" * 32, b"n" * 32
+ALICE, BOB = b"alice".ljust(32), b"bob".ljust(32)
+SOMETHING = Reference(b"s" * 32, b"k" * 32)
+
+
+class _History:
+    """Writes signed commits. Bodies need not be legal for their place: kinds do not judge."""
+
+    def __init__(self) -> None:
+        self.init = self.write(REPO, (), RepoInit("repo", (ALICE,), b"c" * 64), epoch=NO_EPOCH)
+        self.init_id = self.init.commit.commit_id
+
+    def write(
+        self,
+        branch: bytes,
+        acks: tuple[SignedCommit, ...],
+        body: Body,
+        *,
+        places: tuple[TanglePlace, ...] = (),
+        author: bytes = ALICE,
+        feed: tuple[int, bytes | None] = (1, None),
+        epoch: bytes | None = None,
+    ) -> SignedCommit:
+        user, secret = signing.key_pair(author)
+        ids = tuple(ack.commit.commit_id for ack in acks)
+        content = Content(
+            author=user,
+            branch=branch,
+            epoch=self.init_id if epoch is None else epoch,
+            feed_sequence=feed[0],
+            feed_previous=feed[1],
+            tangles=places,
+            timestamp=0,
+            metadata=repr(body).encode(),
+            body=SOMETHING,
+            keys=HeaderKeys(acks=(b"",) * len(ids)),
+        )
+        commit, _ = seal_commit(ids, Links(), content, secret, SECRET)
+        signed = sign_off(commit, body, holds=True)
+        assert not isinstance(signed, Rejected)
+        return signed
+
+    def group(self, *seen: SignedCommit) -> TanglePlace:
+        return TanglePlace("group", self.init_id, tuple(commit.commit.commit_id for commit in seen))
+
+
+def _id(commit: ReadCommit) -> bytes:
+    return commit.commit.commit_id
+
+
+def _grown(kind: TangleKind, root: ReadCommit, commits: list[SignedCommit]) -> KindTangle:
+    """The last commit first: each waits for the next."""
+    tangle = KindTangle(kind, root)
+    for commit in reversed(commits):
+        tangle.take(commit)
+    return tangle
+
+
+@pytest.fixture
+def history() -> _History:
+    return _History()
+
+
+def test_members_epoch_and_group_share_the_init(history: _History) -> None:
+    invite = history.write(REPO, (history.init,), Invite(b"i" * 32, Permission.WRITE, 1, 1))
+    added = history.write(REPO, (invite,), BranchAdd(MAIN, "main", 0, b"t" * 32, SOMETHING))
+    beside = history.write(REPO, (invite,), Invite(b"j" * 32, Permission.READ, 1, 1))
+    join = history.write(REPO, (added, beside), Join(_id(invite), b"p" * 64), author=BOB)
+    content = history.write(MAIN, (), BranchRoot(), places=(history.group(added),))
+    post = history.write(MAIN, (content,), Post("hello"), places=(history.group(join),), author=BOB)
+    root_commits = [invite, added, beside, join]
+    kinds = TangleKinds()
+
+    members = _grown(kinds["members"], history.init, [*root_commits, content, post]).graph
+    assert set(members.in_order()) == {history.init_id, _id(invite), _id(beside), _id(join)}
+    assert members.previous(_id(join)) == [_id(beside)], "what the branch-add hands on is implied by it"
+    assert members.tips() == [_id(join)]
+
+    epoch = _grown(kinds["epoch"], history.init, [*root_commits, content, post]).graph
+    assert list(epoch.in_order()) == [history.init_id]
+
+    group = _grown(kinds["group"], history.init, [*root_commits, content, post]).graph
+    assert len(group) == 7
+    assert group.previous(_id(content)) == [_id(added)]
+    assert set(group.previous(_id(post))) == {_id(content), _id(join)}
+    assert group.precedes(_id(beside), _id(post)), "cause and effect are known across branches"
+    assert group.concurrent(_id(beside), _id(content))
+    assert members.root == epoch.root == group.root == history.init_id
+
+
+def test_a_branch_takes_its_own_commits_alone(history: _History) -> None:
+    root = history.write(MAIN, (), BranchRoot(), places=(history.group(history.init),))
+    one = history.write(MAIN, (root,), Post("one"))
+    two = history.write(MAIN, (root,), Post("two"))
+    both = history.write(MAIN, (one, two), Post("both"))
+    other = history.write(NOTES, (), BranchRoot())
+    graph = _grown(TangleKinds()["branch"], root, [one, two, both, other, history.init]).graph
+    assert list(graph.in_order()) == [_id(root), *sorted([_id(one), _id(two)]), _id(both)]
+    assert graph.is_branch(_id(root))
+    assert graph.is_merge(_id(both))
+
+
+def test_a_forked_feed_shows_where(history: _History) -> None:
+    first = history.write(MAIN, (), BranchRoot())
+    second = history.write(MAIN, (first,), Post("second"), feed=(2, _id(first)))
+    third = history.write(MAIN, (second,), Post("third"), feed=(3, _id(second)))
+    instead = history.write(MAIN, (second,), Post("instead"), feed=(3, _id(second)))
+    of_bob = history.write(MAIN, (first,), Post("of bob"), author=BOB)
+    elsewhere = history.write(NOTES, (), Post("elsewhere"), feed=(2, _id(first)))
+    graph = _grown(TangleKinds()["feed"], first, [second, third, instead, of_bob, elsewhere]).graph
+    assert graph.forks() == [_id(second)]
+    assert graph.tips() == sorted([_id(third), _id(instead)])
+    assert len(graph) == 4
+
+
+def test_an_application_adds_a_kind_of_its_own(history: _History) -> None:
+    """A thread: replies anywhere in the repo that say what they answer."""
+    kinds = TangleKinds()
+    kinds.register(stated_kind("thread"))
+    opening = history.write(MAIN, (), Post("shall we?"))
+
+    def reply(branch: bytes, text: str, *previous: SignedCommit) -> SignedCommit:
+        place = TanglePlace("thread", _id(opening), tuple(map(_id, previous)))
+        return history.write(branch, (), Post(text), places=(place,))
+
+    yes = reply(MAIN, "yes", opening)
+    no = reply(NOTES, "no", opening)
+    settled = reply(MAIN, "settled", yes, no)
+    lost = reply(MAIN, "answers what nobody has", history.init)
+    beside = history.write(MAIN, (opening,), Post("something else"))
+    tangle = _grown(kinds["thread"], opening, [yes, no, settled, lost, beside])
+    assert tangle.graph.is_merge(_id(settled))
+    assert tangle.graph.tips() == [_id(settled)]
+    assert tangle.graph.missing() == [history.init_id]
+    assert list(tangle.graph.path_to_root(_id(settled)))[-1] == _id(opening)
+    assert list(kinds) == ["branch", "epoch", "feed", "group", "members", "thread"]
+    with pytest.raises(KindTaken):
+        kinds.register(stated_kind("thread"))
+    assert "thread" not in TangleKinds(), "a table of its own"

@@ -1,0 +1,282 @@
+"""A tangle that grows: a single-rooted graph of commit ids, in memory, with the questions that a user interface asks.
+
+`Tangle` takes commits in any order. What lacks something that it follows is set aside and enters once that has come;
+nothing that is merely incomplete raises. Which commits a tangle is made of, and what each follows, is for
+`tangle_kinds` to say; whether they may be believed, for `verify`. The canonical order of a branch lives in the
+database, and does not need this.
+
+No method recurses, and iterators do no more than is taken from them. n below is the number of commits.
+"""
+
+import heapq
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from protocol.limits import TANGLE_WAITING_COUNT_MAX
+from verifier.dominators import DominatorTree
+
+_NONE = -1
+
+
+@dataclass(slots=True)
+class _SetAside:
+    """A commit that waits for `lacking` others."""
+
+    previous: tuple[bytes, ...]
+    is_shown: bool
+    lacking: int
+
+
+class Tangle:
+    """One tangle, from its root on. Questions about commits that are not in it raise KeyError.
+
+    Memory: about 300 bytes for a commit. At most `waiting_max` commits are set aside; what comes beyond is not kept, and
+    can be added again later.
+    """
+
+    def __init__(self, root: bytes, *, waiting_max: int = TANGLE_WAITING_COUNT_MAX) -> None:
+        self._ids = [root]
+        self._nums = {root: 0}
+        self._tree = DominatorTree()
+        # Edges, to what a commit follows: those of commit `num` from _edge_start[num] on. Those that lead to one commit
+        # are chained through _other_edge, the newest first.
+        self._edge_start = array("q", [0, 0])
+        self._edge_to = array("q")
+        self._edge_from = array("q")
+        self._other_edge = array("q")
+        self._last_edge_to = array("q", [_NONE])
+        self._tips = {0}
+        self._branches: set[int] = set()
+        self._hidden: dict[bytes, tuple[int, ...]] = {}
+        self._waiting: dict[bytes, _SetAside] = {}
+        self._waiting_for: dict[bytes, list[bytes]] = {}
+        self._waiting_max = waiting_max
+
+    # --- growth ---
+
+    def add(self, commit_id: bytes, previous: Iterable[bytes], *, is_shown: bool = True) -> tuple[bytes, ...]:
+        """Add a commit that follows `previous` (at least one), and give the ids of all that entered by it, in order.
+
+        Nothing enters while something it follows is missing, or when it is here already. A commit that is not shown is
+        not part of the tangle and hands on what it follows to those that follow it. Of what a commit follows, only what
+        nothing else among it implies is kept.
+        """
+        if commit_id in self._nums or commit_id in self._hidden or commit_id in self._waiting:
+            return ()
+        followed = tuple(dict.fromkeys(previous))
+        if not followed:
+            return ()  # a second root
+        missing = [other for other in followed if other not in self._nums and other not in self._hidden]
+        if missing:
+            if len(self._waiting) < self._waiting_max:
+                self._waiting[commit_id] = _SetAside(followed, is_shown, len(missing))
+                for other in missing:
+                    self._waiting_for.setdefault(other, []).append(commit_id)
+            return ()
+        return self._enter(commit_id, followed, is_shown)
+
+    def _enter(self, commit_id: bytes, followed: tuple[bytes, ...], is_shown: bool) -> tuple[bytes, ...]:
+        entered: list[bytes] = []
+        ready = [(commit_id, followed, is_shown)]
+        for ready_id, ready_followed, ready_shown in ready:  # grows while it is read
+            nums = self._resolve(ready_followed)
+            if ready_shown:
+                self._append(ready_id, nums)
+                entered.append(ready_id)
+            else:
+                self._hidden[ready_id] = nums
+            for waiting_id in self._waiting_for.pop(ready_id, ()):
+                aside = self._waiting[waiting_id]
+                aside.lacking -= 1
+                if not aside.lacking:
+                    del self._waiting[waiting_id]
+                    ready.append((waiting_id, aside.previous, aside.is_shown))
+        return tuple(entered)
+
+    def _resolve(self, followed: Sequence[bytes]) -> tuple[int, ...]:
+        """Numbers of what these ids stand for, without those that others among them imply."""
+        if len(followed) == 1:
+            num = self._nums.get(followed[0])
+            return self._hidden[followed[0]] if num is None else (num,)
+        nums: dict[int, None] = {}
+        for commit_id in followed:
+            num = self._nums.get(commit_id)
+            nums.update(dict.fromkeys(self._hidden[commit_id] if num is None else (num,)))
+        return tuple(
+            num
+            for num in nums
+            if num in self._tips or not any(self._precedes(num, other) for other in nums if other != num)
+        )
+
+    def _append(self, commit_id: bytes, previous: tuple[int, ...]) -> None:
+        num = self._tree.add(previous)
+        self._ids.append(commit_id)
+        self._nums[commit_id] = num
+        for other in previous:
+            last = self._last_edge_to[other]
+            if last == _NONE:
+                self._tips.discard(other)
+            else:
+                self._branches.add(other)
+            self._last_edge_to[other] = len(self._edge_to)
+            self._edge_to.append(other)
+            self._edge_from.append(num)
+            self._other_edge.append(last)
+        self._edge_start.append(len(self._edge_to))
+        self._last_edge_to.append(_NONE)
+        self._tips.add(num)
+
+    # --- what is here ---
+
+    @property
+    def root(self) -> bytes:
+        """The first commit."""
+        return self._ids[0]
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __contains__(self, commit_id: object) -> bool:
+        return commit_id in self._nums
+
+    @property
+    def waiting_count(self) -> int:
+        """How many commits are set aside."""
+        return len(self._waiting)
+
+    def missing(self) -> list[bytes]:
+        """What commits that are set aside lack and what is not set aside itself: what to ask others for. Sorted."""
+        return sorted(self._waiting_for.keys() - self._waiting.keys())
+
+    def tips(self) -> list[bytes]:
+        """What nothing here follows, sorted: what a new commit follows, all of it and nothing else."""
+        return sorted(self._ids[num] for num in self._tips)
+
+    def forks(self) -> list[bytes]:
+        """Every commit that several follow, in canonical order. In a feed, that is where its author forked it."""
+        return [self._ids[num] for num in sorted(self._branches, key=self._order)]
+
+    # --- one commit ---
+
+    def rank(self, commit_id: bytes) -> int:
+        """Length of the longest path to the root."""
+        return self._tree.rank[self._nums[commit_id]]
+
+    def previous(self, commit_id: bytes) -> list[bytes]:
+        """What the commit follows directly, in its own order."""
+        return [self._ids[num] for num in self._previous(self._nums[commit_id])]
+
+    def followers(self, commit_id: bytes) -> list[bytes]:
+        """What follows the commit directly, sorted."""
+        return sorted(self._ids[num] for num in self._followers(self._nums[commit_id]))
+
+    def is_tip(self, commit_id: bytes) -> bool:
+        """Whether nothing follows it."""
+        return self._nums[commit_id] in self._tips
+
+    def is_branch(self, commit_id: bytes) -> bool:
+        """Whether several commits follow it directly."""
+        return self._nums[commit_id] in self._branches
+
+    def is_merge(self, commit_id: bytes) -> bool:
+        """Whether it follows several commits directly."""
+        return len(self._previous(self._nums[commit_id])) > 1
+
+    # --- several commits ---
+
+    def precedes(self, earlier: bytes, later: bytes) -> bool:
+        """Whether a path leads from `later` to `earlier`; no commit precedes itself.
+
+        O(w log n), where w counts the commits of higher rank than `earlier` in the part of the tangle around it that no
+        single commit separates from it: one in a chain or in a ladder of diamonds, however far apart the two are.
+        """
+        return self._precedes(self._nums[earlier], self._nums[later])
+
+    def concurrent(self, one: bytes, other: bytes) -> bool:
+        """Whether the two differ and neither precedes the other. Costs as much as `precedes`."""
+        first, second = self._nums[one], self._nums[other]
+        return first != second and not self._precedes(first, second) and not self._precedes(second, first)
+
+    def ancestors(self, commit_id: bytes) -> Iterator[bytes]:
+        """All that precedes the commit, the last in canonical order first; a rank is looked at when it is reached."""
+        return self._walk(self._nums[commit_id], self._previous, -1)
+
+    def descendants(self, commit_id: bytes) -> Iterator[bytes]:
+        """All that the commit precedes, in canonical order; a rank is looked at when it is reached."""
+        return self._walk(self._nums[commit_id], self._followers, 1)
+
+    def path_to_root(self, commit_id: bytes) -> Iterator[bytes]:
+        """From the commit to the root along edges, both included: always to the previous of the lowest (rank, id)."""
+        num = self._nums[commit_id]
+        while num:
+            yield self._ids[num]
+            num = min(self._previous(num), key=self._order)
+        yield self.root
+
+    def in_order(self) -> Iterator[bytes]:
+        """All commits in canonical order, (rank, id), which is a topological one."""
+        yield self.root
+        yield from self._walk(0, self._followers, 1)
+
+    # --- by number ---
+
+    def _previous(self, num: int) -> Sequence[int]:
+        return self._edge_to[self._edge_start[num] : self._edge_start[num + 1]]
+
+    def _followers(self, num: int) -> Iterator[int]:
+        edge = self._last_edge_to[num]
+        while edge != _NONE:
+            yield self._edge_from[edge]
+            edge = self._other_edge[edge]
+
+    def _order(self, num: int) -> tuple[int, bytes]:
+        return self._tree.rank[num], self._ids[num]
+
+    def _walk(
+        self, start: int, neighbours: Callable[[int], Iterable[int]], direction: int
+    ) -> Iterator[bytes]:
+        """What is reached over these edges, rank by rank, upwards (1) or downwards (-1)."""
+        rank = self._tree.rank
+        levels: dict[int, set[int]] = {}
+        ranks: list[int] = []
+        level: Sequence[int] = [start]
+        while True:
+            for num in level:
+                for other in neighbours(num):
+                    if rank[other] not in levels:
+                        levels[rank[other]] = set()
+                        heapq.heappush(ranks, direction * rank[other])
+                    levels[rank[other]].add(other)
+            if not ranks:
+                return
+            # Every edge leads to another rank in this direction, so the nearest rank is complete.
+            reached = levels.pop(direction * heapq.heappop(ranks))
+            level = sorted(reached, key=self._ids.__getitem__, reverse=direction < 0)
+            for num in level:
+                yield self._ids[num]
+
+    def _precedes(self, earlier: int, later: int) -> bool:
+        """Walk back from `later`, and never below the rank of `earlier`.
+
+        What precedes a commit and is not below its dominator precedes the dominator too. So wherever the walk comes to,
+        it goes on from the earliest dominator that is still above that rank.
+        """
+        rank, tree = self._tree.rank, self._tree
+        floor = rank[earlier]
+        if rank[later] <= floor:
+            return False
+        ahead, passed = [later], set[int]()
+        while ahead:
+            num = tree.lift(ahead.pop(), floor)
+            if num in passed:
+                continue
+            passed.add(num)
+            if tree.dominator(num) == earlier:
+                return True
+            for other in self._previous(num):
+                if other == earlier:
+                    return True
+                if rank[other] > floor:
+                    ahead.append(other)
+        return False

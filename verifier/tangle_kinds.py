@@ -1,0 +1,173 @@
+"""Kinds of tangle: which commits each is made of, and what each commit follows in it.
+
+A kind is *candidates*, a predicate, and a *recipe*, how the graph grows from its root. Kinds stand in a table, and an
+application adds its own, most simply with `stated_kind`: then commits say their place themselves. `KindTangle` grows one
+tangle of one kind from commits in any order; its `graph` answers the questions.
+
+Everything here is derived from what commits say, all of which their signatures cover. Whether a commit may be believed
+is decided before (`verify`), and what is built here decides nothing about it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from protocol.body import Body, Invite, Join, RepoInit, UnknownBody
+from protocol.commit import Commit
+from protocol.limits import TANGLE_WAITING_COUNT_MAX
+from verifier.tangle import Tangle
+
+GROUP: Final = "group"
+"""Kind of the tangle that ties every commit of a repo to the membership its author had seen."""
+
+
+class ReadCommit(Protocol):
+    """A commit with its decoded body: signed and verified ones are such."""
+
+    @property
+    def commit(self) -> Commit:
+        """The commit."""
+        ...
+
+    @property
+    def body(self) -> Body | UnknownBody:
+        """What it says."""
+        ...
+
+
+Predicate = Callable[[ReadCommit, ReadCommit], bool]
+"""Of a commit other than the root, and the root."""
+
+
+def _never(_commit: ReadCommit, _root: ReadCommit) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class TangleKind:
+    """Candidates and recipe.
+
+    `recipe` gives the ids that a commit follows, the root's aside. Ids may be given that others among them imply. What
+    is no candidate and `hands_on` is not in the tangle either, but what follows it follows what it follows: so the
+    commits of a kind stay tied together across others that lie between them.
+    """
+
+    name: str
+    is_candidate: Predicate
+    recipe: Callable[[ReadCommit], tuple[bytes, ...]]
+    hands_on: Predicate = _never
+
+
+class KindTangle:
+    """One tangle of one kind, growing."""
+
+    def __init__(
+        self, kind: TangleKind, root: ReadCommit, *, waiting_max: int = TANGLE_WAITING_COUNT_MAX
+    ) -> None:
+        self.kind = kind
+        self.root = root
+        self.graph = Tangle(root.commit.commit_id, waiting_max=waiting_max)
+
+    def take(self, commit: ReadCommit) -> tuple[bytes, ...]:
+        """Ids that enter the tangle by this commit: itself and what had waited for it, or none."""
+        is_candidate = self.kind.is_candidate(commit, self.root)
+        if not is_candidate and not self.kind.hands_on(commit, self.root):
+            return ()
+        return self.graph.add(commit.commit.commit_id, self.kind.recipe(commit), is_shown=is_candidate)
+
+
+class KindTaken(ValueError):
+    """Two kinds of one name."""
+
+
+class TangleKinds:
+    """The table of kinds, by name: those built in, and what an application adds."""
+
+    def __init__(self) -> None:
+        self._kinds = {kind.name: kind for kind in _BUILT_IN}
+
+    def register(self, kind: TangleKind) -> None:
+        """Add a kind. Raises KindTaken."""
+        if kind.name in self._kinds:
+            raise KindTaken(f"there is a tangle kind called {kind.name!r}")
+        self._kinds[kind.name] = kind
+
+    def __getitem__(self, name: str) -> TangleKind:
+        """The kind of this name. Raises KeyError."""
+        return self._kinds[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Names, sorted."""
+        return iter(sorted(self._kinds))
+
+
+def stated_kind(name: str) -> TangleKind:
+    """A kind whose commits state their place: the root, and the tips of the tangle that their author had seen.
+
+    Nobody verifies such a place but its author's signature. Who states what is not so gets set aside for ever, or stands
+    where he says.
+    """
+
+    def is_candidate(commit: ReadCommit, root: ReadCommit) -> bool:
+        place = commit.commit.place(name)
+        return place is not None and place.root == root.commit.commit_id
+
+    def recipe(commit: ReadCommit) -> tuple[bytes, ...]:
+        place = commit.commit.place(name)
+        return place.previous if place else ()
+
+    return TangleKind(name, is_candidate, recipe)
+
+
+def _is_of_feed(commit: ReadCommit, root: ReadCommit) -> bool:
+    content, first = commit.commit.content, root.commit.content
+    return (content.author, content.branch) == (first.author, first.branch)
+
+
+def _feed_previous(commit: ReadCommit) -> tuple[bytes, ...]:
+    previous = commit.commit.content.feed_previous
+    return () if previous is None else (previous,)
+
+
+def _is_of_branch(commit: ReadCommit, root: ReadCommit) -> bool:
+    return commit.commit.content.branch == root.commit.content.branch
+
+
+def _acks(commit: ReadCommit) -> tuple[bytes, ...]:
+    return commit.commit.acks
+
+
+def _is_of_group(commit: ReadCommit, root: ReadCommit) -> bool:
+    place = commit.commit.place(GROUP)
+    return _is_of_branch(commit, root) or (place is not None and place.root == root.commit.commit_id)
+
+
+def _acks_and_group_previous(commit: ReadCommit) -> tuple[bytes, ...]:
+    place = commit.commit.place(GROUP)
+    return commit.commit.acks + (place.previous if place else ())
+
+
+def _is_of_epoch(commit: ReadCommit, root: ReadCommit) -> bool:
+    return _is_of_branch(commit, root) and commit.commit.content.epoch == root.commit.commit_id
+
+
+def _is_about_members(commit: ReadCommit, root: ReadCommit) -> bool:
+    return _is_of_epoch(commit, root) and isinstance(commit.body, Invite | Join)
+
+
+def _starts_epoch(commit: ReadCommit, root: ReadCommit) -> bool:
+    return _is_of_branch(commit, root) and isinstance(commit.body, RepoInit)
+
+
+_BUILT_IN: Final = (
+    # What one author wrote in one branch, from the first on. An author forks it by using a place twice.
+    TangleKind("feed", _is_of_feed, _feed_previous),
+    # All commits of a branch, from the branch's root on.
+    TangleKind("branch", _is_of_branch, _acks),
+    # All commits of a repo, from its init on: what caused what across branches.
+    TangleKind(GROUP, _is_of_group, _acks_and_group_previous),
+    # Who came and went in one epoch, from the epoch's init on.
+    TangleKind("members", _is_about_members, _acks, hands_on=_is_of_epoch),
+    # The commits that start epochs, from the repo's init on.
+    TangleKind("epoch", _starts_epoch, _acks, hands_on=_is_of_branch),
+)
