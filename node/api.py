@@ -130,6 +130,11 @@ class _Endpoints:
                 "/branches/{branch:path}/digest",
                 lambda r: _json(service.digest(r.path_params["branch"])),
             ),
+            (
+                "GET",
+                "/branches/{branch:path}/feeds",
+                lambda r: _json(service.feeds.check(r.path_params["branch"])),
+            ),
             ("POST", "/branches/{branch:path}/import", self._import),
             ("GET", "/branches/{branch:path}/files", self._list_files),
             ("POST", "/branches/{branch:path}/files", self._add_file),

@@ -100,6 +100,10 @@ class ApiClient:
         """Import one batch."""
         return self._call("POST", f"/branches/{_part(branch)}/import", {"items": items, "source": source})
 
+    def check_feeds(self, branch: str) -> JsonObject:
+        """Feeds of a branch, and where they fork."""
+        return self._call("GET", f"/branches/{_part(branch)}/feeds")
+
     def list_files(self, branch: str, after: int = 0, limit: int = 1000) -> JsonObject:
         """A window of a branch's files."""
         return self._call("GET", f"/branches/{_part(branch)}/files", query={"after": after, "limit": limit})

@@ -24,8 +24,9 @@ from protocol.hashing import branch_read_key, branch_secret, convergence_secret
 from protocol.limits import ACK_COUNT_MAX
 from protocol.object import build_object
 from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
-from storage.commits import load_commit_keys, load_feed_ids, load_feed_tip, load_heads
+from storage.commits import load_commit_keys, load_heads
 from storage.database import Database
+from storage.feeds import load_feed_ids, load_feed_tip
 from storage.repos import Branch, Repo, add_repo, topic_seed
 from verifier.facts import BranchFacts
 from verifier.tangle_kinds import GROUP

@@ -13,6 +13,7 @@ import trio
 
 from node.config import CONFIG_NAME, is_dialable
 from node.errors import ServiceError
+from node.feeds import Feeds
 from node.files import Files
 from node.hub import Hub
 from node.imports import ImportItem, import_items
@@ -64,6 +65,7 @@ class NodeService:
         self._export_folder = export_folder
         self._clock = clock
         self.files = Files(hub, author, self._branch)
+        self.feeds = Feeds(hub, self._branch)
         self._started_at = clock()
         self._exporting = trio.Lock()
 

@@ -42,6 +42,10 @@ TANGLE_KIND_SIZE_MAX: Final = 32
 """Characters of the name of a tangle kind."""
 TANGLE_WAITING_COUNT_MAX: Final = 10_000
 """Commits that a tangle in memory sets aside until what they follow has come; as many as wait in a branch's store."""
+FEED_FORKS_SHOWN_MAX: Final = 100
+"""Forked places of feeds in one answer: an author can make as many as it likes, and one is enough."""
+FEED_FORK_COMMITS_SHOWN_MAX: Final = 16
+"""Commits of one forked place in one answer: two are evidence."""
 METADATA_SIZE_MAX: Final = 4 * KIB
 """Bytes of a commit's free metadata."""
 COMMIT_SIZE_MAX: Final = 64 * KIB

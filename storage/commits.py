@@ -17,8 +17,9 @@ from protocol.publication import Publication
 from storage.blocks import put_blocks
 from storage.bulk import insert_rows
 from storage.database import Database
+from storage.feeds import FeedPlace, keep_feed_forks
 from storage.id_keys import chunks, id_key, pack_ids, pack_nums, unpack_ids
-from storage.schema import authors, branches, commits, feed_forks, heads
+from storage.schema import authors, branches, commits, heads
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
 from verifier.verify import VerifiedCommit
@@ -68,14 +69,6 @@ class NewCommit(Value, frozen=True):
 
     verified: VerifiedCommit
     publication: Publication
-
-
-@dataclass(frozen=True, slots=True)
-class FeedTip:
-    """The last commit of one author's feed in one branch."""
-
-    sequence: int
-    commit_id: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +134,8 @@ def accept_commits(
     fresh = [commit.publication.blocks[0] for commit in new]
     shared = (block for commit in new for block in commit.publication.blocks[1:])
     block_nums = put_blocks(database, connection, fresh, shared)
-    author_nums = _author_nums(
-        database, connection, {commit.verified.commit.content.author for commit in new}
-    )
+    stored = [commit.verified.commit for commit in new]
+    author_nums = _author_nums(database, connection, {commit.content.author for commit in stored})
     nums = database.next_nums(connection, commits, len(new))
     rows = [
         _row(num, branch_num, commit, block_nums, author_nums, received_at)
@@ -151,7 +143,11 @@ def accept_commits(
     ]
     insert_rows(connection, commits, _COLUMNS, rows)
     _advance_heads(connection, branch_num, new)
-    _keep_forks(connection, branch_num, new, author_nums)
+    places = [
+        FeedPlace(author_nums[commit.content.author], commit.content.feed_sequence, commit.commit_id)
+        for commit in stored
+    ]
+    keep_feed_forks(connection, branch_num, places)
     connection.execute(
         update(branches)
         .where(branches.c.num == branch_num)
@@ -175,39 +171,6 @@ def count_heads(connection: Connection, branch_num: int) -> int:
     """How many heads a branch has."""
     query = select(func.count()).select_from(heads).where(heads.c.branch_num == branch_num)
     return int(connection.execute(query).scalar_one())
-
-
-def load_feed_tip(connection: Connection, branch_num: int, author: bytes) -> FeedTip | None:
-    """The end of an author's feed in a branch; of a forked feed, the smallest id among the last."""
-    query = (
-        select(commits.c.feed_sequence, commits.c.commit_id)
-        .join(authors, authors.c.num == commits.c.author_num)
-        .where(commits.c.branch_num == branch_num, authors.c.user == author)
-        .order_by(commits.c.feed_sequence.desc(), commits.c.commit_id)
-        .limit(1)
-    )
-    row = connection.execute(query).first()
-    return FeedTip(row[0], row[1]) if row else None
-
-
-def load_feed_ids(
-    connection: Connection, branch_num: int, author: bytes, sequences: Iterable[int]
-) -> dict[int, bytes]:
-    """Ids at these places of an author's feed; of a forked place, the smallest id."""
-    found: dict[int, bytes] = {}
-    for part in chunks(sorted(set(sequences))):
-        query = (
-            select(commits.c.feed_sequence, commits.c.commit_id)
-            .join(authors, authors.c.num == commits.c.author_num)
-            .where(
-                commits.c.branch_num == branch_num,
-                authors.c.user == author,
-                commits.c.feed_sequence.in_(part),
-            )
-            .order_by(commits.c.commit_id.desc())
-        )
-        found.update((row[0], row[1]) for row in connection.execute(query))
-    return found
 
 
 def load_timeline(connection: Connection, branch_num: int, offset: int, limit: int) -> list[TimelineRow]:
@@ -330,44 +293,3 @@ def _advance_heads(connection: Connection, branch_num: int, new: Sequence[NewCom
     ]
     if rows:
         connection.execute(insert(heads), rows)
-
-
-def _keep_forks(
-    connection: Connection, branch_num: int, new: Sequence[NewCommit], author_nums: dict[bytes, int]
-) -> None:
-    """Keep every commit that takes a feed place for the second time, as evidence against its author."""
-    places: dict[tuple[int, int], list[bytes]] = {}
-    for commit in new:
-        content = commit.verified.commit.content
-        place = (author_nums[content.author], content.feed_sequence)
-        places.setdefault(place, []).append(commit.verified.commit.commit_id)
-    forked: set[tuple[int, int]] = {place for place, ids in places.items() if len(ids) > 1}
-    lowest: dict[int, int] = {}
-    for author_num, sequence in places:
-        lowest[author_num] = min(sequence, lowest.get(author_num, sequence))
-    for author_num, sequence in lowest.items():
-        # Every place at or above the batch's lowest: one range of the feed index, and only as long as the batch.
-        query = (
-            select(commits.c.feed_sequence)
-            .where(
-                commits.c.branch_num == branch_num,
-                commits.c.author_num == author_num,
-                commits.c.feed_sequence >= sequence,
-            )
-            .group_by(commits.c.feed_sequence)
-            .having(func.count() > 1)
-        )
-        forked.update((author_num, row[0]) for row in connection.execute(query))
-    rows = [
-        {
-            "branch_num": branch_num,
-            "commit_id": commit_id,
-            "author_num": author_num,
-            "feed_sequence": sequence,
-        }
-        for (author_num, sequence), ids in places.items()
-        if (author_num, sequence) in forked
-        for commit_id in ids
-    ]
-    if rows:
-        connection.execute(insert(feed_forks), rows)

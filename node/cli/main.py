@@ -11,6 +11,7 @@ import typer
 from node.cli import (
     branch_commands,
     export_commands,
+    feed_commands,
     file_commands,
     import_commands,
     node_commands,
@@ -40,6 +41,7 @@ app.add_typer(branch_commands.branch, name="branch")
 app.command("write")(branch_commands.write)
 app.command("log")(branch_commands.log)
 app.add_typer(file_commands.file, name="file")
+app.add_typer(feed_commands.feed, name="feed")
 app.add_typer(import_commands.import_, name="import")
 app.command("export")(export_commands.export)
 app.command("analyze")(export_commands.analyze)

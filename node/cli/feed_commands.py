@@ -1,0 +1,44 @@
+"""feed: what authors wrote, and whether they kept to one line."""
+
+import sys
+
+import typer
+
+from node.cli.branch_commands import BranchArgument
+from node.cli.shared import JsonOption, client, print_json, print_table
+from node.errors import ERROR_KINDS
+
+feed = typer.Typer(no_args_is_help=True, help="The feeds of authors: each numbers its commits in a branch.")
+
+
+@feed.command("check")
+def check(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+    """List the feeds of a branch, and the commits with which an author used one place of a feed twice.
+
+    Honest nodes do not fork their feeds, unless a node's folder was restored from a copy or runs twice. The exit code
+    is that of feed_forked when there is a fork.
+    """
+    answer = client(context).check_feeds(branch)
+    if as_json:
+        print_json(answer)
+    else:
+        columns = ("author", "commits", "last", "forks")
+        print_table(columns, ([item[column] for column in columns] for item in answer["feeds"]))
+    if not answer["fork_count"]:
+        return
+    if not as_json:
+        print(f"\n{answer['fork_count']} places were used more than once:")
+        print_table(
+            ("author", "sequence", "commit"),
+            (
+                (fork["author"], fork["sequence"], commit)
+                for fork in answer["forks"]
+                for commit in fork["commits"]
+            ),
+        )
+        shown = sum(len(fork["commits"]) for fork in answer["forks"])
+        if answer["fork_count"] > len(answer["forks"]) or shown < sum(
+            fork["commit_count"] for fork in answer["forks"]
+        ):
+            print("note: there is more than is shown", file=sys.stderr)
+    raise typer.Exit(ERROR_KINDS["feed_forked"].exit_code)

@@ -1,0 +1,46 @@
+"""A node that was restored from a copy writes at places of its feed that it used before: everybody sees it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from node.errors import ERROR_KINDS
+from tests.e2e.cluster import digest, join, peers, run_ravel, until, until_equal
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_forked_feed_is_shown_with_its_evidence(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        _, branch = join(alice, bob)
+        until_equal(alice, bob, branch)
+        until(lambda: bool(bob.client.list_repos()["repos"][0]["permission"] == "write"), "bob is a member")
+        bob.stop()
+        shutil.copytree(bob.home, tmp_path / "backup")
+        bob.start()
+        first = bob.client.write(branch, "before the disk broke")["commit"]
+        until_equal(alice, bob, branch)
+        assert "1\t1\t0" in run_ravel(bob, "feed", "check", branch).stdout
+        alice.stop()
+        bob.stop()
+        shutil.rmtree(bob.home)
+        shutil.copytree(tmp_path / "backup", bob.home)
+        bob.start()
+        second = bob.client.write(branch, "after it was replaced")["commit"]
+        alice.start()
+        until_equal(alice, bob, branch)
+        assert digest(alice, branch)["commits"] == 3
+        for peer in (alice, bob):
+            code = ERROR_KINDS["feed_forked"].exit_code
+            answer = json.loads(run_ravel(peer, "feed", "check", branch, "--json", code=code).stdout)
+            user = bob.client.status()["user"]
+            assert answer["fork_count"] == 1
+            assert answer["forks"] == [
+                {"author": user, "sequence": 1, "commits": sorted([first, second]), "commit_count": 2}
+            ]
+            assert {feed["author"]: feed["forks"] for feed in answer["feeds"]}[user] == 1
+            shown = run_ravel(peer, "feed", "check", branch, code=code).stdout
+            assert f"{user}\t1\t{first}" in shown
+            assert f"{user}\t1\t{second}" in shown
