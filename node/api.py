@@ -28,6 +28,7 @@ from protocol.limits import (
     FILE_WINDOW_MAX,
     IMPORT_BATCH_COUNT_MAX,
     IMPORTED_SECONDS_MAX,
+    LINK_SIZE_MAX,
     MIB,
     NAME_SIZE_MAX,
     TEXT_SIZE_MAX,
@@ -62,7 +63,11 @@ class _Invitation(_Strict, frozen=True):
 
 
 class _Join(_Strict, frozen=True):
-    invitation: Annotated[str, Meta(max_length=8192)]
+    invitation: Annotated[str, Meta(max_length=2 * LINK_SIZE_MAX)]
+
+
+class _Follow(_Strict, frozen=True):
+    capability: Annotated[str, Meta(max_length=2 * LINK_SIZE_MAX)]
 
 
 class _Write(_Strict, frozen=True):
@@ -113,6 +118,12 @@ class _Endpoints:
             ("POST", "/repos/{repo:path}/invitations", self._invite),
             ("POST", "/join", self._join),
             (
+                "POST",
+                "/repos/{repo:path}/capability",
+                lambda r: _json(service.capability(r.path_params["repo"])),
+            ),
+            ("POST", "/follow", self._follow),
+            (
                 "GET",
                 "/repos/{repo:path}/members",
                 lambda r: _json(service.list_members(r.path_params["repo"])),
@@ -141,9 +152,9 @@ class _Endpoints:
             ("GET", "/branches/{branch:path}/files/{file}", self._get_file),
             ("DELETE", "/branches/{branch:path}/files/{file}", self._remove_file),
             ("POST", "/export", lambda _: _json(service.export())),
-            ("GET", "/peers", lambda _: _json(service.list_peers())),
+            ("GET", "/peers", lambda _: _json(service.peers.list())),
             ("POST", "/peers", self._add_peer),
-            ("DELETE", "/peers/{peer}", lambda r: _json(service.remove_peer(r.path_params["peer"]))),
+            ("DELETE", "/peers/{peer}", lambda r: _json(service.peers.remove(r.path_params["peer"]))),
         ]
 
     async def _create_repo(self, request: Request) -> Response:
@@ -159,6 +170,10 @@ class _Endpoints:
     async def _join(self, request: Request) -> Response:
         body = await _body(request, _Join)
         return await _json(self._service.join(body.invitation))
+
+    async def _follow(self, request: Request) -> Response:
+        body = await _body(request, _Follow)
+        return await _json(self._service.follow(body.capability))
 
     async def _create_branch(self, request: Request) -> Response:
         body = await _body(request, _Named)
@@ -197,7 +212,7 @@ class _Endpoints:
 
     async def _add_peer(self, request: Request) -> Response:
         body = await _body(request, _Peer)
-        return await _json(self._service.add_peer(body.address, body.peer))
+        return await _json(self._service.peers.add(body.address, body.peer))
 
 
 class _Gate:

@@ -100,6 +100,14 @@ class ApiClient:
         """Import one batch."""
         return self._call("POST", f"/branches/{_part(branch)}/import", {"items": items, "source": source})
 
+    def capability(self, repo: str) -> JsonObject:
+        """A repo's read capability, a secret."""
+        return self._call("POST", f"/repos/{_part(repo)}/capability", {})
+
+    def follow(self, capability: str) -> JsonObject:
+        """Read and replicate a repo by its read capability."""
+        return self._call("POST", "/follow", {"capability": capability})
+
     def check_feeds(self, branch: str) -> JsonObject:
         """Feeds of a branch, and where they fork."""
         return self._call("GET", f"/branches/{_part(branch)}/feeds")

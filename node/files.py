@@ -177,17 +177,29 @@ def _content_faults() -> Iterator[None]:
         raise ServiceError("bad_input", f"the file was not made as its author says: {error}") from None
 
 
-async def _pieces(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """The same bytes in pieces of PIECE_SIZE, the last one what remains."""
-    gathered = bytearray()
+async def _pieces(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[memoryview]:
+    """The same bytes in pieces of PIECE_SIZE, the last one what remains. A piece is gone when the next is asked for.
+
+    One buffer serves them all: it grows while the first piece comes in, so that small files do not pay for a large one.
+    """
+    buffer = bytearray()
+    filled = 0
     async with aclosing(chunks):
         async for chunk in chunks:
-            gathered += chunk
-            while len(gathered) >= PIECE_SIZE:
-                yield bytes(gathered[:PIECE_SIZE])
-                del gathered[:PIECE_SIZE]
-    if gathered:
-        yield bytes(gathered)
+            rest = memoryview(chunk)
+            while rest:
+                part = rest[: PIECE_SIZE - filled]
+                rest = rest[len(part) :]
+                if filled == len(buffer):
+                    buffer += part
+                else:
+                    memoryview(buffer)[filled : filled + len(part)] = part
+                filled += len(part)
+                if filled == PIECE_SIZE:
+                    yield memoryview(buffer)
+                    filled = 0
+    if filled:
+        yield memoryview(buffer)[:filled]
 
 
 def _check_name(name: str) -> None:

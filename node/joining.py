@@ -17,7 +17,7 @@ from protocol.block import Reference
 from protocol.body import Join, Permission, prove_invitation
 from protocol.codec import decode, encode
 from protocol.limits import ACK_COUNT_MAX, LINK_SIZE_MAX
-from protocol.text import InvitationLink, PeerAddress, id_text
+from protocol.text import InvitationLink, PeerAddress, ReadCapability, id_text
 from storage.commits import load_heads
 from storage.database import StorageError
 from storage.repos import Repo, add_repo
@@ -76,6 +76,23 @@ class Joiner:
             link.read_secret,
             link.write_secret,
             encode(link),
+        )
+        kept = await self._hub.run_blocking(self._store, repo)
+        self._hub.topics_changed()
+        return kept
+
+    async def follow(self, capability: ReadCapability) -> Repo:
+        """Keep a repo that this user reads without being a member; its topics are followed from now on."""
+        root = capability.root
+        repo = Repo(
+            0,
+            capability.repo,
+            "(not here yet)",
+            root.object_id,
+            root.key,
+            capability.read_secret,
+            write_secret=None,
+            invitation=None,
         )
         kept = await self._hub.run_blocking(self._store, repo)
         self._hub.topics_changed()

@@ -4,35 +4,32 @@ Methods take and give plain values ready for JSON, and raise ServiceError for wh
 the store go through `run_blocking`; nothing here waits without a deadline.
 """
 
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import trio
 
-from node.config import CONFIG_NAME, is_dialable
 from node.errors import ServiceError
 from node.feeds import Feeds
 from node.files import Files
 from node.hub import Hub
 from node.imports import ImportItem, import_items
-from node.joining import Joiner, link_of
+from node.joining import Joiner
 from node.network import Network
 from node.outbound import Author
+from node.peers import Peers
 from node.resolve import resolve
-from node.views import branch_view, peer_view, repo_view, timeline_items
-from protocol.body import Invite, Permission, Post
-from protocol.codec import DecodeError
-from protocol.limits import LINK_PEER_COUNT_MAX, NAME_SIZE_MAX
-from protocol.signing import key_pair
-from protocol.text import InvitationLink, PeerAddress, id_text, invitation_text, parse_id, parse_invitation
+from node.sharing import Sharing
+from node.views import branch_view, repo_view, timeline_items
+from protocol.body import Post
+from protocol.limits import NAME_SIZE_MAX
+from protocol.text import PeerAddress, id_text
 from storage.commits import count_commits, count_heads, digest_timeline, load_facts, load_heads, load_timeline
-from storage.repos import Branch, Repo, forget_peer, keep_peer, load_branches
+from storage.repos import Branch, Repo, load_branches
 from storage.waiting import UNREAD, count_rejections, count_waiting
 
 VERSION: Final = "0.1.0"
-_JOIN_TIMEOUT_SECONDS: Final = 30.0
 _HEADS_SHOWN_MAX: Final = 128
 JsonObject = dict[str, Any]
 
@@ -55,17 +52,18 @@ class NodeService:
         clock: Callable[[], float],
     ) -> None:
         self._hub = hub
-        self._network = network
         self._author = author
         self._joiner = joiner
         self._node_key = node_key
         self._home = home
         self._listen = listen
-        self._advertise = advertise or listen
         self._export_folder = export_folder
         self._clock = clock
         self.files = Files(hub, author, self._branch)
         self.feeds = Feeds(hub, self._branch)
+        self.peers = Peers(hub, network, node_key)
+        own_address = PeerAddress(advertise or listen, node_key)
+        self.sharing = Sharing(hub, network, self.peers, author, joiner, own_address=own_address, clock=clock)
         self._started_at = clock()
         self._exporting = trio.Lock()
 
@@ -85,7 +83,7 @@ class NodeService:
             "pending": waiting,
             "rejected": self._hub.totals.rejected,
             "dropped": self._hub.totals.dropped,
-            "peers": self._peers(),
+            "peers": self.peers.views(),
         }
 
     async def create_repo(self, name: str) -> JsonObject:
@@ -104,46 +102,20 @@ class NodeService:
         return {"repos": [await self._repo_view(repo) for repo in self._hub.replica.repos.values()]}
 
     async def invite(self, repo: str, permission: str, expires_seconds: int) -> JsonObject:
-        """Make an invitation link for one person; it is a secret until it is used or expires."""
-        target = self._repo(repo)
-        wanted = {"read": Permission.READ, "write": Permission.WRITE}.get(permission)
-        if wanted is None:
-            raise ServiceError("bad_request", f"permission is read or write, not {permission!r}")
-        if expires_seconds <= 0:
-            raise ServiceError("bad_request", "an invitation expires in the future")
-        peers = self._ways_to(target)
-        if not peers:
-            raise ServiceError(
-                "bad_config",
-                f"this node listens on {self._listen}, which tells nobody how to reach it",
-                f"set [network] advertise in {self._home / CONFIG_NAME} to host:port, and start it again",
-            )
-        seed = secrets.token_bytes(32)
-        expires_at = int((self._clock() + expires_seconds) * 1000)
-        body = Invite(key_pair(seed)[0], wanted, 1, expires_at)
-        root = self._hub.replica.root_branch(target)
-        written, intake = await self._hub.run_blocking(self._author.write, root, body)
-        self._hub.announce(intake)
-        link = link_of(target, written.commit_id, seed, wanted, expires_at, peers)
-        return {
-            "invitation": invitation_text(link),
-            "expires_at": expires_at // 1000,
-            "addresses": [peer.address for peer in peers],
-        }
+        """Make an invitation link for one person."""
+        return await self.sharing.invite(self._repo(repo), permission, expires_seconds)
 
     async def join(self, invitation: str) -> JsonObject:
-        """Join a repo by an invitation link; waits a while for the membership to arrive, and goes on without it."""
-        link = self._parse_link(invitation)
-        for peer in link.peers:
-            _check_dialable(peer.address, "bad_link")
-        repo = await self._joiner.begin(link)
-        for peer in link.peers:
-            if peer.peer != self._node_key:
-                await self.add_peer(peer.address, id_text(peer.peer))
-        with trio.move_on_after(_JOIN_TIMEOUT_SECONDS):
-            while await self._hub.run_blocking(self._permission, repo) is None:
-                await self._hub.wait_for_change()
-        return await self._repo_view(repo)
+        """Join a repo by an invitation link."""
+        return await self._repo_view(await self.sharing.join(invitation))
+
+    async def capability(self, repo: str) -> JsonObject:
+        """A repo's read capability as a link."""
+        return await self.sharing.capability(self._repo(repo))
+
+    async def follow(self, capability: str) -> JsonObject:
+        """Read and replicate a repo by its read capability."""
+        return await self._repo_view(await self.sharing.follow(capability))
 
     async def list_members(self, repo: str) -> JsonObject:
         """Members and what they may do."""
@@ -202,46 +174,7 @@ class NodeService:
         async with self._exporting:
             return await self._hub.run_blocking(self._export)
 
-    async def add_peer(self, address: str, peer: str) -> JsonObject:
-        """Keep a connection to a peer."""
-        key = _parse_peer(peer)
-        _check_dialable(address, "bad_request")
-        if key == self._node_key:
-            raise ServiceError("bad_request", "that is this node itself")
-        await self._hub.run_blocking(self._store_peer, key, address)
-        self._network.keep(key, address)
-        return next(
-            peer_view(state, self._branch_names()) for state in self._network.peers if state.peer == key
-        )
-
-    async def list_peers(self) -> JsonObject:
-        """Peers and how each topic stands with them."""
-        return {"peers": self._peers()}
-
-    async def remove_peer(self, peer: str) -> JsonObject:
-        """Disconnect from a peer and dial it no more."""
-        # One peer may have two connections, an old one that is ending among them.
-        key = resolve("peer", peer, [(key, "", key) for key in {state.peer for state in self._network.peers}])
-        await self._hub.run_blocking(self._forget_peer, key)
-        self._network.forget(key)
-        return {}
-
     # --- steps ---
-
-    def _ways_to(self, repo: Repo) -> tuple[PeerAddress, ...]:
-        """Where the repo can be had: here, and at peers that follow it. Others are nobody's business."""
-        topics = {
-            branch.topic for branch in self._hub.replica.branches.values() if branch.repo_num == repo.num
-        }
-        ways = [PeerAddress(self._advertise, self._node_key)] if is_dialable(self._advertise) else []
-        ways += [
-            PeerAddress(state.address, state.peer)
-            for state in self._network.peers
-            if state.direction == "out"
-            and state.connection is not None
-            and any(progress.topic in topics and progress.is_joined for progress in state.connection.topics)
-        ]
-        return tuple(ways[:LINK_PEER_COUNT_MAX])
 
     def _repo(self, text: str) -> Repo:
         return resolve(
@@ -261,27 +194,6 @@ class NodeService:
             "branch", branch_text, ((branch.branch_id, branch.name, branch) for branch in branches)
         )
 
-    def _branch_names(self) -> dict[bytes, Branch]:
-        return dict(self._hub.replica.by_topic)
-
-    def _peers(self) -> list[JsonObject]:
-        names = self._branch_names()
-        return [peer_view(state, names) for state in self._network.peers]
-
-    def _parse_link(self, text: str) -> InvitationLink:
-        try:
-            link = parse_invitation(text)
-        except DecodeError as error:
-            raise ServiceError(
-                "bad_link", f"this is not an invitation: {error}", "copy the link whole, or ask for a new one"
-            ) from None
-        if link.expires_at < self._clock() * 1000:
-            raise ServiceError("expired", "the invitation has expired", "ask for a new one")
-        return link
-
-    def _permission(self, repo: Repo) -> Permission | None:
-        return self._joiner.member_state(repo).permission(self._author.user)
-
     def _count_waiting(self) -> int:
         with self._hub.replica.database.read() as connection:
             return count_waiting(connection)
@@ -295,7 +207,7 @@ class NodeService:
 
     async def _repo_view(self, repo: Repo) -> JsonObject:
         branches = [branch for branch in await self._fresh_branches() if branch.repo_num == repo.num]
-        permission = await self._hub.run_blocking(self._permission, repo)
+        permission = await self._hub.run_blocking(self.sharing.permission, repo)
         return repo_view(self._hub.replica.repos[repo.num], branches, permission)
 
     async def _branch_view(self, branch: Branch) -> JsonObject:
@@ -351,19 +263,6 @@ class NodeService:
             "watermark": summary.watermark,
         }
 
-    def _store_peer(self, key: bytes, address: str) -> None:
-        with self._hub.replica.database.write() as connection:
-            keep_peer(connection, key, address)
-
-    def _forget_peer(self, key: bytes) -> None:
-        with self._hub.replica.database.write() as connection:
-            forget_peer(connection, key)
-
-
-def _check_dialable(address: str, code: str) -> None:
-    if not is_dialable(address):
-        raise ServiceError(code, f"{address!r} is not host:port that can be dialed")
-
 
 def _check_name(name: str) -> None:
     """Names are typed: as arguments, as parts of a URL's path, and before or after the colon of REPO:BRANCH."""
@@ -377,12 +276,3 @@ def _check_name(name: str) -> None:
 
 def _taken(what: str, name: str) -> ServiceError:
     return ServiceError("already_exists", f"there is a {what} called {name!r}", "choose another name")
-
-
-def _parse_peer(text: str) -> bytes:
-    try:
-        return parse_id(text)
-    except DecodeError:
-        raise ServiceError(
-            "bad_request", f"{text!r} is not a peer id", "`ravel id` on the other node prints it"
-        ) from None

@@ -18,11 +18,12 @@ JsonObject = dict[str, Any]
 
 
 def repo_view(repo: Repo, branches: list[Branch], permission: Permission | None) -> JsonObject:
-    """A repo. `permission` is "joining" until this user's membership has arrived."""
+    """A repo. Who is no member may read, or is "joining" until the membership has arrived."""
+    held = "read" if permission is None else permission.name.lower()
     return {
         "repo": id_text(repo.repo_id),
         "name": repo.name,
-        "permission": "joining" if permission is None else permission.name.lower(),
+        "permission": "joining" if permission is None and repo.invitation is not None else held,
         "branches": sum(not branch.facts.is_root_branch for branch in branches),
         "commits": sum(branch.commit_count for branch in branches),
     }

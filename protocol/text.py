@@ -20,6 +20,8 @@ _ID_TEXT_SIZE: Final = 52
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _LINK_SCHEME: Final = "ravel:"
 _INVITATION_KIND: Final = "invite"
+_CAPABILITY_KIND: Final = "read"
+_KIND_NAMES: Final = {_INVITATION_KIND: "an invitation", _CAPABILITY_KIND: "a read capability"}
 _CHECKSUM_SIZE: Final = 5
 
 
@@ -51,6 +53,22 @@ class InvitationLink(Wire, frozen=True, tag="invitation1"):
         return f"InvitationLink(repo={id_text(self.repo)}, permission={self.permission.name.lower()})"
 
 
+class ReadCapability(Wire, frozen=True, tag="read1"):
+    """All that opens a repo for reading, and where to find a peer: who holds it reads and follows, and is no member.
+
+    It is a bearer secret that does not expire.
+    """
+
+    repo: Id
+    root: Reference
+    read_secret: Key
+    peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
+
+    def __repr__(self) -> str:
+        """Without the secret."""
+        return f"ReadCapability(repo={id_text(self.repo)})"
+
+
 def id_text(raw: bytes) -> str:
     """The text form of 32 bytes: 52 characters."""
     return _base32(raw)
@@ -80,32 +98,51 @@ def parse_id(text: str) -> bytes:
 
 def invitation_text(link: InvitationLink) -> str:
     """`ravel:invite:` and the link in base32, checksum last."""
-    payload = encode(link)
-    return f"{_LINK_SCHEME}{_INVITATION_KIND}:{_base32(payload + _checksum(payload))}"
+    return _link_text(_INVITATION_KIND, link)
 
 
 def parse_invitation(text: str) -> InvitationLink:
-    """The link that `text` is.
+    """The invitation that `text` is.
 
     Raises DecodeError: `not_a_link`, `other_kind`, `mistyped` (checksum), or what `decode` says of an unknown version.
     """
+    return decode(InvitationLink, _payload(_INVITATION_KIND, text), size_max=LINK_SIZE_MAX)
+
+
+def capability_text(capability: ReadCapability) -> str:
+    """`ravel:read:` and the capability in base32, checksum last."""
+    return _link_text(_CAPABILITY_KIND, capability)
+
+
+def parse_capability(text: str) -> ReadCapability:
+    """The read capability that `text` is. Raises DecodeError as `parse_invitation` does."""
+    return decode(ReadCapability, _payload(_CAPABILITY_KIND, text), size_max=LINK_SIZE_MAX)
+
+
+def _link_text(kind: str, link: Wire) -> str:
+    payload = encode(link)
+    return f"{_LINK_SCHEME}{kind}:{_base32(payload + _checksum(kind, payload))}"
+
+
+def _payload(kind: str, text: str) -> bytes:
+    """What a link of that kind encodes."""
     text = text.strip()
     if len(text) > LINK_SIZE_MAX:
         raise DecodeError("too_large", "a link")
     if not text.startswith(_LINK_SCHEME):
         raise DecodeError("not_a_link", f"a link starts with {_LINK_SCHEME}")
-    kind, _, coded = text.removeprefix(_LINK_SCHEME).partition(":")
-    if kind != _INVITATION_KIND:
-        raise DecodeError("other_kind", f"not an invitation but {kind[:20]!r}")
+    found, _, coded = text.removeprefix(_LINK_SCHEME).partition(":")
+    if found != kind:
+        raise DecodeError("other_kind", _KIND_NAMES.get(found, f"a link of kind {found[:20]!r}"))
     raw = _unbase32(coded, "mistyped")
     payload, checksum = raw[:-_CHECKSUM_SIZE], raw[-_CHECKSUM_SIZE:]
-    if not compare_digest(_checksum(payload), checksum):
+    if not compare_digest(_checksum(kind, payload), checksum):
         raise DecodeError("mistyped", "the checksum does not match")
-    return decode(InvitationLink, payload, size_max=LINK_SIZE_MAX)
+    return payload
 
 
-def _checksum(payload: bytes) -> bytes:
-    return hashing.link_checksum(_INVITATION_KIND.encode() + payload)
+def _checksum(kind: str, payload: bytes) -> bytes:
+    return hashing.link_checksum(kind.encode() + payload)
 
 
 def _base32(raw: bytes) -> str:

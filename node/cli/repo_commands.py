@@ -16,6 +16,7 @@ member = typer.Typer(no_args_is_help=True, help="Members of a repo.")
 
 RepoArgument = Annotated[str, typer.Argument(help="Name, id, or unique prefix of an id.")]
 _LINK_LINE_SIZE_MAX = 16_384  # characters; a longer line is no link
+_NOT_YET = "\nNo peer of the link has answered yet; the daemon goes on trying. `ravel status` shows how."
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -47,11 +48,7 @@ def invite(
         print_json(answer)
         return
     print(answer["invitation"])
-    if all(is_loopback(address) for address in answer["addresses"]):
-        print(
-            "note: the link works on this machine only; others need [network] listen or advertise set",
-            file=sys.stderr,
-        )
+    _note_addresses(answer["addresses"])
 
 
 @repo.command("join")
@@ -64,17 +61,46 @@ def join(
 
     With - the link is read from standard input: arguments can be seen by every user of the machine.
     """
-    if link == "-":
-        link = sys.stdin.readline(_LINK_LINE_SIZE_MAX).strip()
-    answer = client(context).join(link)
+    answer = client(context).join(_given(link))
     if as_json:
         print_json(answer)
         return
     print_fields(answer.items())
     if answer["permission"] == "joining":
-        print(
-            "\nNo peer of the invitation has answered yet; the daemon goes on trying. `ravel status` shows how."
-        )
+        print(_NOT_YET)
+
+
+@repo.command("capability")
+def capability(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
+    """Print the repo's read capability. It is a secret: whoever has it reads the repo, now and later, unseen by members.
+
+    To share with a person who shall be a member, use `ravel repo invite`.
+    """
+    answer = client(context).capability(repo)
+    if as_json:
+        print_json(answer)
+        return
+    print(answer["capability"])
+    _note_addresses(answer["addresses"])
+
+
+@repo.command("follow")
+def follow(
+    context: typer.Context,
+    link: Annotated[str, typer.Argument(help="ravel:read:..., or - to read it from standard input.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Read and replicate a repo by its read capability, without becoming a member.
+
+    With - the link is read from standard input: arguments can be seen by every user of the machine.
+    """
+    answer = client(context).follow(_given(link))
+    if as_json:
+        print_json(answer)
+        return
+    print_fields(answer.items())
+    if not answer["commits"]:
+        print(_NOT_YET)
 
 
 @repo.command("list")
@@ -96,6 +122,18 @@ def list_members(context: typer.Context, repo: RepoArgument, as_json: JsonOption
         print_json(answer)
         return
     print_table(("user", "permission"), ((item["user"], item["permission"]) for item in answer["members"]))
+
+
+def _given(link: str) -> str:
+    return sys.stdin.readline(_LINK_LINE_SIZE_MAX).strip() if link == "-" else link
+
+
+def _note_addresses(addresses: list[str]) -> None:
+    if all(is_loopback(address) for address in addresses):
+        print(
+            "note: the link works on this machine only; others need [network] listen or advertise set",
+            file=sys.stderr,
+        )
 
 
 def _seconds(text: str) -> int:

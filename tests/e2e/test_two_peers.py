@@ -162,6 +162,23 @@ def test_a_bad_link_is_refused_with_advice(tmp_path: Path) -> None:
         assert bob.client.list_repos()["repos"][0]["repo"] == repo
 
 
+def test_a_repo_is_followed_by_its_read_capability(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        repo = alice.client.create_repo("shared")["repo"]
+        alice.client.write("main", "hello")
+        link = run_ravel(alice, "repo", "capability", "shared").stdout.strip()
+        run_ravel(bob, "repo", "join", link, code=ERROR_KINDS["bad_link"].exit_code)
+        shown = json.loads(run_ravel(bob, "repo", "follow", "-", "--json", stdin=f"{link}\n").stdout)
+        assert (shown["repo"], shown["name"], shown["permission"]) == (repo, "shared", "read")
+        until(lambda: digest(bob, "main")["digest"] == digest(alice, "main")["digest"], "bob reads it")
+        done = run_ravel(bob, "write", "main", "mine", code=ERROR_KINDS["not_permitted"].exit_code)
+        assert "may read" in done.stderr
+        members = alice.client.list_members("shared")["members"]
+        assert [member["permission"] for member in members] == ["owner"]
+        for peer in (alice, bob):
+            assert "ravel:read" not in (peer.home / "daemon.log").read_text()
+
+
 def test_a_daemon_that_cannot_start_says_why_in_a_line(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         taken = alice.client.base_url.removeprefix("http://")

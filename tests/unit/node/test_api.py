@@ -132,6 +132,9 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
     "unknown_permission": ("POST", "/repos/notes/invitations", {"permission": "owner"}, "bad_request"),
     "expiry_in_the_past": ("POST", "/repos/notes/invitations", {"expires_seconds": 0}, "bad_request"),
     "no_link": ("POST", "/join", {"invitation": "hello"}, "bad_link"),
+    "an_invitation_is_no_capability": ("POST", "/follow", {"capability": "ravel:invite:aa"}, "bad_link"),
+    "a_capability_is_no_invitation": ("POST", "/join", {"invitation": "ravel:read:aa"}, "bad_link"),
+    "link_over_its_bound": ("POST", "/follow", {"capability": "ravel:read:" + "a" * 4086}, "bad_link"),
     "peer_without_port": ("POST", "/peers", {"address": "host", "peer": id_text(b"p" * 32)}, "bad_request"),
     "peer_on_every_interface": (
         "POST",

@@ -10,9 +10,10 @@ from node.errors import ServiceError
 from node.inbound import accept_batch
 from node.opening import open_batch
 from node.outbound import Author
-from protocol.block import seal_block
+from protocol.block import Reference, seal_block
 from protocol.body import Permission
 from protocol.publication import encode_publication, seal_publication
+from protocol.text import ReadCapability
 from storage.database import StorageError
 from storage.repos import Branch
 from storage.waiting import UNREAD, count_waiting
@@ -37,6 +38,24 @@ async def test_a_newcomer_replicates_everything_and_becomes_a_member(
         assert bob.digest(bob.branch())[1] == 701
         repo = next(iter(alice.replica.repos.values()))
         assert alice.joiner.member_state(repo).permission(bob.author.user) is Permission.WRITE
+
+
+async def test_who_follows_by_a_read_capability_reads_and_is_no_member(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        repo, branch = alice.create_repo()
+        alice.write(branch, "for all to read")
+        root = Reference(repo.init_id, repo.init_key)
+        followed = await bob.joiner.follow(ReadCapability(repo.repo_id, root, repo.read_secret, ()))
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            alice.write(branch, "and this")
+            await until_equal(alice, bob)
+        assert bob.joiner.member_state(followed).permission(bob.author.user) is None
+        assert set(alice.joiner.member_state(repo).members()) == {alice.author.user}
+        with pytest.raises(ServiceError, match="read the branch"):
+            bob.write(bob.branch(), "not heard")
 
 
 async def test_concurrent_writing_merges_into_one_timeline_and_one_head(

@@ -1,11 +1,24 @@
-"""Text forms: prefixes of ids. Full ids and links have their vectors."""
+"""Text forms: prefixes of ids, and links that were mistyped. Full ids and links have their vectors."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from protocol.block import Reference
 from protocol.codec import DecodeError
-from protocol.text import id_text, parse_id_prefix
+from protocol.text import (
+    PeerAddress,
+    ReadCapability,
+    capability_text,
+    id_text,
+    parse_capability,
+    parse_id_prefix,
+    parse_invitation,
+)
+
+CAPABILITY = ReadCapability(
+    b"r" * 32, Reference(b"i" * 32, b"k" * 32), b"s" * 32, (PeerAddress("host:7474", b"p" * 32),)
+)
 
 
 @given(raw=st.binary(min_size=32, max_size=32), size=st.integers(1, 51))
@@ -22,3 +35,31 @@ def test_a_prefix_stands_for_exactly_the_ids_that_begin_so(raw: bytes, size: int
 def test_what_no_id_begins_with_is_no_prefix(text: str) -> None:
     with pytest.raises(DecodeError, match="bad_id"):
         parse_id_prefix(text)
+
+
+def test_a_read_capability_is_read_back_and_shows_no_secret() -> None:
+    text = capability_text(CAPABILITY)
+    assert text.startswith("ravel:read:")
+    assert parse_capability(f" {text}\n") == CAPABILITY
+    assert id_text(CAPABILITY.read_secret)[:8] not in repr(CAPABILITY)
+    assert "ssss" not in repr(CAPABILITY)
+    with pytest.raises(DecodeError, match="other_kind: a read capability"):
+        parse_invitation(text)
+
+
+@given(data=st.data())
+def test_what_was_mistyped_is_found(data: st.DataObject) -> None:
+    text = capability_text(CAPABILITY)
+    place = data.draw(st.integers(len("ravel:read:"), len(text) - 1))
+    instead = data.draw(st.sampled_from("abcdefghijklmnopqrstuvwxyz234567").filter(text[place].__ne__))
+    swapped = text[: place - 1] + text[place] + text[place - 1] + text[place + 1 :]
+    for typed in (
+        text[:place] + instead + text[place + 1 :],
+        text[:place] + text[place + 1 :],
+        text[:place] + instead + text[place:],
+        text[:place],
+        swapped,
+    ):
+        if typed != text:
+            with pytest.raises(DecodeError):
+                parse_capability(typed)

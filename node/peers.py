@@ -1,0 +1,81 @@
+"""Peers that this node keeps a connection to, as a user lists, adds and removes them."""
+
+from typing import Any
+
+from node.config import is_dialable
+from node.errors import ServiceError
+from node.hub import Hub
+from node.network import Network
+from node.resolve import resolve
+from node.views import peer_view
+from protocol.codec import DecodeError
+from protocol.text import parse_id
+from storage.repos import forget_peer, keep_peer
+
+JsonObject = dict[str, Any]
+
+
+class Peers:
+    """The peers of a node, whose own key is `node_key`."""
+
+    def __init__(self, hub: Hub, network: Network, node_key: bytes) -> None:
+        self._hub = hub
+        self._network = network
+        self._node_key = node_key
+
+    def views(self) -> list[JsonObject]:
+        """Peers and how each topic stands with them."""
+        names = dict(self._hub.replica.by_topic)
+        return [peer_view(state, names) for state in self._network.peers]
+
+    async def list(self) -> JsonObject:
+        """The same, as an answer."""
+        return {"peers": self.views()}
+
+    async def add(self, address: str, peer: str) -> JsonObject:
+        """Keep a connection to a peer. Raises ServiceError `bad_request`."""
+        key = _parse_peer(peer)
+        check_dialable(address, "bad_request")
+        if key == self._node_key:
+            raise ServiceError("bad_request", "that is this node itself")
+        await self.keep(key, address)
+        names = dict(self._hub.replica.by_topic)
+        return next(peer_view(state, names) for state in self._network.peers if state.peer == key)
+
+    async def keep(self, key: bytes, address: str) -> None:
+        """Keep a connection to the peer of this key, now and after a restart; this node itself needs none."""
+        if key == self._node_key:
+            return
+        await self._hub.run_blocking(self._store, key, address)
+        self._network.keep(key, address)
+
+    async def remove(self, peer: str) -> JsonObject:
+        """Disconnect from a peer and dial it no more. Raises ServiceError `not_found`, `ambiguous`."""
+        # One peer may have two connections, an old one that is ending among them.
+        key = resolve("peer", peer, [(key, "", key) for key in {state.peer for state in self._network.peers}])
+        await self._hub.run_blocking(self._forget, key)
+        self._network.forget(key)
+        return {}
+
+    def _store(self, key: bytes, address: str) -> None:
+        with self._hub.replica.database.write() as connection:
+            keep_peer(connection, key, address)
+
+    def _forget(self, key: bytes) -> None:
+        with self._hub.replica.database.write() as connection:
+            forget_peer(connection, key)
+
+
+def check_dialable(address: str, code: str) -> None:
+    """Raise ServiceError of that code unless the address can be dialed."""
+    if not is_dialable(address):
+        raise ServiceError(code, f"{address!r} is not host:port that can be dialed")
+
+
+def _parse_peer(text: str) -> bytes:
+    try:
+        return parse_id(text)
+    except DecodeError:
+        raise ServiceError(
+            "bad_request", f"{text!r} is not a peer id", "`ravel id` on the other node prints it"
+        ) from None
