@@ -5,7 +5,7 @@ its blocks are one transaction, so an add that is cut leaves nothing that anyone
 commit; content is read from this node's own store.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -85,16 +85,20 @@ class Files:
     async def open(self, branch_text: str, text: str) -> OpenFile:
         """The file of that name, id or unique prefix. Raises ServiceError `not_found`, `ambiguous`, `incomplete`."""
         branch = self._find_branch(branch_text)
-        row = (await self._resolve(branch, text))[0]
-        content = await self._hub.run_blocking(self._open, branch, row)
+        row, content = await self._hub.run_blocking(self._open, branch, text)
         if row.size is not None and content.size != row.size:
             raise ServiceError(
                 "bad_input", f"the file has {content.size} bytes, and its author says {row.size}"
             )
         return OpenFile(row.name, id_text(row.object_id), content.size, content)
 
-    async def read(self, file: OpenFile, start: int, stop: int) -> AsyncIterator[bytes]:
+    async def read(self, file: OpenFile, start: int, stop: int) -> AsyncGenerator[bytes]:
         """The bytes from `start` to before `stop`. Raises ServiceError `incomplete` or StorageError on the way."""
+        held = file.content.read_held(start, stop)
+        if held is not None:  # a small file takes no hop to a thread
+            if held:
+                yield held
+            return
         while start < stop:
             end = min(start + PIECE_SIZE, stop)
             for part in await self._hub.run_blocking(_read, file, start, end):
@@ -104,7 +108,7 @@ class Files:
     async def remove(self, branch_text: str, text: str) -> JsonObject:
         """Remove a file from the branch; its content stays where nodes have it. Raises ServiceError."""
         branch = self._find_branch(branch_text)
-        rows = await self._resolve(branch, text)
+        rows = await self._hub.run_blocking(self._resolve, branch, text)
         adders = tuple(dict.fromkeys(row.commit_id for row in rows))
         draft = Draft(body.Files(()), deps=adders, removed_files=(rows[0].object_id,))
         written, intake = await self._hub.run_blocking(self._author.write, branch, draft)
@@ -140,16 +144,18 @@ class Files:
         with self._hub.replica.database.read() as connection:
             return find_files(connection, branch.num, text, ids, _FOUND_MAX)
 
-    def _open(self, branch: Branch, row: FileRow) -> StoredObject:
+    def _open(self, branch: Branch, text: str) -> tuple[FileRow, StoredObject]:
+        row = self._resolve(branch, text)[0]
         if row.reference is None:
             raise ServiceError("not_permitted", "the file's author gave no key to it")
         replica = self._hub.replica
         with _content_faults():
-            return StoredObject(replica.database, replica.packs, row.reference, branch.convergence_secret)
+            content = StoredObject(replica.database, replica.packs, row.reference, branch.convergence_secret)
+        return row, content
 
-    async def _resolve(self, branch: Branch, text: str) -> list[FileRow]:
+    def _resolve(self, branch: Branch, text: str) -> list[FileRow]:
         """The entries of one object: it may have been added more than once."""
-        rows = await self._hub.run_blocking(self._find, branch, text)
+        rows = self._find(branch, text)
         if not rows:
             raise ServiceError(
                 "not_found", f"no file is called {text!r}", "`ravel file list` shows what there is"

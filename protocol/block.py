@@ -21,8 +21,6 @@ from protocol.codec import DecodeError, Id, Key, Value, Wire, decode, encode
 from protocol.limits import ACK_COUNT_MAX, BLOCK_SIZE_MAX, INNER_CHILD_COUNT_MAX, LEAF_SIZE
 
 BLOCK_TAG: Final = "block1"
-Plaintext = bytes | bytearray | memoryview
-"""What a block is sealed from: a part of a large buffer is not copied first."""
 _ZERO_NONCE: Final = bytes(16)  # 4 bytes of counter and 12 of nonce, as `cryptography` takes them
 
 
@@ -60,7 +58,7 @@ def decode_block(encoded: bytes) -> Block:
 
 
 def seal_block(
-    plaintext: Plaintext,
+    plaintext: bytes,
     convergence_secret: bytes,
     child_ids: tuple[bytes, ...] = (),
     acks: tuple[bytes, ...] = (),
@@ -82,5 +80,5 @@ def open_block(block: Block, key: bytes, convergence_secret: bytes) -> bytes:
     return plaintext
 
 
-def _chacha20(key: bytes, data: Plaintext) -> bytes:
+def _chacha20(key: bytes, data: bytes) -> bytes:
     return Cipher(ChaCha20(key, _ZERO_NONCE), mode=None).encryptor().update(data)

@@ -12,7 +12,7 @@ and given to one, so that this module knows no store. `build_object` and `open_o
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from protocol.block import Block, Plaintext, Reference, open_block, seal_block
+from protocol.block import Block, Reference, open_block, seal_block
 from protocol.codec import DecodeError
 from protocol.limits import INNER_CHILD_COUNT_MAX, LEAF_SIZE, OBJECT_DEPTH_MAX, OBJECT_IN_MEMORY_SIZE_MAX
 
@@ -39,7 +39,7 @@ class ObjectBuilder:
         self._levels: list[list[_Child]] = [[]]
         self.size = 0
 
-    def add(self, plaintext: Plaintext) -> None:
+    def add(self, plaintext: bytes | memoryview) -> None:
         """More of the plaintext; a piece may have any size."""
         self.size += len(plaintext)
         view = memoryview(plaintext)  # slices of it cost no copy
@@ -48,24 +48,24 @@ class ObjectBuilder:
             start = min(LEAF_SIZE - len(self._rest), len(view))
             self._rest += view[:start]
             if len(self._rest) == LEAF_SIZE:
-                self._seal(0, self._rest, ())
+                self._seal(0, bytes(self._rest), ())
                 self._rest.clear()
         while len(view) - start >= LEAF_SIZE:
-            self._seal(0, view[start : start + LEAF_SIZE], ())
+            self._seal(0, bytes(view[start : start + LEAF_SIZE]), ())
             start += LEAF_SIZE
         self._rest += view[start:]
 
     def finish(self) -> Reference:
         """The reference of the whole; nothing can be added after."""
         if self._rest or not self.size:
-            self._seal(0, self._rest, ())
+            self._seal(0, bytes(self._rest), ())
         height = 0
         while height < len(self._levels) - 1 or len(self._levels[height]) > 1:
             self._close(height)
             height += 1
         return Reference(*self._levels[height][0])
 
-    def _seal(self, height: int, plaintext: Plaintext, child_ids: tuple[bytes, ...]) -> None:
+    def _seal(self, height: int, plaintext: bytes, child_ids: tuple[bytes, ...]) -> None:
         block, key = seal_block(plaintext, self._secret, child_ids)
         self._sink(block)
         if height == len(self._levels):
@@ -121,6 +121,13 @@ class ObjectReader:
             part = leaf[offset : offset + stop - position]
             position += len(part)
             yield part
+
+    def read_held(self, start: int, stop: int) -> bytes | None:
+        """The same bytes, if they need no lookup: the last leaf was opened for the size, and a small object is all leaf."""
+        first = self._last[0] * LEAF_SIZE
+        if start < first:
+            return None
+        return self._last[1][start - first : max(stop - first, 0)]
 
     def _read_leaf(self, number: int) -> bytes:
         if number == self._last[0]:

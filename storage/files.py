@@ -122,9 +122,16 @@ class StoredObject:
 
     def read(self, start: int, stop: int) -> list[bytes]:
         """The bytes from `start` to before `stop`, in pieces. Raises as the constructor. Not for two threads at a time."""
+        held = self.read_held(start, stop)
+        if held is not None:
+            return [held] if held else []
         with self._database.read() as connection:
             self._connection = connection
             return list(self._reader.read(start, stop))
+
+    def read_held(self, start: int, stop: int) -> bytes | None:
+        """The same bytes where they are in memory already, as all of a small object is; else None."""
+        return self._reader.read_held(start, stop)
 
     def _look_up(self, block_id: bytes) -> Block | None:
         return self._packs.find(self._connection, block_id)

@@ -14,6 +14,7 @@ from protocol import body
 from protocol.block import Reference
 from protocol.limits import FILE_COUNT_MAX, LEAF_SIZE
 from protocol.object import build_object
+from protocol.text import id_text
 from storage.database import StorageError
 from storage.files import load_files
 from storage.repos import Branch
@@ -53,6 +54,18 @@ async def test_a_file_comes_out_as_it_went_in_whole_and_by_range(tmp_path: Path,
             got = b"".join([part async for part in files.read(file, start, stop)])
             assert got == data[start:stop]
         assert (await files.open("main", view["file"][:6])).file_id == view["file"]
+
+
+async def test_the_chunks_in_which_content_comes_do_not_matter(tmp_path: Path) -> None:
+    data = _content(files_module.PIECE_SIZE * 2 + 12345)
+    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        files = _files_of(alice)
+        ids = set()
+        for step in (60_001, files_module.PIECE_SIZE, len(data)):
+            chunks = [data[start : start + step] for start in range(0, len(data), step)]
+            ids.add((await files.add("main", f"by {step}", _stream(*chunks)))["file"])
+        assert ids == {id_text(build_object(data, alice.branch().convergence_secret)[0].object_id)}
 
 
 async def test_equal_content_is_stored_once_and_files_survive_a_restart(tmp_path: Path) -> None:

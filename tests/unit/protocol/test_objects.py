@@ -92,6 +92,8 @@ def test_trees_of_every_shape_are_read_whole_and_by_any_range(size: int) -> None
     for start in range(0, size, 5):
         for stop in (start, start + 1, start + 7, size, size + 9):
             assert b"".join(reader.read(start, stop)) == data[start:stop]
+            held = reader.read_held(start, stop)
+            assert held == (data[start:stop] if start >= max(size - 1, 0) // 4 * 4 else None)
 
 
 @pytest.mark.usefixtures("small_trees")
