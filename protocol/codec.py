@@ -46,7 +46,7 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     """
 
 
-WireT = TypeVar("WireT")
+WireT = TypeVar("WireT", bound=msgspec.Struct)
 
 
 # One for each type, made when first needed.
@@ -68,13 +68,17 @@ def encode(value: object) -> bytes:
 def decode(kind: type[WireT], data: bytes, *, size_max: int) -> WireT:
     """The value of type `kind` whose encoding `data` is.
 
-    Raises DecodeError with reason `too_large`, `bad_shape` or `not_canonical`; nothing else, for any bytes.
+    Raises DecodeError with reason `too_large`, `unknown_version`, `bad_shape` or `not_canonical`; nothing else, for any
+    bytes.
     """
     if len(data) > size_max:
         raise DecodeError("too_large", f"{len(data)} bytes, at most {size_max}")
     try:
         value: WireT = _decoder(kind).decode(data)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        tag, known = peek_tag(data), kind.__struct_config__.tag
+        if isinstance(known, str) and is_other_version(tag, known):
+            raise DecodeError("unknown_version", f"{tag}, and this is {known}") from None
         raise DecodeError("bad_shape", str(error)[:200]) from None
     if _encoder.encode(value) != data:
         raise DecodeError("not_canonical")

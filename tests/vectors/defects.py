@@ -12,7 +12,7 @@ import msgspec
 from protocol import hashing
 from protocol.block import Reference, WrongKey, decode_block, open_block, seal_block
 from protocol.body import Permission, Post, decode_body, encode_body
-from protocol.codec import DecodeError
+from protocol.codec import DecodeError, encode
 from protocol.commit import UnknownVersion, open_commit
 from protocol.limits import (
     ACK_COUNT_MAX,
@@ -28,7 +28,16 @@ from protocol.limits import (
 from protocol.messages import decode_message
 from protocol.object import open_object
 from protocol.publication import decode_publication
-from protocol.text import InvitationLink, id_text, invitation_text, parse_id, parse_invitation
+from protocol.text import (
+    InvitationLink,
+    ReadCapability,
+    capability_text,
+    id_text,
+    invitation_text,
+    parse_capability,
+    parse_id,
+    parse_invitation,
+)
 
 JsonObject = dict[str, Any]
 CONVERGENCE: Final = bytes(range(200, 232))
@@ -82,13 +91,15 @@ _READERS: Final[dict[str, Callable[[JsonObject], object]]] = {
     "publication": lambda vector: decode_publication(bytes.fromhex(vector["encoded"])),
     "message": lambda vector: decode_message(bytes.fromhex(vector["encoded"])),
     "invitation": lambda vector: parse_invitation(vector["text"]),
+    "capability": lambda vector: parse_capability(vector["text"]),
     "id": lambda vector: parse_id(vector["text"]),
 }
 
 
 def _vector(kind: str, defect: str, reason: str, encoded: bytes, **more: str) -> JsonObject:
     name = f"{kind.replace(' ', '_')}_{defect}"
-    return {"defect": name, "type": kind, "reason": reason, "encoded": encoded.hex(), **more}
+    opening = {"convergence_secret": CONVERGENCE.hex()} if "key" in more else {}
+    return {"defect": name, "type": kind, "reason": reason, "encoded": encoded.hex(), **more, **opening}
 
 
 def _bodies() -> Iterator[JsonObject]:
@@ -142,7 +153,7 @@ def _blocks() -> Iterator[JsonObject]:
     yield refuse("empty", "bad_shape", b"")
     yield refuse("trailing_byte", "bad_shape", good + b"\x00")
     yield refuse("truncated", "bad_shape", good[:-1])
-    yield refuse("other_version", "bad_shape", ["block2", [], [], b"ciphertext"])
+    yield refuse("other_version", "unknown_version", ["block2", [], [], b"ciphertext"])
     yield refuse("other_tag", "bad_shape", ["post1", [], [], b"ciphertext"])
     yield refuse("short_child_id", "bad_shape", ["block1", [b"a"], [], b""])
     yield refuse("short_ack", "bad_shape", ["block1", [], [ID[:31]], b""])
@@ -233,6 +244,7 @@ def _objects() -> Iterator[JsonObject]:
             "reason": reason,
             "object_id": object_id,
             "key": key.hex(),
+            "convergence_secret": CONVERGENCE.hex(),
             "blocks": blocks,
         }
 
@@ -270,7 +282,7 @@ def _publications() -> Iterator[JsonObject]:
     yield refuse("broken_block", "bad_shape", ["publication1", ID, sealed_key, [block[:-1]], bytes(64)])
     yield refuse("short_sealed_key", "bad_shape", ["publication1", ID, sealed_key[1:], [block], bytes(64)])
     yield refuse("short_topic", "bad_shape", ["publication1", ID[1:], sealed_key, [block], bytes(64)])
-    yield refuse("other_version", "bad_shape", ["publication2", ID, sealed_key, [block], bytes(64)])
+    yield refuse("other_version", "unknown_version", ["publication2", ID, sealed_key, [block], bytes(64)])
 
 
 def _messages() -> Iterator[JsonObject]:
@@ -314,6 +326,13 @@ def _texts() -> Iterator[JsonObject]:
     yield refuse("invitation", "of_another_scheme", "not_a_link", text.replace("ravel", "https"))
     yield refuse("invitation", "empty", "mistyped", "ravel:invite:")
     yield refuse("invitation", "too_long", "too_large", text + "a" * LINK_SIZE_MAX)
+    newer = encode(link).replace(b"invitation1", b"invitation2")
+    checked = newer + hashing.link_checksum(b"invite" + newer)
+    yield refuse("invitation", "of_other_version", "unknown_version", "ravel:invite:" + id_text(checked))
+    capability = capability_text(ReadCapability(ID, Reference(ID, OTHER), ID, ()))
+    yield refuse("capability", "swapped_letters", "mistyped", _swap(capability))
+    yield refuse("capability", "of_another_kind", "other_kind", text)
+    yield refuse("capability", "called_an_invitation", "mistyped", text.replace("invite", "read"))
 
 
 def _swap(text: str) -> str:

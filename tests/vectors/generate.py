@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from protocol import hashing, signing
-from protocol.block import Reference
+from protocol.block import Block, Reference
 from protocol.body import (
     Body,
     BranchAdd,
     BranchRoot,
+    FileEntry,
+    Files,
     Imported,
     Invite,
     Join,
@@ -25,11 +27,29 @@ from protocol.body import (
     prove_invitation,
 )
 from protocol.codec import encode
-from protocol.commit import Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
+from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
 from protocol.limits import LEAF_SIZE
+from protocol.messages import (
+    Announce,
+    Goodbye,
+    KeepAlive,
+    Message,
+    Publications,
+    Receipt,
+    Summary,
+    Want,
+    encode_message,
+)
 from protocol.object import build_object
-from protocol.publication import encode_publication, seal_publication
-from protocol.text import InvitationLink, PeerAddress, id_text, invitation_text
+from protocol.publication import Publication, encode_publication, seal_publication
+from protocol.text import (
+    InvitationLink,
+    PeerAddress,
+    ReadCapability,
+    capability_text,
+    id_text,
+    invitation_text,
+)
 from tests.vectors.defects import refused
 
 FOLDER = Path(__file__).parent
@@ -70,21 +90,22 @@ def derivations() -> JsonObject:
 
 def objects() -> list[JsonObject]:
     """Objects of telling sizes. Plaintext byte i is i mod 251."""
-    cases = []
-    for size in (0, 1, 300, LEAF_SIZE, LEAF_SIZE + 1, 2 * LEAF_SIZE + 5):
-        plaintext = bytes(range(251)) * (size // 251 + 1)
-        reference, blocks = build_object(plaintext[:size], CONVERGENCE)
-        case: JsonObject = {
-            "size": size,
-            "convergence_secret": CONVERGENCE.hex(),
-            "object_id": reference.object_id.hex(),
-            "key": reference.key.hex(),
-            "block_ids": [block.block_id.hex() for block in blocks],
-        }
-        if size <= 300:
-            case["blocks"] = [block.encoded.hex() for block in blocks]
-        cases.append(case)
-    return cases
+    return [_object(size) for size in (0, 1, 300, LEAF_SIZE, LEAF_SIZE + 1, 2 * LEAF_SIZE + 5)]
+
+
+def _object(size: int) -> JsonObject:
+    plaintext = bytes(range(251)) * (size // 251 + 1)
+    reference, blocks = build_object(plaintext[:size], CONVERGENCE)
+    case: JsonObject = {
+        "size": size,
+        "convergence_secret": CONVERGENCE.hex(),
+        "object_id": reference.object_id.hex(),
+        "key": reference.key.hex(),
+        "block_ids": [block.block_id.hex() for block in blocks],
+    }
+    if size <= 300:
+        case["blocks"] = [block.encoded.hex() for block in blocks]
+    return case
 
 
 def bodies() -> list[JsonObject]:
@@ -99,6 +120,7 @@ def bodies() -> list[JsonObject]:
         "join": Join(EPOCH, prove_invitation(INVITATION_SEED, REPO_ID, USER)),
         "post": Post("Grüße"),
         "imported": Imported("59931ee9", "author-0000", -1_000, "before 1970"),
+        "files": Files((FileEntry("notes.txt", 7), FileEntry("Fotos/Grüße.jpg", 2**40))),
     }
     return [{"kind": kind, "encoded": encode_body(body).hex()} for kind, body in made.items()]
 
@@ -114,10 +136,7 @@ def commits() -> JsonObject:
         USER, BRANCH_ID, EPOCH, 4, ids[0], (place,), 1_790_000_000_000, b"metadata", reference, keys
     )
     commit, block = seal_commit((ids[0], ids[1]), links, content, USER_SECRET, CONVERGENCE)
-    topic_seed = hashing.branch_topic_seed(WRITE_SECRET, BRANCH_ID, 0)
-    read_key = hashing.branch_read_key(hashing.branch_secret(READ_SECRET, BRANCH_ID, 0))
-    publication = seal_publication(topic_seed, read_key, commit.key, (block, *body_blocks), NONCE)
-    encoded = tuple(item.encoded for item in publication.blocks)
+    publication = _publish(commit, (block, *body_blocks))
     return {
         "read_secret": READ_SECRET.hex(),
         "branch_id": BRANCH_ID.hex(),
@@ -129,10 +148,85 @@ def commits() -> JsonObject:
         "commit_id": commit.commit_id.hex(),
         "commit_key": commit.key.hex(),
         "topic": publication.topic.hex(),
-        "publication": encode_publication(
-            publication.topic, publication.sealed_key, encoded, publication.signature
-        ).hex(),
+        "publication": _encoded(publication).hex(),
     }
+
+
+def files() -> JsonObject:
+    """Files of a branch: a commit that adds two, and the next, which removes one of them and adds a third.
+
+    The contents give the keys of what the headers name, so that a branch's secrets open all of it; the first ack and the
+    negative dep are of no commit here. Plaintext byte i is i mod 251.
+    """
+    objects = [_object(size) for size in (7, 300, LEAF_SIZE + 1)]
+    small, middle, large = (
+        Reference(bytes.fromhex(made["object_id"]), bytes.fromhex(made["key"])) for made in objects
+    )
+    first, published = _file_commit(
+        (REPO_ID,),
+        Links(files=(small.object_id, large.object_id)),
+        HeaderKeys(acks=(b"",), files=(small.key, large.key)),
+        Files((FileEntry("small.txt", 7), FileEntry("large.bin", LEAF_SIZE + 1))),
+    )
+    second, published_after = _file_commit(
+        (first.commit_id,),
+        Links((first.commit_id,), (EPOCH,), (middle.object_id,), (small.object_id,)),
+        HeaderKeys((first.key,), (first.key,), (middle.key,)),
+        Files((FileEntry("Grüße.txt", 300),)),
+        feed_previous=first.commit_id,
+    )
+    return {
+        "read_secret": READ_SECRET.hex(),
+        "branch_id": BRANCH_ID.hex(),
+        "generation": 0,
+        "commit_ids": [first.commit_id.hex(), second.commit_id.hex()],
+        "publications": [published.hex(), published_after.hex()],
+        "there_after_both": ["large.bin", "Grüße.txt"],
+        "objects": objects,
+    }
+
+
+def _file_commit(
+    acks: tuple[bytes, ...], header: Links, keys: HeaderKeys, body: Files, feed_previous: bytes | None = None
+) -> tuple[Commit, bytes]:
+    """A commit and its publication."""
+    reference, body_blocks = build_object(encode_body(body), CONVERGENCE)
+    sequence = 1 if feed_previous is None else 2
+    place = TanglePlace("group", EPOCH, (EPOCH,))
+    content = Content(
+        USER, BRANCH_ID, EPOCH, sequence, feed_previous, (place,), 1_790_000_000_000, b"", reference, keys
+    )
+    commit, block = seal_commit(acks, header, content, USER_SECRET, CONVERGENCE)
+    return commit, _encoded(_publish(commit, (block, *body_blocks)))
+
+
+def _publish(commit: Commit, blocks: tuple[Block, ...]) -> Publication:
+    topic_seed = hashing.branch_topic_seed(WRITE_SECRET, BRANCH_ID, 0)
+    read_key = hashing.branch_read_key(hashing.branch_secret(READ_SECRET, BRANCH_ID, 0))
+    return seal_publication(topic_seed, read_key, commit.key, blocks, NONCE)
+
+
+def _encoded(publication: Publication) -> bytes:
+    blocks = tuple(block.encoded for block in publication.blocks)
+    return encode_publication(publication.topic, publication.sealed_key, blocks, publication.signature)
+
+
+def messages() -> list[JsonObject]:
+    """One message of each kind."""
+    topic = hashing.blind_topic(BRANCH_ID, EPOCH)
+    made: list[Message] = [
+        Announce((topic,)),
+        Summary(topic, (EPOCH,), 300, (EPOCH, BRANCH_ID)),
+        Publications(topic, (b"one", b"two")),
+        Receipt(topic),
+        Want(topic, (EPOCH,)),
+        KeepAlive(),
+        Goodbye("idle"),
+    ]
+    return [
+        {"tag": str(message.__struct_config__.tag), "encoded": encode_message(message).hex()}
+        for message in made
+    ]
 
 
 def links() -> JsonObject:
@@ -151,6 +245,14 @@ def links() -> JsonObject:
     return {"encoded": encode(link).hex(), "text": invitation_text(link)}
 
 
+def capabilities() -> JsonObject:
+    """A read capability, as a link."""
+    capability = ReadCapability(
+        REPO_ID, Reference(EPOCH, BRANCH_ID), READ_SECRET, (PeerAddress("[::1]:7474", USER),)
+    )
+    return {"encoded": encode(capability).hex(), "text": capability_text(capability)}
+
+
 def skip_links() -> list[int]:
     """`lipmaa(1)` to `lipmaa(60)`."""
     return [lipmaa(sequence) for sequence in range(1, 61)]
@@ -161,7 +263,10 @@ FILES = {
     "objects.json": objects,
     "bodies.json": bodies,
     "commits.json": commits,
+    "files.json": files,
+    "messages.json": messages,
     "links.json": links,
+    "capabilities.json": capabilities,
     "skip_links.json": skip_links,
     "refused.json": refused,
 }

@@ -1,0 +1,62 @@
+"""The handshake under the transport, read a second time: from the Noise specification (revision 34), with public libraries.
+
+Section 8 of docs/protocol.md says what Ravel adds to it; that has no vectors, and is not here.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
+NOISE_NAME = b"Noise_XK_25519_ChaChaPoly_BLAKE2s"
+
+
+def open_handshake(
+    prologue: bytes, dialer: dict[str, bytes], acceptor: dict[str, bytes], messages: Sequence[bytes]
+) -> tuple[list[bytes], list[bytes], tuple[bytes, bytes]]:
+    """Payloads, the hash after each message, and the sending keys of dialer and acceptor.
+
+    It is read by someone who knows both sides' private keys, static (`s`) and ephemeral (`e`).
+    """
+    chaining = hashlib.blake2s(NOISE_NAME).digest()
+    said = hashlib.blake2s(
+        hashlib.blake2s(chaining + prologue).digest() + x25519_public(acceptor["s"])
+    ).digest()
+    key, count = b"", 0
+    payloads, hashes = [], []
+    for message, tokens in zip(messages, (("e", "es", 32), ("e", "ee", 32), ("s", "se", 48)), strict=True):
+        public, agreement, size = tokens
+        head, sealed = message[:size], message[size:]
+        if public == "s":
+            assert open_sealed(key, count, head, said) == x25519_public(dialer["s"])
+        else:
+            ephemeral = (dialer if agreement == "es" else acceptor)["e"]
+            assert head == x25519_public(ephemeral)
+        said = hashlib.blake2s(said + head).digest()
+        ours, theirs = agreement[0], agreement[1]
+        shared = X25519PrivateKey.from_private_bytes(dialer[ours]).exchange(
+            X25519PublicKey.from_public_bytes(x25519_public(acceptor[theirs]))
+        )
+        chaining, key = two_keys(chaining, shared)
+        payloads.append(open_sealed(key, 0, sealed, said))
+        count = 1  # of what this key has sealed
+        said = hashlib.blake2s(said + sealed).digest()
+        hashes.append(said)
+    return payloads, hashes, two_keys(chaining, b"")
+
+
+def open_sealed(key: bytes, count: int, sealed: bytes, associated: bytes = b"") -> bytes:
+    return ChaCha20Poly1305(key).decrypt(bytes(4) + count.to_bytes(8, "little"), sealed, associated)
+
+
+def x25519_public(private: bytes) -> bytes:
+    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+def two_keys(chaining: bytes, material: bytes) -> tuple[bytes, bytes]:
+    """Noise's HKDF with two outputs."""
+    secret = hmac.digest(chaining, material, "blake2s")
+    first = hmac.digest(secret, b"\x01", "blake2s")
+    return first, hmac.digest(secret, first + b"\x02", "blake2s")

@@ -1,0 +1,366 @@
+"""A second reader of the formats, written from docs/protocol.md: it knows public libraries and nothing of Ravel.
+
+It opens what a capability opens: an invitation link gives the secrets, these open a publication, its commit, the body
+and the files. Everything else is `Refused`, without the reason codes. Bounds that the docs leave to `protocol/limits.py`
+are not here. Where the docs leave something to another document (RFC 8439, RFC 4648), so does this. The handshake is
+`second_handshake`'s.
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from blake3 import blake3
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+from nacl import bindings
+from nacl.exceptions import BadSignatureError, CryptoError
+
+Blocks = dict[bytes, bytes]
+Reference = Sequence[bytes]
+Shapes = Mapping[str, object]
+
+LEAF_SIZE = 1_048_544
+CHILD_COUNT_MAX = 15_887
+ID = KEY = 32
+SIGNATURE = 64
+NUMBER = range(2**64)
+REFERENCE = (ID, KEY)
+BODIES: dict[str, Shapes] = {
+    "init1": {"name": str, "owners": [ID], "certificate": SIGNATURE},
+    "branch-add1": {"branch": ID, "name": str, "generation": range(2**32), "topic": ID, "root": REFERENCE},
+    "invite1": {"invitation_key": ID, "permission": range(1, 3), "uses": NUMBER, "expires_at": NUMBER},
+    "join1": {"invitation": ID, "proof": SIGNATURE},
+    "branch-root1": {},
+    "post1": {"text": str},
+    "imported1": {"source_id": str, "author": str, "time": range(-(2**63), 2**63), "text": str},
+    "files1": {"added": [(str, NUMBER)]},
+}
+LINKS = {"deps": [ID], "ndeps": [ID], "files": [ID], "nfiles": [ID], "lipmaa": {ID, None}}
+CONTENT = {
+    "author": ID, "branch": ID, "epoch": ID, "feed_sequence": range(1, 2**64), "feed_previous": {ID, None},
+    "tangles": [(str, ID, [ID])], "timestamp": NUMBER, "metadata": bytes, "body": REFERENCE,
+    "keys": ([bytes], [bytes], [bytes]),
+}  # fmt: skip
+PEERS = [(str, ID)]
+LINK_KINDS: dict[str, dict[str, Shapes]] = {
+    "read": {"read1": {"repo": ID, "root": REFERENCE, "read_secret": KEY, "peers": PEERS}},
+    "invite": {
+        "invitation1": {
+            "repo": ID, "root": REFERENCE, "read_secret": KEY, "write_secret": {KEY, None}, "invitation": ID,
+            "invitation_seed": KEY, "permission": range(1, 3), "expires_at": NUMBER, "peers": PEERS,
+        },
+    },
+}  # fmt: skip
+MESSAGES: dict[str, Shapes] = {
+    "announce1": {"topics": [ID]},
+    "summary1": {"topic": ID, "heads": [ID], "count": NUMBER, "samples": [ID]},
+    "publications1": {"topic": ID, "items": [bytes]},
+    "receipt1": {"topic": ID},
+    "want1": {"topic": ID, "ids": [ID]},
+    "alive1": {},
+    "goodbye1": {"reason": str},
+}
+
+
+class Refused(Exception):
+    """The bytes are not what the docs say they must be."""
+
+
+def require(holds: bool, rule: str) -> None:
+    """Refuse unless a rule holds."""
+    if not holds:
+        raise Refused(rule)
+
+
+# --- section 1: encoding ---
+
+
+def unpack(data: bytes) -> Any:  # noqa: ANN401  # an array, text, bytes, number or nil
+    """The value that these bytes, and all of them, encode; refused unless they are its one encoding."""
+    try:
+        value = msgspec.msgpack.decode(data)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"not MessagePack: {error}") from None
+    require(pack(value) == data, "the one encoding")
+    return value
+
+
+def pack(value: object) -> bytes:
+    """The one encoding of a value: this library writes the shortest forms."""
+    return msgspec.msgpack.encode(value)
+
+
+def fits(value: object, shape: object) -> bool:
+    """Whether a value has a shape: so many bytes, a number of a range, one of a set, each of a list, all of a tuple."""
+    match shape:
+        case int():
+            return isinstance(value, bytes) and len(value) == shape
+        case range():
+            return type(value) is int and value in shape
+        case set():
+            return any(fits(value, one) for one in shape)
+        case list():
+            return isinstance(value, list) and all(fits(item, shape[0]) for item in value)
+        case tuple():
+            return isinstance(value, list) and len(value) == len(shape) and all(map(fits, value, shape))
+        case None:
+            return value is None
+        case type():
+            return isinstance(value, shape)
+    raise TypeError(f"no such shape: {shape}")
+
+
+def named(fields: object, shapes: Shapes) -> dict[str, Any]:
+    """The fields by name."""
+    require(
+        isinstance(fields, list) and fits(fields, tuple(shapes.values())), f"fields are {', '.join(shapes)}"
+    )
+    return dict(zip(shapes, fields, strict=True))  # type: ignore[call-overload]  # a list, see above
+
+
+def tagged(encoded: bytes, table: Mapping[str, Shapes]) -> tuple[str, dict[str, Any]]:
+    """The tag, which must be in the table, and the fields by name."""
+    value = unpack(encoded)
+    require(isinstance(value, list) and bool(value) and value[0] in list(table), "a known tag")
+    return value[0], named(value[1:], table[value[0]])
+
+
+# --- section 2: hashes, keys, signatures ---
+
+
+def derive(words: str, material: bytes) -> bytes:
+    """`derive(context, material)` of the docs."""
+    return blake3(material, derive_key_context=f"ravel 2026-11 {words}").digest()
+
+
+def convergence_secret(read_secret: bytes) -> bytes:
+    return derive("epoch read secret to convergence secret v1", read_secret)
+
+
+def branch_secret(read_secret: bytes, branch: bytes, generation: int) -> bytes:
+    material = read_secret + branch + generation.to_bytes(4, "little")
+    return derive("epoch read secret and branch to branch secret v1", material)
+
+
+def branch_read_key(secret: bytes) -> bytes:
+    return derive("branch secret to branch read key v1", secret)
+
+
+def root_topic_seed(read_secret: bytes, repo: bytes) -> bytes:
+    return derive("epoch read secret and repo to root topic seed v1", read_secret + repo)
+
+
+def branch_topic_seed(write_secret: bytes, branch: bytes, generation: int) -> bytes:
+    material = write_secret + branch + generation.to_bytes(4, "little")
+    return derive("epoch write secret and branch to topic seed v1", material)
+
+
+def blinded_topic(topic: bytes, session_id: bytes) -> bytes:
+    return derive("topic and session to announced topic v1", session_id + topic)
+
+
+def public_key(seed: bytes) -> bytes:
+    return bindings.crypto_sign_seed_keypair(seed)[0]
+
+
+def check_signature(key: bytes, words: str, signed: list[Any], signature: bytes) -> bytes:
+    """The digest that was signed."""
+    digest = derive(words, pack(signed))
+    check_ed25519(key, digest, signature)
+    return digest
+
+
+def check_ed25519(key: bytes, message: bytes, signature: bytes) -> None:
+    """Refuse what is not strict: libsodium looks at S and R, and when asked at the key's group."""
+    require(bindings.crypto_core_ed25519_is_valid_point(key), "a key of the prime-order group")
+    try:
+        bindings.crypto_sign_open(signature + message, key)
+    except BadSignatureError:
+        raise Refused("a signature that holds") from None
+
+
+# --- section 3: blocks and objects ---
+
+
+def chacha20(key: bytes, data: bytes) -> bytes:
+    return Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor().update(data)
+
+
+def read_block(encoded: bytes) -> dict[str, Any]:
+    require(len(encoded) <= 1 << 20, "at most 1 MiB")
+    return tagged(encoded, {"block1": {"child_ids": [ID], "acks": [ID], "ciphertext": bytes}})[1]
+
+
+def open_block(encoded: bytes, key: bytes, convergence: bytes) -> tuple[list[bytes], list[bytes], bytes]:
+    """Child ids, acks and plaintext."""
+    block = read_block(encoded)
+    plaintext = chacha20(key, block["ciphertext"])
+    require(blake3(plaintext, key=convergence).digest() == key, "a key that is the hash of what it opens")
+    return block["child_ids"], block["acks"], plaintext
+
+
+def open_object(reference: Reference, blocks: Blocks, convergence: bytes) -> bytes:
+    """The plaintext; it must be in the one tree that its length makes."""
+    plaintext = b"".join(_leaves(reference, blocks, convergence))
+    require(make_object(plaintext, convergence)[0] == list(reference), "the one tree")
+    return plaintext
+
+
+def _leaves(reference: Reference, blocks: Blocks, convergence: bytes) -> list[bytes]:
+    block_id, key = reference
+    require(blake3(blocks.get(block_id, b"")).digest() == block_id, "a block of that id")
+    child_ids, acks, plaintext = open_block(blocks[block_id], key, convergence)
+    require(not acks, "no acks but in commits")
+    if not child_ids:
+        return [plaintext]
+    require(len(plaintext) == 32 * len(child_ids), "a key for each child")
+    keys = [plaintext[at : at + 32] for at in range(0, len(plaintext), 32)]
+    below = [_leaves(child, blocks, convergence) for child in zip(child_ids, keys, strict=True)]
+    return [leaf for leaves in below for leaf in leaves]
+
+
+def make_object(plaintext: bytes, convergence: bytes) -> tuple[list[bytes], Blocks]:
+    """The reference and the blocks, leaves first."""
+    blocks: Blocks = {}
+
+    def seal(content: bytes, child_ids: list[bytes]) -> list[bytes]:
+        key = blake3(content, key=convergence).digest()
+        encoded = pack(["block1", child_ids, [], chacha20(key, content)])
+        blocks[blake3(encoded).digest()] = encoded
+        return [blake3(encoded).digest(), key]
+
+    starts = range(0, max(len(plaintext), 1), LEAF_SIZE)
+    level = [seal(plaintext[at : at + LEAF_SIZE], []) for at in starts]
+    while len(level) > 1:
+        groups = [level[at : at + CHILD_COUNT_MAX] for at in range(0, len(level), CHILD_COUNT_MAX)]
+        level = [seal(b"".join(key for _, key in group), [name for name, _ in group]) for group in groups]
+    return level[0], blocks
+
+
+# --- sections 4 and 5: commits and bodies ---
+
+
+def lipmaa(number: int) -> int:
+    """Where a feed's skip link leads: in the row 1, 4, 13, 40, ... to the one before; else back by the last divisor."""
+    row = [0, 1]
+    while row[-1] < number:
+        row.append(3 * row[-1] + 1)
+    if row[-1] == number:
+        return row[-2]
+    rest = number
+    while rest:
+        rest %= row[-1]
+        divisor = row.pop()
+    return number - divisor
+
+
+def read_commit(encoded: bytes, key: bytes, convergence: bytes) -> dict[str, Any]:
+    """All fields by name, and what is signed."""
+    child_ids, acks, plaintext = open_block(encoded, key, convergence)
+    require(not child_ids, "one block")
+    shape: Shapes = {
+        "links": tuple(LINKS.values()),
+        "content": tuple(CONTENT.values()),
+        "signature": SIGNATURE,
+    }
+    signed = tagged(plaintext, {"commit1": shape})[1]
+    links, content = named(signed["links"], LINKS), named(signed["content"], CONTENT)
+    for ids in (acks, links["deps"] + links["ndeps"], links["files"] + links["nfiles"]):
+        require(len(set(ids)) == len(ids), "nothing twice, or there and not there")
+    for ids, keys in zip((acks, links["deps"], links["files"]), content["keys"], strict=True):
+        require([len(key) in (0, 32) for key in keys] == [True] * len(ids), "one key for each")
+    sequence = content["feed_sequence"]
+    require((content["feed_previous"] is None) == (sequence == 1), "a feed link unless it is the first")
+    require((links["lipmaa"] is None) == (lipmaa(sequence) == sequence - 1), "a skip link where one belongs")
+    kinds = [kind for kind, _, _ in content["tangles"]]
+    require(kinds == sorted(set(kinds)), "tangles sorted by kind, each once")
+    require(all(len(set(tips)) == len(tips) for _, _, tips in content["tangles"]), "nothing twice")
+    said = [acks, signed["links"], signed["content"]]
+    return {"acks": acks, **links, **content, "signed": said, "signature": signed["signature"]}
+
+
+def open_commit(encoded: bytes, key: bytes, convergence: bytes) -> dict[str, Any]:
+    """The same, the signature checked."""
+    commit = read_commit(encoded, key, convergence)
+    digest = check_signature(commit["author"], "commit signature v1", commit["signed"], commit["signature"])
+    return {**commit, "digest": digest}
+
+
+def open_body(encoded: bytes) -> tuple[str, dict[str, Any]]:
+    """The tag, and the fields by name."""
+    require(len(encoded) <= 512 << 10, "at most 512 KiB")
+    return tagged(encoded, BODIES)
+
+
+# --- section 7: publications ---
+
+
+def read_publication(encoded: bytes) -> dict[str, Any]:
+    """The fields by name."""
+    shape: Shapes = {"topic": ID, "sealed_key": 24 + 32 + 16, "blocks": [bytes], "signature": SIGNATURE}
+    publication = tagged(encoded, {"publication1": shape})[1]
+    require(bool(publication["blocks"]), "a commit's block first")
+    for block in publication["blocks"]:
+        read_block(block)
+    return publication
+
+
+def open_publication(encoded: bytes, read_key: bytes) -> tuple[bytes, bytes, Blocks]:
+    """The topic, the commit's key, and the blocks by id, the commit's first; the signature checked."""
+    topic, sealed_key, blocks, signature = read_publication(encoded).values()
+    ids = [blake3(block).digest() for block in blocks]
+    check_signature(topic, "publication signature v1", [topic, sealed_key, ids], signature)
+    nonce, sealed = sealed_key[:24], sealed_key[24:]
+    try:
+        key = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(sealed, topic + ids[0], nonce, read_key)
+    except CryptoError:
+        raise Refused("a commit's key, sealed for this topic and commit") from None
+    return topic, key, dict(zip(ids, blocks, strict=True))
+
+
+# --- section 9: messages ---
+
+
+def open_message(frame: bytes) -> tuple[str, dict[str, Any]]:
+    """The tag, and the fields by name."""
+    tag, fields = tagged(frame, MESSAGES)
+    require(len(fields.get("heads", ())) <= 1024, "at most 1,024 heads")
+    require(len(fields.get("items", ())) <= 1024, "at most 1,024 publications")
+    return tag, fields
+
+
+# --- section 10: links and text ---
+
+
+def id_text(raw: bytes) -> str:
+    return base64.b32encode(raw).decode().lower().rstrip("=")
+
+
+def read_text(text: str) -> bytes:
+    """The bytes of base32, which has one form."""
+    try:
+        raw = base64.b32decode(text.upper() + "=" * (-len(text) % 8))
+    except ValueError:
+        raise Refused("base32") from None
+    require(id_text(raw) == text, "lower case, no padding, no loose bits")
+    return raw
+
+
+def read_id(text: str) -> bytes:
+    raw = read_text(text)
+    require(len(raw) == ID, "52 characters")
+    return raw
+
+
+def link_text(kind: str, encoded: bytes) -> str:
+    return f"ravel:{kind}:{id_text(encoded + derive('link checksum v1', kind.encode() + encoded)[:5])}"
+
+
+def open_link(kind: str, text: str) -> tuple[str, dict[str, Any]]:
+    """The tag, and the fields by name; the checksum checked."""
+    require(text.startswith(f"ravel:{kind}:"), "a link of that kind")
+    encoded = read_text(text.removeprefix(f"ravel:{kind}:"))[:-5]
+    require(link_text(kind, encoded) == text, "the checksum")
+    return tagged(encoded, LINK_KINDS[kind])

@@ -1,0 +1,320 @@
+"""The second reader opens every positive vector, from its capability down to the body, without a line of Ravel's.
+
+Each vector is made again of what was opened, and must be the whole file: so nothing in a file is left unread.
+"""
+
+import ast
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from blake3 import blake3
+
+from tests.vectors import second_handshake as handshake
+from tests.vectors import second_reader as reader
+
+FOLDER: Final = Path(__file__).parent
+LIBRARIES: Final = {"blake3", "cryptography", "msgspec", "nacl"}
+NEGATIVE: Final = {"refused.json", "ed25519_speccheck.json"}
+Vector = Any  # whatever a file holds
+
+
+def load(name: str) -> Vector:
+    return json.loads((FOLDER / name).read_text(encoding="utf-8"))
+
+
+def in_hex(value: object) -> object:
+    """A value as the vectors spell it."""
+    match value:
+        case bytes():
+            return value.hex()
+        case list():
+            return [in_hex(item) for item in value]
+        case dict():
+            return {name: in_hex(item) for name, item in value.items()}
+    return value
+
+
+@pytest.mark.parametrize("name", ["second_reader.py", "second_handshake.py"])
+def test_it_imports_public_libraries_and_nothing_of_ravels(name: str) -> None:
+    nodes = list(ast.walk(ast.parse((FOLDER / name).read_text(encoding="utf-8"))))
+    imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {"." * node.level + str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert {module.partition(".")[0] for module in imported} <= LIBRARIES | set(sys.stdlib_module_names)
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    assert ({"__import__", "eval", "exec"} & names, "importlib" in imported) == (set(), False)
+
+
+def remake_derivations(vector: Vector) -> Vector:
+    given = ("read_secret", "write_secret", "repo_id", "branch_id", "session_id")
+    read, write, repo, branch, session = (bytes.fromhex(vector[name]) for name in given)
+    generation = vector["generation"]
+    secret = reader.branch_secret(read, branch, generation)
+    return {name: vector[name] for name in (*given, "generation")} | {
+        "convergence_secret": reader.convergence_secret(read),
+        "branch_secret": secret,
+        "branch_read_key": reader.branch_read_key(secret),
+        "root_topic_seed": reader.root_topic_seed(read, repo),
+        "branch_topic_seed": reader.branch_topic_seed(write, branch, generation),
+        "blinded_branch_id": reader.blinded_topic(branch, session),
+        "branch_id_text": reader.id_text(branch),
+    }
+
+
+def open_object(vector: Vector, reference: reader.Reference) -> Vector:
+    """The object, from its blocks where they are given, else from those that its plaintext makes."""
+    convergence = bytes.fromhex(vector["convergence_secret"])
+    plaintext = (bytes(range(251)) * (vector["size"] // 251 + 1))[: vector["size"]]
+    made, blocks = reader.make_object(plaintext, convergence)
+    given = [bytes.fromhex(block) for block in vector.get("blocks", ())]
+    found = {blake3(block).digest(): block for block in given} or blocks
+    assert reader.open_object(reference, found, convergence) == plaintext
+    again = {
+        "size": len(plaintext),
+        "convergence_secret": convergence,
+        "object_id": made[0],
+        "key": made[1],
+        "block_ids": list(blocks),
+    }
+    return again | ({"blocks": list(blocks.values())} if given else {})
+
+
+def remake_objects(vectors: Vector) -> Vector:
+    return [
+        open_object(vector, (bytes.fromhex(vector["object_id"]), bytes.fromhex(vector["key"])))
+        for vector in vectors
+    ]
+
+
+def remake_bodies(vectors: Vector) -> Vector:
+    """Every kind once, the signatures inside checked."""
+    opened = [reader.open_body(bytes.fromhex(vector["encoded"])) for vector in vectors]
+    assert {tag for tag, _ in opened} == set(reader.BODIES)
+    fields = dict(opened)
+    repo = bytes.fromhex(load("derivations.json")["repo_id"])
+    user = bytes.fromhex(load("commits.json")["author"])
+    init, key = fields["init1"], fields["invite1"]["invitation_key"]
+    signed = [repo, init["name"], init["owners"]]
+    reader.check_signature(repo, "repo certificate signature v1", signed, init["certificate"])
+    reader.check_signature(key, "invitation proof signature v1", [repo, user], fields["join1"]["proof"])
+    return [
+        {"kind": tag.rstrip("0123456789"), "encoded": reader.pack([tag, *body.values()])}
+        for tag, body in opened
+    ]
+
+
+def remake_link(kind: str, vector: Vector) -> Vector:
+    tag, link = reader.open_link(kind, vector["text"])
+    assert link["repo"].hex() == load("derivations.json")["repo_id"]
+    encoded = reader.pack([tag, *link.values()])
+    return {"encoded": encoded, "text": reader.link_text(kind, encoded)}
+
+
+def open_publication(branch: bytes, generation: int, encoded: bytes) -> tuple[Vector, Vector]:
+    """The commit and its body, opened from the two links: their secrets are those of the vectors' epoch."""
+    _, link = reader.open_link("invite", load("links.json")["text"])
+    _, capability = reader.open_link("read", load("capabilities.json")["text"])
+    read = capability["read_secret"]
+    assert link["read_secret"] == read
+    convergence = reader.convergence_secret(read)
+    read_key = reader.branch_read_key(reader.branch_secret(read, branch, generation))
+    topic, key, blocks = reader.open_publication(encoded, read_key)
+    assert topic == reader.public_key(reader.branch_topic_seed(link["write_secret"], branch, generation))
+    commit_id, *body_ids = blocks
+    commit = reader.open_commit(blocks[commit_id], key, convergence)
+    assert (commit["branch"], body_ids) == (branch, [commit["body"][0]])
+    tag, body = reader.open_body(reader.open_object(commit["body"], blocks, convergence))
+    opened = {"commit_id": commit_id, "commit_key": key, "topic": topic, "read_secret": read}
+    return commit | opened | {"block": blocks[commit_id]}, {"tag": tag} | body
+
+
+def remake_commits(vector: Vector) -> Vector:
+    branch, generation = bytes.fromhex(vector["branch_id"]), vector["generation"]
+    commit, body = open_publication(branch, generation, bytes.fromhex(vector["publication"]))
+    assert body["tag"] == "post1"
+    assert all(commit[name] for name in (*reader.LINKS, "feed_previous", "tangles", "metadata"))
+    taken = ("read_secret", "author", "acks", "commit_id", "commit_key", "topic")
+    return {name: commit[name] for name in taken} | {
+        "branch_id": branch,
+        "generation": generation,
+        "text": body["text"],
+        "signed_digest": commit["digest"],
+        "publication": vector["publication"],
+    }
+
+
+def remake_files(vector: Vector) -> Vector:
+    """The keys in each commit's content open the commits and the files that its header names."""
+    branch, generation = bytes.fromhex(vector["branch_id"]), vector["generation"]
+    published = [bytes.fromhex(encoded) for encoded in vector["publications"]]
+    opened = [open_publication(branch, generation, encoded) for encoded in published]
+    read = opened[0][0]["read_secret"]
+    blocks = {commit["commit_id"]: commit["block"] for commit, _ in opened}
+    objects = {bytes.fromhex(made["object_id"]): made for made in vector["objects"]}
+    there: dict[tuple[bytes, bytes], str] = {}  # (file, adding commit) -> name
+    remade = {}
+    for commit, body in opened:
+        assert body["tag"] == "files1"
+        ack_keys, dep_keys, file_keys = commit["keys"]
+        named = [*zip(commit["acks"], ack_keys, strict=True), *zip(commit["deps"], dep_keys, strict=True)]
+        for commit_id, key in named:
+            if key:
+                reader.open_commit(blocks[commit_id], key, reader.convergence_secret(read))
+        for file, key, (name, size) in zip(commit["files"], file_keys, body["added"], strict=True):
+            remade[file] = open_object(objects[file], (file, key))
+            assert remade[file]["size"] == size
+            there[file, commit["commit_id"]] = name
+        for file in commit["nfiles"]:
+            for adder in commit["deps"]:
+                there.pop((file, adder), None)
+    last = opened[-1][0]
+    assert all(last[name] for name in ("acks", "deps", "ndeps", "files", "nfiles"))
+    return {
+        "read_secret": read,
+        "branch_id": branch,
+        "generation": generation,
+        "commit_ids": list(blocks),
+        "publications": published,
+        "there_after_both": list(there.values()),
+        "objects": [remade[file] for file in objects],
+    }
+
+
+def remake_messages(vectors: Vector) -> Vector:
+    opened = [reader.open_message(bytes.fromhex(vector["encoded"])) for vector in vectors]
+    assert {tag for tag, _ in opened} == set(reader.MESSAGES)
+    given = load("derivations.json")
+    branch, session = bytes.fromhex(given["branch_id"]), bytes.fromhex(given["session_id"])
+    topics = {fields["topic"] for _, fields in opened if "topic" in fields}
+    assert topics == {reader.blinded_topic(branch, session)}
+    return [{"tag": tag, "encoded": reader.pack([tag, *fields.values()])} for tag, fields in opened]
+
+
+def remake_skip_links(vector: Vector) -> Vector:
+    return [reader.lipmaa(number) for number in range(1, len(vector) + 1)]
+
+
+def remake_noise(vector: Vector) -> Vector:
+    """The published handshake: its hash is the one after message 2, and messages go on in turn after message 3."""
+    initiator, responder = (
+        {"s": bytes.fromhex(vector[f"{side}_static"]), "e": bytes.fromhex(vector[f"{side}_ephemeral"])}
+        for side in ("init", "resp")
+    )
+    prologue = bytes.fromhex(vector["init_prologue"])
+    messages = [bytes.fromhex(message["ciphertext"]) for message in vector["messages"]]
+    payloads, hashes, keys = handshake.open_handshake(prologue, initiator, responder, messages[:3])
+    for number, sealed in enumerate(messages[3:]):
+        payloads.append(handshake.open_sealed(keys[1 - number % 2], number // 2, sealed))
+    said = {name: vector[name] for name in ("description", "provenance", "note")}
+    pairs = zip(payloads, messages, strict=True)
+    return said | {
+        "protocol_name": handshake.NOISE_NAME.decode(),
+        "init_prologue": prologue,
+        "init_static": initiator["s"],
+        "init_ephemeral": initiator["e"],
+        "init_remote_static": handshake.x25519_public(responder["s"]),
+        "resp_prologue": prologue,
+        "resp_static": responder["s"],
+        "resp_ephemeral": responder["e"],
+        "handshake_hash": hashes[1],
+        "messages": [{"payload": payload, "ciphertext": message} for payload, message in pairs],
+    }
+
+
+REMAKE: Final[dict[str, Callable[[Vector], Vector]]] = {
+    "derivations.json": remake_derivations,
+    "objects.json": remake_objects,
+    "bodies.json": remake_bodies,
+    "links.json": partial(remake_link, "invite"),
+    "capabilities.json": partial(remake_link, "read"),
+    "commits.json": remake_commits,
+    "files.json": remake_files,
+    "messages.json": remake_messages,
+    "skip_links.json": remake_skip_links,
+    "noise_xk.json": remake_noise,
+}
+
+
+@pytest.mark.parametrize("name", REMAKE)
+def test_it_opens_all_of_each_positive_vector(name: str) -> None:
+    vector = load(name)
+    assert in_hex(REMAKE[name](vector)) == vector
+
+
+def test_no_file_of_vectors_is_left_out() -> None:
+    assert {path.name for path in FOLDER.glob("*.json")} == set(REMAKE) | NEGATIVE
+
+
+def refuses(vector: Vector) -> bool:
+    """Whether the second reader refuses a negative vector."""
+    raw = {name: bytes.fromhex(vector[name]) for name in vector if name in HEX}
+    try:
+        OPEN_REFUSED[vector["type"]](vector, raw)
+    except reader.Refused:
+        return True
+    return False
+
+
+HEX: Final = ("encoded", "key", "convergence_secret", "object_id")
+OPEN_REFUSED: Final[dict[str, Callable[[Vector, Vector], object]]] = {
+    "body": lambda _, raw: reader.open_body(raw["encoded"]),
+    "block": lambda _, raw: reader.read_block(raw["encoded"]),
+    "opened block": lambda _, raw: reader.open_block(raw["encoded"], raw["key"], raw["convergence_secret"]),
+    "commit": lambda _, raw: reader.read_commit(raw["encoded"], raw["key"], raw["convergence_secret"]),
+    "object": lambda vector, raw: reader.open_object(
+        (raw["object_id"], raw["key"]),
+        {blake3(block).digest(): block for block in map(bytes.fromhex, vector["blocks"])},
+        raw["convergence_secret"],
+    ),
+    "publication": lambda _, raw: reader.read_publication(raw["encoded"]),
+    "message": lambda _, raw: reader.open_message(raw["encoded"]),
+    "invitation": lambda vector, _: reader.open_link("invite", vector["text"]),
+    "capability": lambda vector, _: reader.open_link("read", vector["text"]),
+    "id": lambda vector, _: reader.read_id(vector["text"]),
+}
+BOUNDS_NOT_CHECKED: Final = {
+    "block_too_many_acks",
+    "body_empty_name",
+    "body_long_name",
+    "body_no_owners",
+    "body_no_uses",
+    "body_time_beyond_exact_numbers",
+    "body_too_many_owners",
+    "commit_tangle_kind_in_capitals",
+    "commit_tangle_kind_with_newline",
+    "commit_timestamp_beyond_exact_numbers",
+    "message_batch_of_nothing",
+    "message_goodbye_too_long",
+    "message_want_of_nothing",
+    "message_want_of_too_many",
+    "publication_too_many_blocks",
+}
+"""What the short reader does not check: bounds of section 11, and what a tangle's kind may be called."""
+
+
+def test_it_refuses_all_but_what_is_out_of_bounds() -> None:
+    assert {vector["defect"] for vector in load("refused.json") if not refuses(vector)} == BOUNDS_NOT_CHECKED
+
+
+def test_it_takes_no_signature_that_libraries_disagree_on() -> None:
+    for case in load("ed25519_speccheck.json")["cases"]:
+        key, message, signature = (bytes.fromhex(case[name]) for name in ("key", "message", "signature"))
+        with pytest.raises(reader.Refused):
+            reader.check_ed25519(key, message, signature)
+
+
+def test_an_object_of_many_blocks_is_read_back_and_another_tree_is_not() -> None:
+    secret = bytes(32)
+    reference, blocks = reader.make_object(bytes(reader.LEAF_SIZE) + b"tail", secret)
+    assert reader.open_object(reference, blocks, secret) == bytes(reader.LEAF_SIZE) + b"tail"
+    uneven, more = reader.make_object(b"short", secret)
+    child_ids = [uneven[0], reference[0]]
+    key = blake3(uneven[1] + reference[1], key=secret).digest()
+    parent = reader.pack(["block1", child_ids, [], reader.chacha20(key, uneven[1] + reference[1])])
+    wrong = [blake3(parent).digest(), key]
+    with pytest.raises(reader.Refused, match="the one tree"):
+        reader.open_object(wrong, {**blocks, **more, wrong[0]: parent}, secret)
