@@ -1,4 +1,5 @@
-# The commands of this repository. Each sets up what it needs first; once set up, only `make lock` uses the network.
+# The commands of this repository. Each sets up what it needs first; once set up, only `make lock` uses the network, and
+# `make fuzz` the first time.
 
 PYTHON ?= python3
 VENV := .venv/bin
@@ -11,9 +12,14 @@ FOLDERS := node protocol storage verifier analytics tests benchmarks examples
 GIT ?=
 # More arguments for pytest: make test ARGS='-k session -x'
 ARGS ?=
+# For `make fuzz`: how long all together, and which targets (all if empty).
+SECONDS ?= 120
+TARGETS ?=
+# Apart from what `make setup` installs, so that the tests run without it.
+FUZZER := .venv/fuzzer
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check check-format check-lint check-types check-imports format bench vectors lock clean
+.PHONY: help setup java demo test check check-format check-lint check-types check-imports format bench fuzz vectors lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +60,17 @@ format: setup ## Format the code and fix what ruff can fix
 bench: setup ## Run the benchmarks: one JSON line per figure
 	@set -e; for file in benchmarks/bench_*.py; do $(VENV)/python "$$file"; done
 
+fuzz: $(FUZZER)/.ready ## Feed every decoder what a coverage-guided fuzzer finds (SECONDS=120, TARGETS='body config')
+	@PYTHONPATH=$(FUZZER) $(VENV)/python -m tests.fuzz.harness $(SECONDS) $(TARGETS)
+
+$(FUZZER)/.ready: tests/fuzz/requirements.lock | $(READY)
+	@rm -rf $(FUZZER)
+	@$(VENV)/python -m pip --quiet --disable-pip-version-check --no-input install --require-hashes --no-deps \
+		--only-binary :all: --target $(FUZZER) -r $< || { \
+		echo "make fuzz needs atheris, which has wheels for Python 3.11 to 3.14 on x86-64 Linux; this is" \
+			"$$($(VENV)/python --version) on $$(uname -sm). See the message above." >&2; exit 1; }
+	@touch $@
+
 vectors: setup ## Write the test vectors again; git shows whether they changed
 	$(VENV)/python tests/vectors/generate.py
 
@@ -61,8 +78,11 @@ lock: setup ## Resolve requirements.lock again (UPGRADE=1: to the newest version
 	$(VENV)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --all-extras --group dev \
 		--generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
 		$(if $(UPGRADE),--upgrade) --output-file requirements.lock
+	$(VENV)/uv pip compile --group pyproject.toml:fuzz --quiet --universal --python-version 3.11 \
+		--generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
+		$(if $(UPGRADE),--upgrade) --output-file tests/fuzz/requirements.lock
 
 clean: ## Remove .venv, caches and what the demo made
-	rm -rf .venv .demo .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .demo .fuzz_cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log
 	find $(FOLDERS) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,12 +7,13 @@ Host check. A token in a URL is never accepted, since URLs end up in logs. docs/
 
 import hmac
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 import structlog
+import trio
 from msgspec import Meta
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -39,6 +40,8 @@ log = structlog.get_logger()
 
 REQUEST_SIZE_MAX: Final = 8 * MIB
 """Bytes of a request's body: an import batch of the largest legal texts is cut smaller by its sender."""
+BODY_WAIT_SECONDS: Final = 30
+"""Longest pause in a request's body."""
 TIMELINE_WINDOW_MAX: Final = 1000
 """Items of one timeline answer."""
 _LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -200,7 +203,7 @@ class _Endpoints:
 
     async def _add_file(self, request: Request) -> Response:
         name = request.query_params.get("name", "")
-        return await _json(self._service.files.add(request.path_params["branch"], name, request.stream()))
+        return await _json(self._service.files.add(request.path_params["branch"], name, _chunks(request)))
 
     async def _get_file(self, request: Request) -> Response:
         file = await self._service.files.open(request.path_params["branch"], request.path_params["file"])
@@ -303,10 +306,24 @@ def _error(error: ServiceError) -> Response:
     return JSONResponse(error.as_json(), status_code=error.kind.http_status)
 
 
+async def _chunks(request: Request) -> AsyncGenerator[bytes]:
+    """The request's body as it comes. Raises ServiceError `interrupted` when it stops coming."""
+    async with aclosing(request.stream()) as chunks:
+        while True:
+            with trio.move_on_after(BODY_WAIT_SECONDS) as waiting:
+                try:
+                    chunk = await anext(chunks)
+                except StopAsyncIteration:
+                    return
+            if waiting.cancelled_caught:
+                raise ServiceError("interrupted", f"nothing came of the body for {BODY_WAIT_SECONDS} s")
+            yield chunk
+
+
 async def _body(request: Request, kind: type[T]) -> T:
     """The request's JSON body, bounded before it is buffered."""
     content = bytearray()
-    async with aclosing(request.stream()) as chunks:
+    async with aclosing(_chunks(request)) as chunks:
         async for chunk in chunks:
             content += chunk
             if len(content) > REQUEST_SIZE_MAX:

@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 from urllib.parse import quote, unquote
 
 import httpx
+import msgspec
 
 from node.errors import ERROR_KINDS, ServiceError
 from node.home import not_running, read_run_file, read_token
@@ -26,6 +27,16 @@ class Download:
     file_id: str
     name: str
     pieces: Iterator[bytes]
+
+
+class _Error(msgspec.Struct):
+    code: str
+    message: str = ""
+    next: str = ""
+
+
+class _ErrorAnswer(msgspec.Struct):
+    error: _Error
 
 
 class ApiClient:
@@ -206,13 +217,10 @@ class ApiClient:
 
 def _error_of(response: httpx.Response) -> ServiceError:
     try:
-        error = response.json()["error"]
-    except (ValueError, KeyError, TypeError):
+        error = msgspec.json.decode(response.content, type=_ErrorAnswer).error
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return ServiceError("internal", f"the daemon answered {response.status_code} without JSON")
-    code = error.get("code", "internal")
-    return ServiceError(
-        code if code in ERROR_KINDS else "internal", error.get("message", ""), error.get("next", "")
-    )
+    return ServiceError(error.code if error.code in ERROR_KINDS else "internal", error.message, error.next)
 
 
 def _part(text: str) -> str:

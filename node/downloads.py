@@ -5,16 +5,18 @@ the RFC allows. Content is anybody's: browsers are told to take it for nothing b
 """
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from typing import Final
 from urllib.parse import quote
 
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from node.files import OpenFile
 
 _RANGE: Final = re.compile(r"bytes=([0-9]{0,16})-([0-9]{0,16})")
-ReadFile = Callable[[OpenFile, int, int], AsyncIterator[bytes]]
+ReadFile = Callable[[OpenFile, int, int], AsyncGenerator[bytes]]
 
 
 def file_response(headers: Mapping[str, str], file: OpenFile, read: ReadFile) -> Response:
@@ -36,7 +38,20 @@ def file_response(headers: Mapping[str, str], file: OpenFile, read: ReadFile) ->
             return Response(status_code=416, headers=answer | {"Content-Range": f"bytes */{file.size}"})
         answer["Content-Range"] = f"bytes {start}-{stop - 1}/{file.size}"
     answer["Content-Length"] = str(stop - start)
-    return StreamingResponse(read(file, start, stop), status, answer, media_type="application/octet-stream")
+    return _Streamed(read(file, start, stop), status, answer)
+
+
+class _Streamed(StreamingResponse):
+    """Bytes as they come. Closes where they come from also when the client leaves first."""
+
+    def __init__(self, content: AsyncGenerator[bytes], status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(content, status, headers, media_type="application/octet-stream")
+        self._content = content
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve it."""
+        async with aclosing(self._content):
+            await super().__call__(scope, receive, send)
 
 
 def _parse_range(text: str, size: int) -> tuple[int, int] | None:

@@ -1,17 +1,27 @@
-"""Serves the ASGI application under trio, with hypercorn, on a loopback socket that is opened before."""
+"""Serves the ASGI application under trio, with hypercorn, on a loopback socket that is opened before.
+
+hypercorn's parts serve one connection each; which connections there are, and what becomes of one that goes wrong, is
+decided here: hypercorn's own loop ends the whole server when a client upgrades to HTTP/2 or WebSocket with nonsense.
+"""
 
 import socket
+from functools import partial
 
-import hypercorn.trio
+import structlog
 import trio
+from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
 from starlette.types import ASGIApp
 
-from protocol.limits import KIB
+from protocol.limits import API_CONNECTIONS_MAX, KIB
+
+log = structlog.get_logger()
 
 _HEADERS_SIZE_MAX = 16 * KIB
-_READ_TIMEOUT_SECONDS = 30
-_SHUTDOWN_SECONDS = 2.0
+_AFTER_CLIENT_LEFT_SECONDS = 1.0
+"""What still runs for a client that has left may end by itself for so long; a transaction is never cut."""
 _BACKLOG = 128
 
 
@@ -30,15 +40,67 @@ def open_api_listener(host: str, port: int) -> socket.socket:
 
 
 async def serve_api(app: ASGIApp, listener: socket.socket) -> None:
-    """Serve until cancelled, then close the listener."""
+    """Serve until cancelled, then close the listener. What is over API_CONNECTIONS_MAX waits to be accepted."""
+    slots = trio.CapacityLimiter(API_CONNECTIONS_MAX)
+
+    async def serve_one(stream: trio.SocketStream) -> None:
+        async with slots:
+            await serve_connection(app, stream)
+
     with listener:
-        config = Config()
-        # hypercorn makes its own socket object of the descriptor and closes it; ours stays ours.
-        config.bind = [f"fd://{socket.dup(listener.fileno())}"]
-        config.accesslog = None
-        config.errorlog = None
-        config.h11_max_incomplete_size = _HEADERS_SIZE_MAX
-        config.read_timeout = _READ_TIMEOUT_SECONDS
-        config.graceful_timeout = _SHUTDOWN_SECONDS
-        config.include_server_header = False
-        await hypercorn.trio.serve(app, config, shutdown_trigger=trio.sleep_forever)  # type: ignore[arg-type]  # its ASGI types are its own
+        listening = trio.SocketListener(trio.socket.from_stdlib_socket(listener))
+        await trio.serve_listeners(serve_one, [listening])
+
+
+async def serve_connection(app: ASGIApp, stream: trio.SocketStream) -> None:
+    """Serve one connection to its end. Whatever a client makes of it ends this connection and nothing else."""
+    config = Config()
+    config.accesslog = None
+    config.errorlog = None
+    config.h11_max_incomplete_size = _HEADERS_SIZE_MAX
+    # No read_timeout: hypercorn would end a long answer with it. Until a request's headers have come whole, its idle
+    # limit (keep_alive_timeout, 5 s) holds; for its body, the API's own.
+    config.include_server_header = False
+    watched = _Watched(stream)
+    server = TCPServer(ASGIWrapper(app), config, WorkerContext(None), {}, watched)  # type: ignore[arg-type]  # its ASGI types are its own, and a stream is enough
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(_watch, watched, nursery.cancel_scope))
+            await server.run()
+            nursery.cancel_scope.cancel()
+    except Exception as error:  # the border of one connection
+        log.warning("API connection failed", error=repr(error))
+
+
+async def _watch(stream: "_Watched", scope: trio.CancelScope) -> None:
+    """End what a client that has left would keep alive; and when cancelled, whatever hypercorn shields."""
+    try:
+        await stream.client_left.wait()
+        await trio.sleep(_AFTER_CLIENT_LEFT_SECONDS)
+        scope.cancel()
+    finally:
+        await trio.aclose_forcefully(stream.stream)
+
+
+class _Watched:
+    """A connection's stream that remembers when its client has said its last byte."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self.stream = stream
+        self.socket = stream.socket
+        self.client_left = trio.Event()
+
+    async def receive_some(self, count_max: int) -> bytes | bytearray:
+        data = await self.stream.receive_some(count_max)
+        if not data:
+            self.client_left.set()
+        return data
+
+    async def send_all(self, data: bytes) -> None:
+        await self.stream.send_all(data)
+
+    async def send_eof(self) -> None:
+        await self.stream.send_eof()
+
+    async def aclose(self) -> None:
+        await self.stream.aclose()

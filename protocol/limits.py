@@ -40,12 +40,6 @@ TANGLE_COUNT_MAX: Final = 16
 """Further tangles that one commit takes part in."""
 TANGLE_KIND_SIZE_MAX: Final = 32
 """Characters of the name of a tangle kind."""
-TANGLE_WAITING_COUNT_MAX: Final = 10_000
-"""Commits that a tangle in memory sets aside until what they follow has come; as many as wait in a branch's store."""
-FEED_FORKS_SHOWN_MAX: Final = 100
-"""Forked places of feeds in one answer: an author can make as many as it likes, and one is enough."""
-FEED_FORK_COMMITS_SHOWN_MAX: Final = 16
-"""Commits of one forked place in one answer: two are evidence."""
 METADATA_SIZE_MAX: Final = 4 * KIB
 """Bytes of a commit's free metadata."""
 COMMIT_SIZE_MAX: Final = 64 * KIB
@@ -109,6 +103,12 @@ PENDING_SIZE_MAX: Final = 64 * MIB
 """Bytes of publications per branch that wait for their causes."""
 UNREAD_SENT_MAX: Final = 1000
 """Commits of a format version not known here that are sent on when a topic is joined, the oldest."""
+TANGLE_WAITING_COUNT_MAX: Final = 10_000
+"""Commits that a tangle in memory sets aside until what they follow has come; as many as wait in a branch's store."""
+FEED_FORKS_SHOWN_MAX: Final = 100
+"""Forked places of feeds in one answer: an author can make as many as it likes, and one is enough."""
+FEED_FORK_COMMITS_SHOWN_MAX: Final = 16
+"""Commits of one forked place in one answer: two are evidence."""
 REJECTION_COUNT_MAX: Final = 10_000
 """Rejections remembered per branch; the oldest are forgotten first."""
 DIAL_BACKOFF_MIN_SECONDS: Final = 0.5
@@ -122,6 +122,8 @@ IMPORTED_SECONDS_MAX: Final = 2**42
 """Unix seconds, before or after 1970, of an imported item: 139,000 years; in milliseconds still exact in JSON."""
 IMPORT_BATCH_COUNT_MAX: Final = 1000
 """Items of one import request."""
+API_CONNECTIONS_MAX: Final = 256
+"""Connections to the local API that are served at once; more wait for one to end. An application needs a few."""
 LINK_SIZE_MAX: Final = 4096
 """Characters of a link."""
 LINK_PEER_COUNT_MAX: Final = 8

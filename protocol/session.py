@@ -343,13 +343,15 @@ class Session:
 
     def _batch_loaded(self, progress: TopicProgress, blind: bytes, items: tuple[bytes, ...]) -> list[Output]:
         progress.loading = False
-        progress.in_flight += 1
         progress.sent += len(items)
         rest = progress.queue[0][max(len(items), 1) :]  # what is no longer there is passed over
         if rest:
             progress.queue[0] = rest
         else:
             progress.queue.popleft()
+        if not items:
+            return self._pump()
+        progress.in_flight += 1
         return [Send(Publications(blind, items)), *self._pump()]
 
     def _append_accepted(self, event: CommitsAccepted) -> list[Output]:

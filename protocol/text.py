@@ -77,7 +77,8 @@ def id_text(raw: bytes) -> str:
 def parse_id_prefix(text: str) -> tuple[bytes, bytes]:
     """The least and the greatest id whose text begins with `text`. Raises DecodeError `bad_id`."""
     digits = [_ALPHABET.find(char) for char in text]
-    if not 0 < len(text) <= _ID_TEXT_SIZE or -1 in digits:
+    loose_bits = 0b1111 if len(text) == _ID_TEXT_SIZE else 0
+    if not 0 < len(text) <= _ID_TEXT_SIZE or -1 in digits or digits[-1] & loose_bits:
         raise DecodeError("bad_id", text)
     value = 0
     for digit in digits:

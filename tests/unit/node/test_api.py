@@ -1,5 +1,6 @@
 """The HTTP API against a whole node: who may call, what is refused, and what answers look like."""
 
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,15 +10,21 @@ from urllib.parse import quote
 import httpx
 import pytest
 import trio
+import trio.testing
+from starlette.types import Receive, Scope, Send
+from trio.testing import MockClock, memory_stream_pair
 
 from node import api as api_module
+from node import http_server as http_server_module
 from node.api import create_app
 from node.errors import ERROR_KINDS
-from node.http_server import open_api_listener, serve_api
+from node.http_server import open_api_listener, serve_api, serve_connection
 from node.network import Network
 from node.service import NodeService
 from protocol.limits import IMPORT_BATCH_COUNT_MAX, TEXT_SIZE_MAX
 from protocol.text import id_text, parse_invitation
+from tests.fuzz.api import Loopback
+from tests.fuzz.seeds import CORPUS
 from tests.nodes import Node, open_nodes
 
 TOKEN = "t" * 64
@@ -333,9 +340,89 @@ async def test_the_server_reports_its_port_and_serves(tmp_path: Path) -> None:
         assert (await client.get("/api/v1/status")).json()["repos"] == 0
 
 
+@pytest.mark.parametrize("path", sorted((CORPUS / "http").iterdir()), ids=lambda path: path.name)
+async def test_no_connection_ends_the_server(
+    tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server_module, "_AFTER_CLIENT_LEFT_SECONDS", 0.05)
+    said = path.read_bytes()  # noqa: ASYNC240  # a small file, before anything runs
+    async with _served(tmp_path) as client:
+        stream = await trio.open_tcp_stream("127.0.0.1", client.base_url.port or 0)
+        async with stream:
+            await stream.send_all(said)
+            await stream.send_eof()
+            with contextlib.suppress(trio.BrokenResourceError):
+                async for _ in stream:
+                    pass
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+
+
+async def test_more_connections_than_are_served_wait_for_their_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server_module, "API_CONNECTIONS_MAX", 2)
+    monkeypatch.setattr(http_server_module, "_AFTER_CLIENT_LEFT_SECONDS", 0.05)
+    async with _served(tmp_path) as client:
+        port = client.base_url.port or 0
+        idle = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(2)]
+        for stream in idle:
+            await stream.send_all(b"GET")
+        answered = trio.Event()
+
+        async def ask() -> None:
+            assert (await client.get("/healthz")).json() == {"status": "ok"}
+            answered.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            assert not answered.is_set()
+            for stream in idle:
+                await stream.aclose()
+
+
+async def test_the_server_stops_although_a_client_does_not_read(tmp_path: Path) -> None:
+    async with _served(tmp_path) as client:
+        await _post(client, "/repos", {"name": "notes"})
+        await client.post("/api/v1/branches/main/files?name=big", content=bytes(20 << 20))
+        stream = await trio.open_tcp_stream("127.0.0.1", client.base_url.port or 0)
+        lines = ["GET /api/v1/branches/main/files/big HTTP/1.1", f"Host: 127.0.0.1:{client.base_url.port}"]
+        lines += [f"Authorization: {AUTH['Authorization']}", "", ""]
+        await stream.send_all("\r\n".join(lines).encode())
+        assert await stream.receive_some(10)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+    await stream.aclose()
+
+
 async def test_a_body_over_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api_module, "REQUEST_SIZE_MAX", 100)
     async with _served(tmp_path) as client:
         answer = await _post(client, "/repos", {"name": "x" * 200})
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
         assert (await client.get("/api/v1/repos")).json() == {"repos": []}
+
+
+async def test_a_body_that_stops_coming_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_module, "BODY_WAIT_SECONDS", 0.05)
+    async with _served(tmp_path) as client:
+        async with await trio.open_tcp_stream("127.0.0.1", client.base_url.port or 0) as stream:
+            lines = ["POST /api/v1/repos HTTP/1.1", f"Host: 127.0.0.1:{client.base_url.port}"]
+            lines += [f"Authorization: {AUTH['Authorization']}", "Content-Length: 100", "", "{"]
+            await stream.send_all("\r\n".join(lines).encode())
+            assert b"interrupted" in b"".join([part async for part in stream])
+        assert (await client.get("/api/v1/repos")).json() == {"repos": []}
+
+
+async def test_an_answer_may_take_its_time(autojump_clock: MockClock) -> None:
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await trio.sleep(3600)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"at last"})
+
+    client, stream = memory_stream_pair()
+    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    with trio.fail_after(7200):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert b"at last" in b"".join([part async for part in client])

@@ -1,0 +1,218 @@
+"""Fuzz targets for the local HTTP API: raw bytes on its socket, requests to its endpoints, answers to its client.
+
+The service behind it is a fake that notes what reaches it: what must not get further than the API does not. See
+`targets` for what a target is.
+"""
+
+import json
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+import httpx
+import msgspec
+import trio
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from trio.testing import MockClock
+
+from node.api import create_app
+from node.client import _error_of
+from node.errors import ERROR_KINDS
+from node.files import OpenFile
+from node.http_server import serve_connection
+from node.service import NodeService
+from tests.streams import ScriptedStream
+
+TOKEN: Final = "t" * 64
+CONTENT: Final = bytes(range(100))
+"""Of the one file that there is."""
+REQUESTS: Final = (
+    ("POST", "/repos"),
+    ("POST", "/repos/r/invitations"),
+    ("POST", "/repos/r/branches"),
+    ("POST", "/join"),
+    ("POST", "/follow"),
+    ("POST", "/branches/b/commits"),
+    ("POST", "/branches/b/import"),
+    ("POST", "/peers"),
+    ("GET", "/branches/b/timeline"),
+    ("GET", "/branches/b/files"),
+    ("POST", "/branches/b/files"),
+    ("GET", "/branches/b/files/f"),
+)
+"""What a request may be made to, by the number in its first byte: with a body, but queries and a range for the last."""
+_QUERIES: Final = REQUESTS[-4:-1]
+_SECONDS: Final = 60
+_HOST: Final = (b"host", b"127.0.0.1:7475")
+_AUTHORIZATION: Final = (b"authorization", f"Bearer {TOKEN}".encode())
+
+
+def take_http(data: bytes) -> str:
+    """All that comes over a connection to the API's socket: the first line of the last answer, if one is no 200."""
+    service, faults, stream = _Service(), list[str](), _ApiStream(data)
+    app = _watched(create_app(cast(NodeService, service), TOKEN), faults)
+
+    async def serve() -> None:
+        with trio.fail_after(_SECONDS):
+            await serve_connection(app, stream)  # type: ignore[arg-type]  # a stream is enough
+
+    # A connection may wait for seconds: for its client, or until it is idle.
+    trio.run(serve, clock=MockClock(autojump_threshold=0))
+    assert faults == []
+    said = bytes(stream.sent)
+    assert not service.calls or f"Bearer {TOKEN}".encode() in data or not said.startswith(b"HTTP/1"), (
+        "unasked"
+    )
+    heads = [line for line in said.split(b"\r\n") if line.startswith(b"HTTP/1")]
+    refused = [head for head in heads if not head.startswith((b"HTTP/1.1 100", b"HTTP/1.1 200"))]
+    return "" if heads and not refused else (refused or [b"no answer"])[-1].decode("latin-1")
+
+
+def take_request(data: bytes) -> str:
+    """A request with the token: the first byte says to which endpoint, the rest is its body, query or range."""
+    method, path = REQUESTS[sum(data[:1]) % len(REQUESTS)]
+    content = data[1:]
+    headers, query = [_HOST, _AUTHORIZATION], b""
+    if (method, path) in _QUERIES:
+        query, content = content, b"content"
+    elif method == "GET":
+        headers.append((b"range", content))
+    service, faults = _Service(), list[str]()
+    app = _watched(create_app(cast(NodeService, service), TOKEN), faults)
+    status, answer, body = trio.run(_ask, app, method, f"/api/v1{path}", query, headers, content)
+    assert faults == []
+    if status in (200, 206) and path.endswith("/f"):
+        start, stop = 0, len(CONTENT)
+        if status == 206:
+            start, last = map(
+                int, answer["content-range"].removeprefix("bytes ").partition("/")[0].split("-")
+            )
+            stop = last + 1
+        assert (body, int(answer["content-length"])) == (CONTENT[start:stop], stop - start)
+        return "" if status == 206 else "no range"
+    if status == 200:
+        assert len(service.calls) == 1
+        return ""
+    assert service.calls == [] or status == 416
+    return answer["content-range"] if status == 416 else str(json.loads(body)["error"]["message"])
+
+
+def take_answer(data: bytes) -> str:
+    """What a client is answered that is no success, by the daemon or by what else has its port."""
+    error = _error_of(httpx.Response(500, content=data))
+    assert error.code in ERROR_KINDS
+    assert isinstance(error.message, str)
+    error.message.encode()  # it is printed
+    return error.message if error.code == "internal" else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Service:
+    """In the place of a NodeService and of its parts: takes every call, and notes it."""
+
+    name: str = ""
+    calls: list[tuple[object, ...]] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> "_Service":
+        return _Service(f"{self.name}.{name}".lstrip("."), self.calls)
+
+    def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401  # as the method of that name
+        return _read(*arguments) if self.name == "files.read" else self._take(*arguments)
+
+    async def _take(self, *arguments: object) -> object:
+        plain: list[object] = []
+        for argument in arguments:
+            if isinstance(argument, AsyncIterator):  # an upload
+                plain.append(sum([len(chunk) async for chunk in argument]))
+            else:
+                plain.append(argument)
+        # What gets here can be kept: its text is Unicode.
+        assert msgspec.msgpack.decode(msgspec.msgpack.encode(plain)) == json.loads(json.dumps(plain))
+        self.calls.append((self.name, *plain))
+        # There is one file, and it is always found.
+        return OpenFile("name", "id", len(CONTENT), cast(Any, None)) if self.name == "files.open" else {}
+
+
+async def _read(_file: OpenFile, start: int, stop: int) -> AsyncIterator[bytes]:
+    assert 0 <= start < stop <= len(CONTENT)
+    yield CONTENT[start:stop]
+
+
+class Loopback:
+    """What the server asks of a socket."""
+
+    family: Final = socket.AF_INET
+
+    def getpeername(self) -> tuple[str, int]:
+        return "127.0.0.1", 50_000
+
+    def getsockname(self) -> tuple[str, int]:
+        return "127.0.0.1", 7475
+
+
+class _ApiStream(ScriptedStream):
+    """A client that waits for what is answered before it closes."""
+
+    socket: Final = Loopback()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        some = await super().receive_some(max_bytes)
+        if not some:
+            await trio.sleep(1)  # of the mock clock: when nothing else is left to do
+        return some
+
+    async def send_eof(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+def _watched(app: ASGIApp, faults: list[str]) -> ASGIApp:
+    """The application; what it raises, and an answer that it failed, is noted."""
+
+    async def run(scope: Scope, receive: Receive, send: Send) -> None:
+        async def watch(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == 500:
+                faults.append("500")
+            await send(message)
+
+        try:
+            await app(scope, receive, watch)
+        except Exception as error:  # the server would answer 500 and go on
+            faults.append(repr(error))
+
+    return run
+
+
+async def _ask(
+    app: ASGIApp, method: str, path: str, query: bytes, headers: list[tuple[bytes, bytes]], content: bytes
+) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of the answer."""
+    said: list[Message] = []
+    requests = [{"type": "http.request", "body": content}]
+
+    async def receive() -> Message:
+        if requests:
+            return requests.pop()
+        await trio.sleep_forever()
+        raise AssertionError("the client does not leave")
+
+    async def send(message: Message) -> None:
+        await trio.lowlevel.checkpoint()
+        said.append(message)
+
+    scope: Scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query,
+        "headers": headers,
+        "client": ("127.0.0.1", 50_000),
+        "server": ("127.0.0.1", 7475),
+    }
+    await app(scope, receive, send)
+    start, *parts = said
+    answer = {name.decode(): value.decode("latin-1") for name, value in start["headers"]}
+    return start["status"], answer, b"".join(part.get("body", b"") for part in parts)

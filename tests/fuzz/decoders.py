@@ -1,0 +1,264 @@
+"""Fuzz targets for the protocol's decoders: blocks, commits, bodies, publications, messages, objects, texts, signatures.
+
+See `targets` for what a target is.
+"""
+
+from contextlib import ExitStack
+from typing import Final
+from unittest import mock
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from node.opening import open_batch
+from protocol import object as object_module
+from protocol.block import Block, Reference, WrongKey, decode_block, seal_block
+from protocol.body import Post, UnknownBody, decode_body, encode_body
+from protocol.codec import DecodeError, encode
+from protocol.commit import Content, HeaderKeys, Links, UnknownVersion, open_commit
+from protocol.hashing import commit_digest, link_checksum
+from protocol.messages import decode_message, encode_message
+from protocol.object import MissingBlocks, ObjectReader, build_object, open_object
+from protocol.publication import NONCE_SIZE, decode_publication, encode_publication, seal_publication
+from protocol.signing import BadSignature, check_claims, key_pair, public_key, sign, verify_signature
+from protocol.text import (
+    capability_text,
+    id_text,
+    invitation_text,
+    parse_capability,
+    parse_id,
+    parse_id_prefix,
+    parse_invitation,
+)
+from storage.repos import Branch
+from verifier.facts import BranchFacts
+
+CONVERGENCE: Final = bytes(range(200, 232))
+LEAF_SIZE: Final = 4
+"""Bytes of a leaf in the object's target: trees of several levels are then quick to build, of the same shapes."""
+_CHILD_COUNT_MAX: Final = 3
+_SIZE_MAX: Final = 64
+_SEED: Final = bytes(range(32))
+_ID: Final = b"\x11" * 32
+POST: Final = encode_body(Post("hello"))
+# A reader's: without the topic's seed, so that the topic's signature counts.
+_BRANCH: Final = Branch(
+    num=1,
+    repo_num=1,
+    name="main",
+    generation=0,
+    topic=public_key(_SEED),
+    commit_count=0,
+    facts=BranchFacts(_ID, _ID, _ID, _ID),
+    convergence_secret=CONVERGENCE,
+    read_key=_ID,
+    topic_seed=None,
+)
+
+
+def take_block(data: bytes) -> str:
+    try:
+        block = decode_block(data)
+    except DecodeError as error:
+        return str(error)
+    assert encode(["block1", block.child_ids, block.acks, block.ciphertext]) == data
+    return ""
+
+
+def take_commit(data: bytes) -> str:
+    """The first byte says how many acks the block has, the rest is the commit's plaintext."""
+    acks = tuple(bytes([number]) * 32 for number in range(1, 1 + sum(data[:1]) % 4))
+    block, key = seal_block(data[1:], CONVERGENCE, acks=acks)
+    try:
+        commit = open_commit(block, key, CONVERGENCE)
+    except (DecodeError, UnknownVersion) as error:
+        return str(error) or "unknown version"
+    assert encode(["commit1", commit.links, commit.content, commit.signature]) == data[1:]
+    assert len(commit.digest) == 32
+    return ""
+
+
+def take_body(data: bytes) -> str:
+    try:
+        body = decode_body(data)
+    except DecodeError as error:
+        return str(error)
+    assert isinstance(body, UnknownBody) or encode_body(body) == data
+    return ""
+
+
+def take_publication(data: bytes) -> str:
+    try:
+        made = decode_publication(data)
+    except DecodeError as error:
+        return str(error)
+    blocks = tuple(block.encoded for block in made.blocks)
+    assert encode_publication(made.topic, made.sealed_key, blocks, made.signature) == data
+    assert len(made.digest) == 32
+    return ""
+
+
+def take_message(data: bytes) -> str:
+    try:
+        message = decode_message(data)
+    except DecodeError as error:
+        return str(error)
+    assert encode_message(message) == data
+    return ""
+
+
+def take_opening(data: bytes) -> str:
+    """What a node makes of a publication: of any bytes, or of an honest one with this commit (c) or this body (b)."""
+    kind, content = data[:1], data[1:]
+    if kind == b"c":
+        data = published(content, POST)
+    elif kind == b"b":
+        data = published(signed_commit(content), content)
+    batch = open_batch(_BRANCH, [data])
+    if batch.opened:
+        assert batch.opened[0].encoded == data
+        return ""
+    assert len(batch.rejected) + len(batch.waiting) + batch.dropped.total() == 1
+    return " ".join(
+        [*batch.dropped, *[f"{rejected.code} {rejected.detail}" for rejected in batch.rejected]]
+        + [waiting.reason for waiting in batch.waiting]
+    )
+
+
+def take_invitation(data: bytes) -> str:
+    """What stands in an invitation: the checksum is made to match."""
+    return _take_link("ravel:invite:" + id_text(data + link_checksum(b"invite" + data)))
+
+
+def take_capability(data: bytes) -> str:
+    """What stands in a read capability: the checksum is made to match."""
+    return _take_link("ravel:read:" + id_text(data + link_checksum(b"read" + data)))
+
+
+def take_link(data: bytes) -> str:
+    return _take_link(_argument(data))
+
+
+def take_id(data: bytes) -> str:
+    text = _argument(data)
+    try:
+        low, high = parse_id_prefix(text)
+    except DecodeError as error:
+        prefix_refusal = str(error)
+    else:
+        prefix_refusal = ""
+        assert low <= high
+        assert id_text(low).startswith(text)
+        assert id_text(high).startswith(text)
+    try:
+        raw = parse_id(text)
+    except DecodeError as error:
+        return prefix_refusal and str(error)
+    assert id_text(raw) == text
+    assert not prefix_refusal
+    assert (low, high) == (raw, raw)
+    return ""
+
+
+def take_object(data: bytes) -> str:
+    """Instructions of one byte put a tree together: three bits say what, five how much."""
+    with ExitStack() as stack:
+        for name, value in (("LEAF_SIZE", LEAF_SIZE), ("INNER_CHILD_COUNT_MAX", _CHILD_COUNT_MAX)):
+            stack.enter_context(mock.patch.object(object_module, name, value))
+        reference, blocks = _tree(data)
+        try:
+            reader = ObjectReader(reference, blocks.get, CONVERGENCE)
+            start, stop = sorted((sum(data) % (reader.size + 1), len(data) % (reader.size + 1)))
+            # First, when nothing of the tree is known but its right edge.
+            part = b"".join(reader.read(start, stop))
+            plaintext = open_object(reference, blocks.get, CONVERGENCE, size_max=_SIZE_MAX)
+        except (DecodeError, WrongKey, MissingBlocks) as error:
+            return type(error).__name__ + (str(error) if isinstance(error, DecodeError) else "")
+        assert build_object(plaintext, CONVERGENCE)[0] == reference, "only what the builder makes is taken"
+        assert part == plaintext[start:stop]
+    return ""
+
+
+def take_signature(data: bytes) -> str:
+    """A key, a signature and what is signed. What is taken, another library takes too."""
+    key, signature, digest = data[:32], data[32:96], data[96:]
+    try:
+        verify_signature(key, digest, signature)
+    except BadSignature as error:
+        assert check_claims([(key, digest, signature)]) == [False]
+        return str(error)
+    assert check_claims([(key, digest, signature)]) == [True]
+    Ed25519PublicKey.from_public_bytes(key).verify(signature, digest)
+    return ""
+
+
+def signed_commit(body: bytes) -> bytes:
+    """The plaintext of a commit with this body."""
+    reference = build_object(body, CONVERGENCE)[0]
+    author, secret = key_pair(_SEED)
+    content = Content(author, _ID, _ID, 1, None, (), 0, b"", reference, HeaderKeys())
+    digest = commit_digest(encode([(), Links(), content]))
+    return encode(["commit1", Links(), content, sign(secret, digest)])
+
+
+def published(commit: bytes, body: bytes) -> bytes:
+    """A publication, whatever commit and body are, that a holder of the topic's key has signed."""
+    block, key = seal_block(commit, CONVERGENCE)
+    blocks = (block, *build_object(body, CONVERGENCE)[1])
+    made = seal_publication(_SEED, _ID, key, blocks, bytes(NONCE_SIZE))
+    encoded = tuple(block.encoded for block in made.blocks)
+    return encode_publication(made.topic, made.sealed_key, encoded, made.signature)
+
+
+def _argument(data: bytes) -> str:
+    """Bytes as a program's arguments become text: those that are not UTF-8 too."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _take_link(text: str) -> str:
+    """As an invitation, else as a read capability."""
+    try:
+        again = invitation_text(parse_invitation(text))
+    except DecodeError as error:
+        if error.reason != "other_kind":
+            return str(error)
+        try:
+            again = capability_text(parse_capability(text))
+        except DecodeError as other:
+            return str(other)
+    assert again == text.strip()
+    return ""
+
+
+def _tree(program: bytes) -> tuple[Reference, dict[bytes, Block]]:
+    """The tree that a program makes: what lies on top of the stack at its end, and all blocks that were not dropped."""
+    blocks: dict[bytes, Block] = {}
+    stack: list[tuple[bytes, bytes]] = []
+
+    def push(plaintext: bytes, children: list[tuple[bytes, bytes]], acks: tuple[bytes, ...] = ()) -> None:
+        ids = tuple(child_id for child_id, _ in children)
+        block, key = seal_block(plaintext, CONVERGENCE, ids, acks)
+        blocks[block.block_id] = block
+        stack.append((block.block_id, key))
+
+    for byte in program:
+        what, much = byte & 7, byte >> 3
+        if what < 4:  # a leaf, most of them full; that none has more is `decode_block`'s to see
+            push(bytes([what]) * min(much, LEAF_SIZE), [])
+            continue
+        size = min(much & 3, len(stack))
+        children = stack[len(stack) - size :]
+        if what < 6 and not children:  # would be a leaf
+            continue
+        if what == 4:  # a parent of what lies on top
+            del stack[len(stack) - size :]
+            push(b"".join(key for _, key in children), children)
+        elif what == 5:  # the same with one fault
+            del stack[len(stack) - size :]
+            keys = [key for _, key in children]
+            faulty = [keys[::-1], keys[1:], [*keys, CONVERGENCE], keys, keys, keys, keys, keys][much >> 2]
+            push(b"".join(faulty), children, (CONVERGENCE,) if much >> 2 == 3 else ())
+        elif what == 6:
+            stack += children
+        elif stack:  # gone from the store
+            blocks.pop(stack[-1][0], None)
+    return Reference(*stack[-1]) if stack else Reference(CONVERGENCE, CONVERGENCE), blocks

@@ -1,0 +1,93 @@
+"""Fuzz targets for what a node reads of its own machine: the configuration, and other systems' histories.
+
+See `targets` for what a target is.
+"""
+
+import json
+import tempfile
+from dataclasses import asdict
+from io import BytesIO
+from pathlib import Path
+
+from node.config import default_config_text, parse_config
+from node.errors import ServiceError
+from node.home import _read_secret
+from node.importers.git_history import GitHistory, _texts
+from node.importers.item import SourceItem
+from node.importers.jsonl import read_jsonl
+from protocol.body import Imported, encode_body
+
+
+def take_config(data: bytes) -> str:
+    path = Path("config.toml")
+    try:
+        config = parse_config(path, data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return "not UTF-8"  # refused by `load_config`, which parses text only
+    except ServiceError as error:
+        return _message(error, "bad_config")
+    name, listen, api = config.node.name, config.network.listen, config.api.listen
+    again = parse_config(path, default_config_text(name=name, listen=listen, api=api))
+    assert (again.node.name, again.network.listen, again.api.listen) == (name, listen, api)
+    return ""
+
+
+def take_secret(data: bytes) -> str:
+    """A file of a key or of the API's token."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "node.key")
+        path.write_bytes(data)
+        path.chmod(0o600)
+        try:
+            secret = _read_secret(path)
+        except ServiceError as error:
+            return _message(error, "bad_config").replace(str(path), "")
+    assert len(secret) == 32
+    return ""
+
+
+def take_jsonl(data: bytes) -> str:
+    return _take_lines("graph.jsonl", data)
+
+
+def take_jsonl_gz(data: bytes) -> str:
+    return _take_lines("graph.jsonl.gz", data)
+
+
+def take_git_log(data: bytes) -> str:
+    """What `git log -z` prints. It starts git itself, so this goes through its parts."""
+    history, record = GitHistory(Path()), list[str]()
+    for text in _texts(BytesIO(data)):
+        record.append(text)
+        if len(record) == 6:
+            _check_item(history._item("id", *record[1:]))
+            record.clear()
+    return "incomplete" if record else ""
+
+
+def _take_lines(name: str, data: bytes) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, name)
+        path.write_bytes(data)
+        items: list[SourceItem] = []
+        refusal = ""
+        try:
+            for item in read_jsonl(path):
+                _check_item(item)
+                items.append(item)
+        except ServiceError as error:
+            refusal = _message(error, "bad_input").removeprefix(str(path))
+        again = Path(folder, "again.jsonl")
+        again.write_text("".join(json.dumps(asdict(item)) + "\n" for item in items), encoding="utf-8")
+        assert list(read_jsonl(again)) == items
+    return refusal
+
+
+def _message(error: ServiceError, code: str) -> str:
+    assert error.code == code
+    return error.message
+
+
+def _check_item(item: SourceItem) -> None:
+    """What an importer yields can be a commit's body."""
+    encode_body(Imported(item.id, item.author, item.time * 1000, item.text))

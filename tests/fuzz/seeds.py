@@ -1,0 +1,246 @@
+"""Writes the corpus: small inputs that are taken, one of every kind, from the positive vectors and from fixed values.
+
+    .venv/bin/python -m tests.fuzz.seeds
+
+These files are named `taken-WHAT`. The others in the corpus are named `refused-HASH`: near misses that a fuzzer found,
+one for each way of being refused, and what was once a defect.
+"""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from node.config import default_config_text
+from protocol.block import Reference, decode_block, open_block
+from protocol.codec import encode
+from protocol.commit import Content, HeaderKeys, Links, seal_commit
+from protocol.hashing import convergence_secret
+from protocol.messages import (
+    Announce,
+    KeepAlive,
+    Message,
+    Publications,
+    Receipt,
+    Summary,
+    Want,
+    encode_message,
+)
+from protocol.publication import decode_publication
+from protocol.signing import key_pair, public_key, sign
+from protocol.text import id_text
+from tests.fuzz import api, connections, decoders, session
+from tests.streams import ACCEPTOR_SEED, recorded_session
+
+Seeds = dict[str, bytes]
+CORPUS: Final = Path(__file__).parent / "corpus"
+_VECTORS: Final = Path(__file__).parents[1] / "vectors"
+_ID, _OTHER = b"\x11" * 32, b"\x22" * 32
+_SEED: Final = bytes(range(32))
+
+
+def seeds() -> dict[str, Seeds]:
+    """The inputs of each target, by name."""
+    vector, link, capability = map(_vector, ("commits.json", "links.json", "capabilities.json"))
+    publication = bytes.fromhex(vector["publication"])
+    blocks = decode_publication(publication).blocks
+    secret = convergence_secret(bytes.fromhex(vector["read_secret"]))
+    plaintext = open_block(blocks[0], bytes.fromhex(vector["commit_key"]), secret)
+    objects = {
+        f"{case['size']}-bytes": case["blocks"] for case in _vector("objects.json") if "blocks" in case
+    }
+    bodies = {body["kind"]: bytes.fromhex(body["encoded"]) for body in _vector("bodies.json")}
+    return {
+        "block": {
+            **{size: bytes.fromhex(encoded) for size, (encoded,) in objects.items()},
+            "commit": blocks[0].encoded,
+            "body": blocks[1].encoded,
+            "inner": encode(["block1", [_ID, _OTHER], [], bytes(64)]),
+        },
+        "commit": {"every-field": b"\x02" + plaintext, "first": b"\x00" + _first_commit()},
+        "body": {**bodies, "unknown": encode(["poll7", 1])},
+        "publication": {
+            "commit-and-body": publication,
+            "one-block": encode(["publication1", _ID, bytes(72), [blocks[1].encoded], bytes(64)]),
+        },
+        "opening": {
+            "commit": b"c" + decoders.signed_commit(decoders.POST),
+            "body": b"b" + bodies["files"],
+            "publication": decoders.published(decoders.signed_commit(decoders.POST), decoders.POST),
+        },
+        "message": {made["tag"]: bytes.fromhex(made["encoded"]) for made in _vector("messages.json")},
+        "session": _sessions(),
+        "invitation": {"vector": bytes.fromhex(link["encoded"]), "reader": _reader_invitation()},
+        "capability": {"vector": bytes.fromhex(capability["encoded"])},
+        "link": {"read": capability["text"].encode(), "spaces": f" {link['text']}\n".encode()},
+        "id": {
+            "id": id_text(_ID).encode(),
+            "last": b"7" * 51 + b"q",
+            "prefix": b"a",
+            "long-prefix": b"a" * 51,
+        },
+        "object": _object_programs(),
+        **_handshakes(),
+        "wire": {"session": trio.run(recorded_session)},
+        "frames": {"frame": b"\0\0\0\x05hello" + bytes(4), "two": b"\0\0\0\x01a\0\0\0\x02bc" + bytes(4)},
+        "signature": {"signature": public_key(_SEED) + sign(key_pair(_SEED)[1], _ID) + _ID},
+        "http": _conversations(),
+        "request": _requests(),
+        "answer": {"error": b'{"error": {"code": "not_found", "message": "m", "next": "n"}}'},
+        "config": _configs(),
+        "secret": {"key": _ID.hex().encode() + b"\n"},
+        "jsonl": {"graph": _graph(), "empty": b"", "blank": b"\n \n"},
+        "jsonl_gz": {
+            "graph": gzip.compress(_graph(), 0, mtime=0),
+            "two": 2 * gzip.compress(b"\n", 0, mtime=0),
+        },
+        "git_log": {"two": _git_log(), "empty": b""},
+    }
+
+
+def _vector(name: str) -> Any:  # noqa: ANN401  # whatever the file holds
+    return json.loads((_VECTORS / name).read_text(encoding="utf-8"))
+
+
+def _first_commit() -> bytes:
+    content = Content(
+        public_key(_SEED), _ID, bytes(32), 1, None, (), 0, b"", Reference(_ID, _OTHER), HeaderKeys()
+    )
+    commit, block = seal_commit((), Links(), content, key_pair(_SEED)[1], decoders.CONVERGENCE)
+    return open_block(decode_block(block.encoded), commit.key, decoders.CONVERGENCE)
+
+
+def _sessions() -> Seeds:
+    root, main = session.blinded(session.ROOT), session.blinded(session.MAIN)
+    both: list[Message | int] = [
+        Announce((root, main)),
+        Summary(root, (_ID,), 7, ()),
+        Summary(main, (), 0, ()),
+    ]
+    # Either is said by the peer, or happens at the node meanwhile.
+    talks: dict[str, list[Message | int]] = {
+        "joins": both,
+        "takes": [*both, Publications(root, (b"one", b"two")), KeepAlive(), Publications(main, (b"one",))],
+        "sends": [*both, Receipt(root), Receipt(main), Receipt(root), Receipt(main)],
+        "finds": [*both, *[Want(main, (_ID, _OTHER)), Want(root, (_ID,))] * 2, Receipt(root), Receipt(root)],
+        "accepts": [*both, Receipt(root), session.UNREAD, 0, session.IN_MAIN, Receipt(root), Receipt(root)],
+        "is-slow": [both[0], session.HOLD, both[1], session.UNREAD, 0, session.HOLD, *[Receipt(root)] * 4],
+    }
+    return {name: b"".join(map(_step, talk)) for name, talk in talks.items()}
+
+
+def _step(said: Message | int) -> bytes:
+    if isinstance(said, int):
+        return bytes([session.NO_MESSAGE, said])
+    data = encode_message(said)
+    return len(data).to_bytes(2, "big") + data
+
+
+def _reader_invitation() -> bytes:
+    return encode(["invitation1", _ID, [_ID, _OTHER], _ID, None, _OTHER, _ID, 1, 7, []])
+
+
+def _object_programs() -> Seeds:
+    """Trees as the target's instructions: leaves are `size << 3`, a parent of n is `n << 3 | 4`."""
+    full, one, two, three = 4 << 3, 1 << 3 | 4, 2 << 3 | 4, 3 << 3 | 4
+    unlike = [full, full | 1, full | 2, full | 3]
+    return {
+        "empty": bytes([0]),
+        "leaf": bytes([3 << 3 | 1]),
+        "two-leaves": bytes([full, 1 << 3, two]),
+        "equal-leaves": bytes([full, full, full, three]),
+        "three-levels": bytes([*unlike[:3], three, unlike[3], one, two]),
+        "six-leaves": bytes([*unlike[:3], three, unlike[3], full, 2 << 3, three, two]),
+        # Nine full leaves below one child, one byte below the other.
+        "four-levels": bytes([*[*unlike[:3], three] * 3, three, 1 << 3, one, one, two]),
+    }
+
+
+def _handshakes() -> dict[str, Seeds]:
+    (first, second), third, payload = connections.honest_messages()
+    return {
+        "acceptor": {"first": b"1" + first, "third": b"3" + third, "payload": b"p" + payload},
+        "dialer": {"second": b"2" + second, "key": b"k" + public_key(ACCEPTOR_SEED)},
+    }
+
+
+def _conversations() -> Seeds:
+    def request(first: str, content: bytes = b"", *more: str) -> bytes:
+        lines = [f"{first} HTTP/1.1", "Host: 127.0.0.1:7475", f"Authorization: Bearer {api.TOKEN}", *more]
+        return "".join(f"{line}\r\n" for line in (*lines, "")).encode() + content
+
+    body = b'{"name":"n"}'
+    length = f"Content-Length: {len(body)}"
+    chunked = b"c\r\n" + body + b"\r\n0\r\n\r\n"
+    return {
+        "two": request("GET /api/v1/status") + request("POST /api/v1/repos", body, length),
+        "chunked": request("POST /api/v1/repos", chunked, "Transfer-Encoding: chunked"),
+        "waits": request("POST /api/v1/repos", body, length, "Expect: 100-continue"),
+        "file": request("GET /api/v1/branches/b/files/f"),
+        "health": b"GET /healthz HTTP/1.1\r\nHost: [::1]\r\n\r\n",
+    }
+
+
+def _requests() -> Seeds:
+    item = {"id": "a", "parents": ["b"], "author": "A", "time": -1, "text": "t"}
+    contents: dict[str, object] = {
+        "/repos": {"name": "n"},
+        "/repos/r/invitations": {"permission": "read", "expires_seconds": 60},
+        "/follow": {"capability": "ravel:read:a"},
+        "/join": {"invitation": "ravel:invite:a"},
+        "/repos/r/branches": {"name": "n"},
+        "/branches/b/commits": {"text": "Grüße"},
+        "/branches/b/import": {"items": [item], "source": "s"},
+        "/peers": {"address": "a:1", "peer": "b"},
+        "/branches/b/timeline": "after_position=-1&limit=7",
+        "/branches/b/files": "after=7&limit=7",
+        "/branches/b/files/f": "bytes=10-19",
+    }
+    made = {}
+    for number, (method, path) in enumerate(api.REQUESTS):
+        content = "name=n" if (method, path) == ("POST", "/branches/b/files") else contents[path]
+        text = content if isinstance(content, str) else json.dumps(content)
+        name = f"{method.lower()}{path.replace('/', '-')}"
+        made[name] = bytes([number]) + text.encode()
+    return made | {"last-bytes": made["get-branches-b-files-f"][:1] + b"bytes=-7"}
+
+
+def _configs() -> Seeds:
+    peer = f'peers = [{{ address = "example.org:7474", peer = "{id_text(public_key(_SEED))}" }}]\n'
+    return {
+        "default": default_config_text().encode(),
+        "peer": f'[network]\nlisten = "[::]:0"\nadvertise = "example.org:7474"\n{peer}'.encode(),
+        "name": default_config_text(name='"\\\n\x7fé').encode(),
+        "empty": b"",
+    }
+
+
+def _graph() -> bytes:
+    items = [
+        {"id": "a", "parents": [], "author": "A", "time": 1, "text": "first"},
+        {"id": "b", "parents": ["a"], "author": "B", "time": -1, "text": "Grüße"},
+        {"id": "c", "parents": ["a", "b"], "author": "", "time": 2**42, "text": ""},
+    ]
+    return "".join(json.dumps(item) + "\n" for item in items).encode()
+
+
+def _git_log() -> bytes:
+    fields = ["a" * 40, "", "A <a@x>", "1600000000", "1600000001", "first\n"]
+    more = ["b" * 40, f"{'a' * 40} {'c' * 40}", "Å <a@x>", "", "-5", "second\n\nline\n"]
+    return "".join(f"{field}\0" for field in fields + more).encode()
+
+
+def main() -> None:
+    """Write all files, and remove those of the same kind that are no longer made."""
+    for path in CORPUS.glob("*/taken-*"):
+        path.unlink()
+    for target, inputs in seeds().items():
+        (CORPUS / target).mkdir(parents=True, exist_ok=True)
+        for name, data in inputs.items():
+            (CORPUS / target / f"taken-{name}").write_bytes(data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""Fuzz target for the session machine: what a peer says, between what the node's own store answers.
+
+See `targets` for what a target is.
+"""
+
+from array import array
+from collections import deque
+from typing import Final
+
+from protocol.codec import DecodeError
+from protocol.hashing import blind_topic, block_id
+from protocol.limits import BATCH_COUNT_MAX, BATCHES_IN_FLIGHT_MAX
+from protocol.messages import Message, Publications, Receipt, decode_message, encode_message
+from protocol.session import (
+    BatchLoaded,
+    BatchTaken,
+    Close,
+    CommitsAccepted,
+    Event,
+    FindWanted,
+    LoadBatch,
+    LoadPlan,
+    LoadSummary,
+    MessageReceived,
+    Output,
+    PlanLoaded,
+    Send,
+    Session,
+    SummaryLoaded,
+    Take,
+    TopicFollowed,
+    WantedFound,
+)
+
+SESSION_ID: Final = b"s" * 32
+ROOT, MAIN = b"r" * 32, b"m" * 32
+"""Topics that the node follows."""
+NO_MESSAGE: Final = 0xFF
+"""First byte of what is no message: the second says what happens at the node meanwhile."""
+IN_MAIN, UNREAD, HOLD = 1, 2, 4
+"""Bits of the second byte: in which topic a commit was accepted, and of which kind; or that answers wait or go on."""
+_FOUND: Final = 1_000_000
+"""Above the numbers of what is planned: what a peer asked for may be sent again."""
+
+
+def take_session(data: bytes) -> str:
+    """Messages, each behind its length of two bytes, to a machine whose store answers at once or later."""
+    node = _Node()
+    for topic in (ROOT, MAIN):
+        node.take(TopicFollowed(topic, is_root=topic == ROOT))
+    while data and not node.closed:
+        head, data = data[:2], data[2:]
+        if head[0] == NO_MESSAGE:
+            node.happen(head[-1])
+            continue
+        size = int.from_bytes(head, "big")
+        try:
+            message = decode_message(data[:size])
+        except DecodeError as error:
+            return str(error)
+        node.receive(message)
+        data = data[size:]
+    node.answer()
+    if node.closed:
+        assert node.session.take(TopicFollowed(b"x" * 32, is_root=False)) == [], "what is closed stays closed"
+    else:
+        node.check_sent()
+    return node.closed
+
+
+class _Node:
+    """A machine, what it asked of its store, and how much of each topic it has sent."""
+
+    def __init__(self) -> None:
+        self.session = Session(SESSION_ID)
+        self.closed = ""
+        self._asked: deque[Output] = deque()
+        self._is_holding = False
+        self._last = {ROOT: 3, MAIN: 3}
+        self._unread = {ROOT: 2, MAIN: 0}
+        self._planned: set[bytes] = set()
+        self._sent: dict[bytes, list[int]] = {ROOT: [], MAIN: []}
+        self._window = 0
+        """Batches that are being loaded or have no receipt."""
+
+    def receive(self, message: Message) -> None:
+        """The peer says something."""
+        if isinstance(message, Receipt):
+            self._window -= 1
+        self.take(MessageReceived(message))
+
+    def happen(self, what: int) -> None:
+        """Something else: a commit comes from another peer, or the store becomes slow."""
+        if what & HOLD:
+            self._is_holding = not self._is_holding
+            if not self._is_holding:
+                self.answer()
+            return
+        topic = MAIN if what & IN_MAIN else ROOT
+        if what & UNREAD:
+            self._unread[topic] += 1
+            self.take(CommitsAccepted(topic, (-self._unread[topic],)))
+        else:
+            self._last[topic] += 1
+            self.take(CommitsAccepted(topic, (self._last[topic],)))
+
+    def take(self, event: Event) -> None:
+        """Give the machine an event, and answer what it asks for unless answers wait."""
+        self._give(event)
+        if not self._is_holding:
+            self.answer()
+
+    def answer(self) -> None:
+        """All that was asked of the store, in order."""
+        while self._asked:
+            event = self._look_up(self._asked.popleft())
+            self._window -= isinstance(event, BatchLoaded)
+            self._give(event)
+
+    def _give(self, event: Event) -> None:
+        for output in self.session.take(event):
+            match output:
+                case Close():
+                    self.closed = output.reason
+                case Send():
+                    assert decode_message(encode_message(output.message)) == output.message
+                    self._window += isinstance(output.message, Publications)
+                case LoadBatch():
+                    assert 0 < len(output.nums) <= BATCH_COUNT_MAX
+                    assert len({num < 0 for num in output.nums}) == 1, "of one kind"
+                    self._window += 1
+                    self._asked.append(output)
+                case _:
+                    self._asked.append(output)
+        assert self.closed or 0 <= self._window <= BATCHES_IN_FLIGHT_MAX
+
+    def check_sent(self) -> None:
+        """Whether each commit was sent once and in order, and all of them if the peer took what was sent."""
+        for topic, sent in self._sent.items():
+            nums = [num for num in sent if 0 < num < _FOUND]
+            assert nums == list(range(1, len(nums) + 1))
+            unread = {num for num in sent if -_FOUND < num < 0}
+            if topic in self._planned and self._window < BATCHES_IN_FLIGHT_MAX:
+                assert len(nums) == self._last[topic]
+                assert len(unread) == self._unread[topic]
+
+    def _look_up(self, output: Output) -> Event:
+        match output:
+            case LoadSummary(topic):
+                return SummaryLoaded(topic, (ROOT,), 1, ())
+            case LoadPlan(topic):
+                self._planned.add(topic)
+                nums, unread = range(1, self._last[topic] + 1), range(-1, -self._unread[topic] - 1, -1)
+                return PlanLoaded(topic, array("q", nums), self._last[topic], unread)
+            case FindWanted(topic, ids):
+                found = range(_FOUND, _FOUND + len(ids) // 2)
+                return WantedFound(topic, [*[-num for num in found], *found])
+            case LoadBatch(topic, nums):
+                covered = nums[: -(-len(nums) // 2)]
+                self._sent[topic] += covered
+                return BatchLoaded(topic, (b"x",) * len(covered))
+            case Take(topic, items):
+                return BatchTaken(topic, len(items), tuple(map(block_id, items)))
+        raise AssertionError(f"nothing to look up: {output}")
+
+
+def blinded(topic: bytes) -> bytes:
+    """How a peer names a topic to this machine."""
+    return blind_topic(topic, SESSION_ID)

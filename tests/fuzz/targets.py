@@ -1,0 +1,41 @@
+"""What takes bytes from outside, each as a function of any bytes: what refused them in words, "" if they were taken.
+
+A target lets through the one error that its decoder promises, and no other. What was taken must encode again to the
+same bytes, or whatever else is promised of it. Nothing here knows a fuzzer: `harness` feeds these functions with what
+it finds, `test_corpus` with what was found before.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from tests.fuzz import api, connections, decoders, inputs, session
+
+Target = Callable[[bytes], str]
+
+TARGETS: Final[dict[str, Target]] = {
+    "block": decoders.take_block,
+    "commit": decoders.take_commit,
+    "body": decoders.take_body,
+    "publication": decoders.take_publication,
+    "opening": decoders.take_opening,
+    "object": decoders.take_object,
+    "message": decoders.take_message,
+    "signature": decoders.take_signature,
+    "invitation": decoders.take_invitation,
+    "capability": decoders.take_capability,
+    "link": decoders.take_link,
+    "id": decoders.take_id,
+    "session": session.take_session,
+    "acceptor": connections.take_acceptor,
+    "dialer": connections.take_dialer,
+    "wire": connections.take_wire,
+    "frames": connections.take_frames,
+    "http": api.take_http,
+    "request": api.take_request,
+    "answer": api.take_answer,
+    "config": inputs.take_config,
+    "secret": inputs.take_secret,
+    "jsonl": inputs.take_jsonl,
+    "jsonl_gz": inputs.take_jsonl_gz,
+    "git_log": inputs.take_git_log,
+}
