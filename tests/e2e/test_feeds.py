@@ -37,9 +37,9 @@ def test_a_forked_feed_is_shown_with_its_evidence(tmp_path: Path) -> None:
             answer = json.loads(run_ravel(peer, "feed", "check", branch, "--json", code=code).stdout)
             user = bob.client.status()["user"]
             assert answer["fork_count"] == 1
-            assert answer["forks"] == [
-                {"author": user, "sequence": 1, "commits": sorted([first, second]), "commit_count": 2}
-            ]
+            (fork,) = answer["forks"]
+            assert (fork["author"], fork["sequence"], fork["commit_count"]) == (user, 1, 2)
+            assert set(fork["commits"]) == {first, second}
             assert {feed["author"]: feed["forks"] for feed in answer["feeds"]}[user] == 1
             shown = run_ravel(peer, "feed", "check", branch, code=code).stdout
             assert f"{user}\t1\t{first}" in shown
