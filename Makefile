@@ -19,7 +19,7 @@ TARGETS ?=
 FUZZER := .venv/fuzzer
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check check-format check-lint check-types check-imports format bench fuzz vectors lock clean
+.PHONY: help setup java demo test check check-format check-lint check-types check-imports format bench histories fuzz vectors lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -59,6 +59,9 @@ format: setup ## Format the code and fix what ruff can fix
 
 bench: setup ## Run the benchmarks: one JSON line per figure
 	@set -e; for file in benchmarks/bench_*.py; do $(VENV)/python "$$file"; done
+
+histories: setup ## Judge all membership histories of five operations as the reference does (two minutes)
+	RAVEL_OPERATIONS=5 $(VENV)/pytest -q tests/unit/verifier/test_membership.py -k small_history -o faulthandler_timeout=1200
 
 fuzz: $(FUZZER)/.ready ## Feed every decoder what a coverage-guided fuzzer finds (SECONDS=120, TARGETS='body config')
 	@PYTHONPATH=$(FUZZER) $(VENV)/python -m tests.fuzz.harness $(SECONDS) $(TARGETS)

@@ -5,7 +5,6 @@ another origin without being asked about (and is refused), and a name that was r
 Host check. A token in a URL is never accepted, since URLs end up in logs. docs/api.md lists the endpoints.
 """
 
-import hmac
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
@@ -19,16 +18,19 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
+from node.api_gate import Gate, error_response
 from node.downloads import file_response
 from node.errors import ServiceError
 from node.service import NodeService
 from protocol.codec import DecodeError
 from protocol.limits import (
+    ADOPTED_COUNT_MAX,
     FILE_WINDOW_MAX,
     IMPORT_BATCH_COUNT_MAX,
     IMPORTED_SECONDS_MAX,
+    INVITATION_USE_COUNT_MAX,
     LINK_SIZE_MAX,
     MIB,
     NAME_SIZE_MAX,
@@ -44,9 +46,9 @@ BODY_WAIT_SECONDS: Final = 30
 """Longest pause in a request's body."""
 TIMELINE_WINDOW_MAX: Final = 1000
 """Items of one timeline answer."""
-_LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_SIZE_MAX)]
+IdText = Annotated[str, Meta(min_length=1, max_length=64)]
 Text = Annotated[str, Meta(max_length=TEXT_SIZE_MAX)]
 T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
@@ -63,6 +65,7 @@ class _Named(_Strict, frozen=True):
 class _Invitation(_Strict, frozen=True):
     permission: str = "write"
     expires_seconds: Annotated[int, Meta(ge=1, le=366 * 86_400)] = 7 * 86_400
+    uses: Annotated[int, Meta(ge=1, le=INVITATION_USE_COUNT_MAX)] = 1
 
 
 class _Join(_Strict, frozen=True):
@@ -71,6 +74,24 @@ class _Join(_Strict, frozen=True):
 
 class _Follow(_Strict, frozen=True):
     capability: Annotated[str, Meta(max_length=2 * LINK_SIZE_MAX)]
+
+
+class _Grant(_Strict, frozen=True):
+    user: IdText
+    permission: Annotated[str, Meta(max_length=16)]
+
+
+class _Removal(_Strict, frozen=True):
+    user: IdText
+    keeps: Annotated[str, Meta(max_length=16)] = ""
+
+
+class _Leave(_Strict, frozen=True):
+    force: bool = False
+
+
+class _Adoption(_Strict, frozen=True):
+    commits: Annotated[list[IdText], Meta(min_length=1, max_length=ADOPTED_COUNT_MAX)]
 
 
 class _Write(_Strict, frozen=True):
@@ -102,7 +123,7 @@ def create_app(service: NodeService, token: str) -> ASGIApp:
     for method, path, handler in endpoints.table():
         routes.append(Route(f"/api/v1{path}", _mapped(handler), methods=[method]))
     application = Starlette(routes=routes, exception_handlers={404: _no_such_path, 405: _no_such_path})
-    return _Gate(application, token)
+    return Gate(application, token)
 
 
 class _Endpoints:
@@ -129,8 +150,24 @@ class _Endpoints:
             (
                 "GET",
                 "/repos/{repo:path}/members",
-                lambda r: _json(service.list_members(r.path_params["repo"])),
+                lambda r: _json(service.members.list_all(r.path_params["repo"])),
             ),
+            ("POST", "/repos/{repo:path}/members", self._grant),
+            ("POST", "/repos/{repo:path}/removals", self._remove),
+            ("POST", "/repos/{repo:path}/leave", self._leave),
+            (
+                "GET",
+                "/repos/{repo:path}/invitations",
+                lambda r: _json(service.members.invitations(r.path_params["repo"])),
+            ),
+            ("DELETE", "/repos/{repo:path}/invitations/{invitation}", self._revoke_invitation),
+            ("POST", "/branches/{branch:path}/adoptions", self._adopt),
+            (
+                "GET",
+                "/branches/{branch:path}/voids",
+                lambda r: _json(service.list_voids(r.path_params["branch"])),
+            ),
+            ("GET", "/commits/{commit}/verdict", lambda r: _json(service.why(r.path_params["commit"]))),
             (
                 "GET",
                 "/repos/{repo:path}/branches",
@@ -155,7 +192,7 @@ class _Endpoints:
             ("GET", "/branches/{branch:path}/files/{file}", self._get_file),
             ("DELETE", "/branches/{branch:path}/files/{file}", self._remove_file),
             ("POST", "/export", lambda _: _json(service.export())),
-            ("GET", "/peers", lambda _: _json(service.peers.list())),
+            ("GET", "/peers", lambda _: _json(service.peers.list_all())),
             ("POST", "/peers", self._add_peer),
             ("DELETE", "/peers/{peer}", lambda r: _json(service.peers.remove(r.path_params["peer"]))),
         ]
@@ -167,7 +204,9 @@ class _Endpoints:
     async def _invite(self, request: Request) -> Response:
         body = await _body(request, _Invitation)
         return await _json(
-            self._service.invite(request.path_params["repo"], body.permission, body.expires_seconds)
+            self._service.invite(
+                request.path_params["repo"], body.permission, body.expires_seconds, body.uses
+            )
         )
 
     async def _join(self, request: Request) -> Response:
@@ -177,6 +216,28 @@ class _Endpoints:
     async def _follow(self, request: Request) -> Response:
         body = await _body(request, _Follow)
         return await _json(self._service.follow(body.capability))
+
+    async def _grant(self, request: Request) -> Response:
+        body = await _body(request, _Grant)
+        return await _json(
+            self._service.members.grant(request.path_params["repo"], body.user, body.permission)
+        )
+
+    async def _remove(self, request: Request) -> Response:
+        body = await _body(request, _Removal)
+        return await _json(self._service.members.remove(request.path_params["repo"], body.user, body.keeps))
+
+    async def _leave(self, request: Request) -> Response:
+        body = await _body(request, _Leave)
+        return await _json(self._service.members.leave(request.path_params["repo"], force=body.force))
+
+    async def _revoke_invitation(self, request: Request) -> Response:
+        params = request.path_params
+        return await _json(self._service.members.revoke_invitation(params["repo"], params["invitation"]))
+
+    async def _adopt(self, request: Request) -> Response:
+        body = await _body(request, _Adoption)
+        return await _json(self._service.members.adopt(request.path_params["branch"], body.commits))
 
     async def _create_branch(self, request: Request) -> Response:
         body = await _body(request, _Named)
@@ -218,74 +279,25 @@ class _Endpoints:
         return await _json(self._service.peers.add(body.address, body.peer))
 
 
-class _Gate:
-    """In front of everything: the Host must be a loopback name, a foreign Origin is refused, the token must be there."""
-
-    def __init__(self, application: ASGIApp, token: str) -> None:
-        self._application = application
-        self._expected = f"Bearer {token}".encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve or refuse one request."""
-        if scope["type"] == "http":
-            error = self._objection(scope)
-            if error is not None:
-                await _error(error)(scope, receive, send)
-                return
-        elif scope["type"] != "lifespan":
-            return  # no WebSockets here; the server refuses what nothing accepts
-        await self._application(scope, receive, send)
-
-    def _objection(self, scope: Scope) -> ServiceError | None:
-        headers: dict[bytes, list[bytes]] = {}
-        for name, value in scope["headers"]:
-            headers.setdefault(name, []).append(value)
-        hosts = headers.get(b"host", [])
-        host = hosts[0].decode("latin-1") if len(hosts) == 1 else ""
-        if _host_name(host) not in _LOOPBACK_NAMES:
-            return ServiceError(
-                "forbidden_host", f"this API answers on loopback names, not as {host[:100]!r}"
-            )
-        origins = headers.get(b"origin", [])
-        if any(origin.decode("latin-1") != f"http://{host}" for origin in origins):
-            return ServiceError("forbidden_origin", "this API does not answer pages of other origins")
-        if scope["path"] == "/healthz":
-            return None
-        given = headers.get(b"authorization", [b""])
-        if len(given) != 1 or not hmac.compare_digest(given[0], self._expected):
-            return ServiceError(
-                "unauthorized",
-                "the API token is missing or wrong",
-                "send it as `Authorization: Bearer TOKEN`; it is in the file api-token of the node's folder",
-            )
-        return None
-
-
-def _host_name(host: str) -> str:
-    """The name in a Host header: without the port, which must be one."""
-    name, colon, port = host.rpartition(":")
-    if colon and not port.endswith("]"):
-        return name if port.isascii() and port.isdigit() else ""
-    return host
-
-
 def _mapped(handler: Handler) -> Handler:
     async def run(request: Request) -> Response:
         try:
             return await handler(request)
         except ServiceError as error:
-            return _error(error)
+            return error_response(error)
         except ClientDisconnect:
             log.info("client left", path=request.url.path)
             return Response()
         except StorageError as error:
             log.error("storage failed", path=request.url.path, error=str(error))
-            return _error(
+            return error_response(
                 ServiceError("storage_failed", str(error), "check the disk; `ravel status` tells more")
             )
         except Exception:  # the API's last border: a defect answers 500 without details, and is logged whole
             log.exception("request failed", path=request.url.path)
-            return _error(ServiceError("internal", "a defect in Ravel", "the daemon's log has the details"))
+            return error_response(
+                ServiceError("internal", "a defect in Ravel", "the daemon's log has the details")
+            )
 
     return run
 
@@ -295,15 +307,11 @@ async def _health(_request: Request) -> Response:
 
 
 async def _no_such_path(_request: Request, _error_: Exception) -> Response:
-    return _error(ServiceError("not_found", "no such endpoint", "docs/api.md lists them"))
+    return error_response(ServiceError("not_found", "no such endpoint", "docs/api.md lists them"))
 
 
 async def _json(answer: Awaitable[dict[str, Any]]) -> Response:
     return JSONResponse(await answer)
-
-
-def _error(error: ServiceError) -> Response:
-    return JSONResponse(error.as_json(), status_code=error.kind.http_status)
 
 
 async def _chunks(request: Request) -> AsyncGenerator[bytes]:

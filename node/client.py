@@ -73,9 +73,9 @@ class ApiClient:
         """All repos."""
         return self._call("GET", "/repos")
 
-    def invite(self, repo: str, permission: str, expires_seconds: int) -> JsonObject:
+    def invite(self, repo: str, permission: str, expires_seconds: int, uses: int = 1) -> JsonObject:
         """Make an invitation link."""
-        body = {"permission": permission, "expires_seconds": expires_seconds}
+        body = {"permission": permission, "expires_seconds": expires_seconds, "uses": uses}
         return self._call("POST", f"/repos/{_part(repo)}/invitations", body)
 
     def join(self, invitation: str) -> JsonObject:
@@ -85,6 +85,38 @@ class ApiClient:
     def list_members(self, repo: str) -> JsonObject:
         """Members of a repo."""
         return self._call("GET", f"/repos/{_part(repo)}/members")
+
+    def grant(self, repo: str, user: str, permission: str) -> JsonObject:
+        """Make a user a member, or raise one."""
+        return self._call("POST", f"/repos/{_part(repo)}/members", {"user": user, "permission": permission})
+
+    def remove_member(self, repo: str, user: str, keeps: str = "") -> JsonObject:
+        """Take a member's rights down to `keeps`; without it exclude the member."""
+        return self._call("POST", f"/repos/{_part(repo)}/removals", {"user": user, "keeps": keeps})
+
+    def leave(self, repo: str, *, force: bool = False) -> JsonObject:
+        """Stop being a member."""
+        return self._call("POST", f"/repos/{_part(repo)}/leave", {"force": force})
+
+    def list_invitations(self, repo: str) -> JsonObject:
+        """Invitations of a repo."""
+        return self._call("GET", f"/repos/{_part(repo)}/invitations")
+
+    def revoke_invitation(self, repo: str, invitation: str) -> JsonObject:
+        """End an invitation."""
+        return self._call("DELETE", f"/repos/{_part(repo)}/invitations/{_part(invitation)}")
+
+    def adopt(self, branch: str, commits: list[str]) -> JsonObject:
+        """Make void commits count again."""
+        return self._call("POST", f"/branches/{_part(branch)}/adoptions", {"commits": commits})
+
+    def list_voids(self, branch: str) -> JsonObject:
+        """Void commits of a branch."""
+        return self._call("GET", f"/branches/{_part(branch)}/voids")
+
+    def why(self, commit: str) -> JsonObject:
+        """The verdict on a commit."""
+        return self._call("GET", f"/commits/{_part(commit)}/verdict")
 
     def list_branches(self, repo: str) -> JsonObject:
         """Branches of a repo."""

@@ -11,8 +11,8 @@ remembering it would let anyone poison an id.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -20,7 +20,8 @@ from sqlalchemy import Connection
 
 from node.opening import Opened, OpenedBatch, open_batch
 from node.replica import Replica, load_tables
-from protocol.body import Body, BranchAdd, RepoInit, UnknownBody
+from node.voiding import Review
+from protocol.body import Adopt, Body, BranchAdd, RepoInit, UnknownBody
 from protocol.signing import public_key
 from storage.commits import NewCommit, accept_commits, find_heads, load_facts, load_places
 from storage.files import apply_files
@@ -39,6 +40,9 @@ class Intake:
 
     accepted: dict[bytes, list[int]] = field(default_factory=dict)  # commit numbers by topic
     unread: dict[bytes, list[int]] = field(default_factory=dict)  # numbers of those newly kept, by topic
+    voided: dict[bytes, int] = field(
+        default_factory=dict
+    )  # how many have become void or ceased to be, by topic
     rejected: list[Rejected] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
     already: int = 0
@@ -71,26 +75,21 @@ def accept_batch(
     batch itself adds. `branch` is None when `before` adds it; then everything is in `followups`. Of `is_own` commits
     none may be rejected: that undoes the transaction and raises OwnCommitRejected. `turn` is that of `Database.write`.
     """
-    work = _Acceptance(replica, now_ms)
-    try:
-        with replica.database.write(turn) as connection:
-            if before is not None:
-                before(connection)
-                work.reload_tables(connection)
-            if branch is not None:
-                work.run_round(connection, [(branch, batch)])
-                if is_own and work.intake.rejected:
-                    raise OwnCommitRejected(work.intake.rejected[0])
-            for topic, encoded in followups:
-                work.reload_tables(connection)
-                target = work.tables.by_topic[topic]
-                work.run_round(connection, [(target, open_batch(target, [encoded]))])
-            work.release(connection)
-            if after is not None:
-                after(connection)
-    except BaseException:
-        work.undo()
-        raise
+    with _transaction(replica, now_ms, turn) as (work, connection):
+        if before is not None:
+            before(connection)
+            work.reload_tables(connection)
+        if branch is not None:
+            work.run_round(connection, [(branch, batch)])
+            if is_own and work.intake.rejected:
+                raise OwnCommitRejected(work.intake.rejected[0])
+        for topic, encoded in followups:
+            work.reload_tables(connection)
+            target = work.tables.by_topic[topic]
+            work.run_round(connection, [(target, open_batch(target, [encoded]))])
+        work.release(connection)
+        if after is not None:
+            after(connection)
     if work.has_changed_tables or before is not None:
         replica.refresh()
     return work.intake
@@ -98,17 +97,29 @@ def accept_batch(
 
 def retry_unread(replica: Replica, now_ms: int) -> Intake:
     """Take up what an older Ravel could not read; what this one cannot read either is kept again. Raises StorageError."""
-    work = _Acceptance(replica, now_ms)
-    try:
-        with replica.database.write() as connection:
-            work.run_stored(connection, take_unread(connection))
-            work.release(connection)
-    except BaseException:
-        work.undo()
-        raise
+    with _transaction(replica, now_ms) as (work, connection):
+        work.run_stored(connection, take_unread(connection))
+        work.release(connection)
     if work.has_changed_tables:
         replica.refresh()
     return work.intake
+
+
+@contextmanager
+def _transaction(
+    replica: Replica, now_ms: int, turn: AbstractContextManager[object] | None = None
+) -> "Iterator[tuple[_Acceptance, Connection]]":
+    """Judge and store: all of it is committed, or neither store nor memory shows any of it."""
+    work = _Acceptance(replica, now_ms)
+    with ExitStack() as until_settled:
+        try:
+            with replica.database.write(turn) as connection:
+                until_settled.enter_context(replica.judging)
+                yield work, connection
+                work.review(connection)
+        except BaseException:
+            work.undo()
+            raise
 
 
 class _Acceptance:
@@ -122,7 +133,9 @@ class _Acceptance:
         self._heads: set[bytes] = set()  # of what the batch acks, and of what it has added
         self._load_places: Callable[[Iterable[bytes]], Mapping[bytes, Place]] = lambda _ids: {}
         self._rejected: set[bytes] = set()
-        self._added_members: list[tuple[bytes, bytes]] = []
+        self._counting_before: dict[bytes, frozenset[bytes]] = {}  # by repo: of memberships that have changed
+        self._new_content: dict[tuple[int, int], list[bytes]] = {}  # ids by numbers of repo and branch
+        self._adopted: list[tuple[int, Adopt]] = []  # with the repo's number
         self.intake = Intake()
         self.settled: set[bytes] = set()
         # This transaction's own: others see a branch when it is committed, and never one that is rolled back.
@@ -185,10 +198,27 @@ class _Acceptance:
             settled, self.settled = self.settled, set()
             self.run_stored(connection, take_waiting(connection, settled))
 
+    def review(self, connection: Connection) -> None:
+        """Find what of the repos' content has become void by this transaction, or ceased to be."""
+        if self.has_changed_tables:
+            self.reload_tables(connection)
+        for repo in self.tables.repos.values():
+            membership = self._replica.membership(repo.repo_id)
+            review = Review(connection, self.tables, repo.num, membership)
+            for (repo_num, branch_num), ids in self._new_content.items():
+                if repo_num == repo.num:
+                    review.of_commits(branch_num, ids)
+            if repo.repo_id in self._counting_before:
+                review.after_removals(self._counting_before[repo.repo_id])
+            for repo_num, body in self._adopted:
+                if repo_num == repo.num:
+                    review.of_adopted(body.branch, body.commits)
+            self.intake.voided.update(review.changed)
+
     def undo(self) -> None:
         """Take back what memory holds of a transaction that failed."""
-        for repo_id, commit_id in self._added_members:
-            self._replica.membership(repo_id).discard([commit_id])
+        for repo_id in self._counting_before:
+            self._replica.reload_membership(repo_id)
 
     def _look_up(self, connection: Connection, branch: Branch, batch: OpenedBatch) -> None:
         named: set[bytes] = {item.commit_id for item in batch.rejected}
@@ -231,9 +261,9 @@ class _Acceptance:
                 )
                 self._heads.difference_update(commit.acks)
                 self._heads.add(commit.commit_id)
-                if verified.members is not None:
-                    membership.add(commit.commit_id, verified.members)
-                    self._added_members.append((branch.facts.repo_id, commit.commit_id))
+                if verified.operation is not None:
+                    self._counting_before.setdefault(branch.facts.repo_id, membership.now().counting)
+                    membership.add(verified.operation, commit.acks)
                 self.settled.add(commit.commit_id)
                 new.append(NewCommit(verified, opened.publication))
             case Pending(_, missing):
@@ -252,6 +282,9 @@ class _Acceptance:
     ) -> None:
         database = self._replica.database
         nums = accept_commits(database, connection, branch.num, new, self._now_ms)
+        if nums and not branch.facts.is_root_branch:
+            ids = self._new_content.setdefault((branch.repo_num, branch.num), [])
+            ids.extend(commit.verified.commit.commit_id for commit in new)
         if nums:
             self.intake.accepted.setdefault(branch.topic, []).extend(nums)
             apply_files(database, connection, branch.num, nums, new)
@@ -281,6 +314,8 @@ class _Acceptance:
                     body.topic,
                     body.root.object_id,
                 )
+            case Adopt():
+                self._adopted.append((branch.repo_num, body))
             case _:
                 pass
 

@@ -1,4 +1,5 @@
-"""Joining a repo: from the invitation link to the join commit, across restarts and whenever a peer turns up.
+"""Joining a repo: from the invitation link to the join commit, across restarts and whenever a peer turns up; and taking
+up the write secret that a member has sealed for this user.
 
 The link is kept with the repo until the join was accepted. Each time the root branch has grown, the joiner looks
 whether the invitation has arrived, and then writes the join commit as this user, proven by the invitation's key.
@@ -14,14 +15,13 @@ from node.errors import ServiceError
 from node.hub import Hub
 from node.outbound import Author
 from protocol.block import Reference
-from protocol.body import Join, Permission, prove_invitation
+from protocol.body import Grant, Join, Permission, prove_invitation
 from protocol.codec import decode, encode
-from protocol.limits import ACK_COUNT_MAX, LINK_SIZE_MAX
+from protocol.limits import LINK_SIZE_MAX
+from protocol.sealing import NotForUs
 from protocol.text import InvitationLink, PeerAddress, ReadCapability, id_text
-from storage.commits import load_heads
 from storage.database import StorageError
-from storage.repos import Repo, add_repo
-from verifier.membership import MemberState
+from storage.repos import Repo, add_repo, keep_write_secret
 
 log = structlog.get_logger()
 
@@ -47,6 +47,8 @@ class Joiner:
                     try:
                         if repo.invitation is not None:
                             await self._try(repo)
+                        if repo.write_secret is None:
+                            await self._take_write_secret(repo)
                     except StorageError as error:
                         log.error("join failed for now", repo=id_text(repo.repo_id), error=str(error))
                         has_failed = True
@@ -98,22 +100,12 @@ class Joiner:
         self._hub.topics_changed()
         return kept
 
-    def member_state(self, repo: Repo) -> MemberState:
-        """The membership as this node knows it now; empty while the init has not arrived."""
-        replica = self._hub.replica
-        with replica.database.read() as connection:
-            heads = load_heads(connection, replica.root_branch(repo).num, ACK_COUNT_MAX)
-        if not heads:
-            return MemberState()
-        return replica.membership(repo.repo_id).after(tuple(commit_id for commit_id, _ in heads))
-
     async def _try(self, repo: Repo) -> None:
-        state = await self._hub.run_blocking(self.member_state, repo)
         assert repo.invitation is not None, "run() looked"
         link = decode(InvitationLink, repo.invitation, size_max=LINK_SIZE_MAX)
-        if link.invitation not in state.invitations:
+        if not await self._hub.run_blocking(self._has_arrived, repo, link.invitation):
             return
-        held = state.permission(self._author.user)
+        held = await self._hub.run_blocking(self._hub.replica.permission, repo, self._author.user)
         if held is not None and held >= link.permission:
             await self._hub.run_blocking(self._forget_link, repo)
             return
@@ -129,12 +121,40 @@ class Joiner:
         await self._hub.run_blocking(self._forget_link, repo)
         self._hub.announce(intake)
 
+    async def _take_write_secret(self, repo: Repo) -> None:
+        if await self._hub.run_blocking(self._find_write_secret, repo):
+            log.info("may write now", repo=id_text(repo.repo_id))
+            self._hub.topics_changed()
+
+    def _find_write_secret(self, repo: Repo) -> bool:
+        """Whether a member has sealed the write secret for this user; if so, it is kept."""
+        replica = self._hub.replica
+        with replica.judging:
+            grants = list(replica.membership(repo.repo_id).operations.grants_of(self._author.user))
+        for grant in grants:
+            if not isinstance(grant.body, Grant) or grant.body.write_secret is None:
+                continue
+            try:
+                secret = self._author.open_write_secret(repo, grant.author, grant.body.write_secret)
+            except NotForUs:
+                continue
+            with replica.database.write() as connection:
+                keep_write_secret(connection, repo.num, secret)
+            replica.refresh()
+            return True
+        return False
+
     def _store(self, repo: Repo) -> Repo:
         replica = self._hub.replica
         with replica.database.write() as connection:
             kept = add_repo(replica.database, connection, repo)
         replica.refresh()
         return kept
+
+    def _has_arrived(self, repo: Repo, commit_id: bytes) -> bool:
+        replica = self._hub.replica
+        with replica.judging:
+            return commit_id in replica.membership(repo.repo_id).operations
 
     def _forget_link(self, repo: Repo) -> None:
         self._hub.replica.forget_invitation(repo)

@@ -15,7 +15,7 @@ from node.errors import ServiceError
 from node.inbound import Intake, InTransaction, OwnCommitRejected, accept_batch
 from node.opening import open_batch
 from node.replica import Replica
-from protocol import signing
+from protocol import sealing, signing
 from protocol.block import Reference
 from protocol.body import Body, BranchAdd, BranchRoot, RepoInit, certify_repo, encode_body
 from protocol.codec import DecodeError
@@ -109,6 +109,17 @@ class Author:
                 return [], Intake()
             intake = self._take(branch, written, after=lambda transaction: after(transaction, written))
         return written, intake
+
+    def seal_write_secret(self, repo: Repo, user: bytes) -> bytes:
+        """The repo's write secret for another user. Raises ServiceError where this node has none."""
+        if repo.write_secret is None:
+            raise ServiceError("not_permitted", "this node may read the repo and not write to it")
+        nonce = secrets.token_bytes(sealing.NONCE_SIZE)
+        return sealing.seal_secret(self._secret, user, repo.repo_id, repo.write_secret, nonce)
+
+    def open_write_secret(self, repo: Repo, author: bytes, sealed: bytes) -> bytes:
+        """The write secret that a member sealed for this user. Raises NotForUs."""
+        return sealing.open_secret(self._secret, author, repo.repo_id, sealed)
 
     def create_repo(self, name: str) -> tuple[Repo, Intake]:
         """Create a repo with this user as its owner; its root branch has one commit, the init."""

@@ -28,7 +28,7 @@ class Peers:
         names = dict(self._hub.replica.by_topic)
         return [peer_view(state, names) for state in self._network.peers]
 
-    async def list(self) -> JsonObject:
+    async def list_all(self) -> JsonObject:
         """The same, as an answer."""
         return {"peers": self.views()}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from protocol.block import Reference, decode_block
-from protocol.body import Body, UnknownBody, decode_body
+from protocol.body import Body, Permission, UnknownBody, decode_body
 from protocol.commit import open_commit
 from protocol.limits import BODY_SIZE_MAX
 from protocol.object import open_object
@@ -53,6 +53,8 @@ class Replica:
         self.packs = Packs(self.database)
         self.packs.sweep()
         self._refreshing = threading.Lock()
+        self.judging = threading.RLock()
+        """Held while memberships change or are asked: by a transaction that judges, until it is committed or undone."""
         self._memberships: dict[bytes, Membership] = {}
         with self.database.read() as connection:
             self.tables = load_tables(connection)
@@ -88,8 +90,26 @@ class Replica:
             self.tables = load_tables(connection)
 
     def membership(self, repo_id: bytes) -> Membership:
-        """The membership of a repo; empty for one whose init is not here yet."""
+        """The membership of a repo; empty for one whose init is not here yet. To be used while `judging` is held."""
         return self._memberships.setdefault(repo_id, Membership(repo_id))
+
+    def permission(self, repo: Repo, user: bytes) -> Permission | None:
+        """What a user may do in a repo now; None for who is no member."""
+        with self.judging:
+            return self.membership(repo.repo_id).now().permission(user)
+
+    def members(self, repo: Repo) -> dict[bytes, Permission]:
+        """Every member of a repo with the highest permission held."""
+        with self.judging:
+            return self.membership(repo.repo_id).now().members()
+
+    def reload_membership(self, repo_id: bytes) -> None:
+        """Build a membership anew from what is committed: a transaction that had changed it was undone."""
+        with self.judging, self.database.read() as connection:
+            self._memberships[repo_id] = Membership(repo_id)
+            for branch in self.branches.values():
+                if branch.branch_id == repo_id:
+                    self._rebuild_membership(connection, branch)
 
     def forget_invitation(self, repo: Repo) -> None:
         """Forget the link of a repo that was joined."""
@@ -107,7 +127,7 @@ class Replica:
             encoded = load_blocks_of(connection, [row])[row.num]
             commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
             body = open_body(encoded[1:], commit.content.body, branch.convergence_secret)
-            membership.add(row.commit_id, membership.authorise_root_commit(commit, body))
+            membership.add(membership.authorise_root_commit(commit, body), commit.acks)
 
 
 def load_blocks_of(connection: Connection, rows: list[TimelineRow]) -> dict[int, list[bytes]]:

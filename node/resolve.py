@@ -1,4 +1,4 @@
-"""Repos and branches by what people type: a name, a full id, or a unique prefix of one."""
+"""Repos, branches and whatever else has an id, by what people type: a name, a full id, or a unique prefix of one."""
 
 from collections.abc import Iterable
 from typing import Final, TypeVar
@@ -13,6 +13,9 @@ _LISTS: Final = {
     "repo": "ravel repo list",
     "branch": "ravel branch list REPO",
     "peer": "ravel peer list",
+    "member": "ravel member list REPO",
+    "invitation": "ravel member invitations REPO",
+    "void commit": "ravel branch voids BRANCH",
 }
 """What is resolved -> the command that lists it."""
 

@@ -16,17 +16,20 @@ from node.files import Files
 from node.hub import Hub
 from node.imports import ImportItem, import_items
 from node.joining import Joiner
+from node.members import Members
 from node.network import Network
 from node.outbound import Author
 from node.peers import Peers
 from node.resolve import resolve
 from node.sharing import Sharing
 from node.views import branch_view, repo_view, timeline_items
+from node.why import explain, list_voids
 from protocol.body import Post
 from protocol.limits import NAME_SIZE_MAX
 from protocol.text import PeerAddress, id_text
 from storage.commits import count_commits, count_heads, digest_timeline, load_facts, load_heads, load_timeline
 from storage.repos import Branch, Repo, load_branches
+from storage.voids import count_void
 from storage.waiting import UNREAD, count_rejections, count_waiting
 
 VERSION: Final = "0.1.0"
@@ -61,6 +64,7 @@ class NodeService:
         self._clock = clock
         self.files = Files(hub, author, self._branch)
         self.feeds = Feeds(hub, self._branch)
+        self.members = Members(hub, author, self._repo, self._branch)
         self.peers = Peers(hub, network, node_key)
         own_address = PeerAddress(advertise or listen, node_key)
         self.sharing = Sharing(hub, network, self.peers, author, joiner, own_address=own_address, clock=clock)
@@ -101,9 +105,9 @@ class NodeService:
         """All repos of this node."""
         return {"repos": [await self._repo_view(repo) for repo in self._hub.replica.repos.values()]}
 
-    async def invite(self, repo: str, permission: str, expires_seconds: int) -> JsonObject:
-        """Make an invitation link for one person."""
-        return await self.sharing.invite(self._repo(repo), permission, expires_seconds)
+    async def invite(self, repo: str, permission: str, expires_seconds: int, uses: int) -> JsonObject:
+        """Make an invitation link."""
+        return await self.sharing.invite(self._repo(repo), permission, expires_seconds, uses)
 
     async def join(self, invitation: str) -> JsonObject:
         """Join a repo by an invitation link."""
@@ -116,13 +120,6 @@ class NodeService:
     async def follow(self, capability: str) -> JsonObject:
         """Read and replicate a repo by its read capability."""
         return await self._repo_view(await self.sharing.follow(capability))
-
-    async def list_members(self, repo: str) -> JsonObject:
-        """Members and what they may do."""
-        target = self._repo(repo)
-        state = await self._hub.run_blocking(self._joiner.member_state, target)
-        members = sorted((id_text(user), held.name.lower()) for user, held in state.members().items())
-        return {"members": [{"user": user, "permission": held} for user, held in members]}
 
     async def list_branches(self, repo: str) -> JsonObject:
         """Branches of a repo, without the root branch."""
@@ -160,6 +157,15 @@ class NodeService:
     async def digest(self, branch: str) -> JsonObject:
         """The digest of the whole timeline: equal on two nodes exactly if they show the same."""
         return await self._hub.run_blocking(self._digest, self._branch(branch))
+
+    async def list_voids(self, branch: str) -> JsonObject:
+        """Void commits of a branch, and why they are."""
+        voids = await self._hub.run_blocking(list_voids, self._hub.replica, self._branch(branch))
+        return {"voids": voids}
+
+    async def why(self, commit: str) -> JsonObject:
+        """The verdict on a commit, in words."""
+        return await self._hub.run_blocking(explain, self._hub.replica, commit)
 
     async def import_items(self, branch: str, items: list[JsonObject], source: str) -> JsonObject:
         """Import one bounded batch of another system's commits."""
@@ -219,6 +225,7 @@ class NodeService:
                     count_heads(connection, branch.num),
                     waiting=count_waiting(connection, branch.num),
                     unread=count_waiting(connection, branch.num, reason=UNREAD),
+                    void=count_void(connection, branch.num),
                     rejected=count_rejections(connection, branch.num),
                 )
 

@@ -59,8 +59,8 @@ class Sharing:
         self._own_address = own_address
         self._clock = clock
 
-    async def invite(self, repo: Repo, permission: str, expires_seconds: int) -> JsonObject:
-        """Make an invitation link for one person; it is a secret until it is used or expires."""
+    async def invite(self, repo: Repo, permission: str, expires_seconds: int, uses: int) -> JsonObject:
+        """Make an invitation link for so many people; it is a secret until it is used or expires."""
         wanted = {"read": Permission.READ, "write": Permission.WRITE}.get(permission)
         if wanted is None:
             raise ServiceError("bad_request", f"permission is read or write, not {permission!r}")
@@ -69,7 +69,7 @@ class Sharing:
         peers = self._ways_to(repo)
         seed = secrets.token_bytes(32)
         expires_at = int((self._clock() + expires_seconds) * 1000)
-        body = Invite(key_pair(seed)[0], wanted, 1, expires_at)
+        body = Invite(key_pair(seed)[0], wanted, uses, expires_at)
         root = self._hub.replica.root_branch(repo)
         written, intake = await self._hub.run_blocking(self._author.write, root, body)
         self._hub.announce(intake)
@@ -108,13 +108,13 @@ class Sharing:
         repo = await self._joiner.follow(capability)
         await self._reach(capability.peers)
         with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
-            while not (await self._hub.run_blocking(self._joiner.member_state, repo)).owners:
+            while not await self._hub.run_blocking(self._hub.replica.members, repo):
                 await self._hub.wait_for_change()
         return repo
 
     def permission(self, repo: Repo) -> Permission | None:
         """What this node's user may do as a member; None for who is none. Reads the store."""
-        return self._joiner.member_state(repo).permission(self._author.user)
+        return self._hub.replica.permission(repo, self._author.user)
 
     async def _reach(self, peers: tuple[PeerAddress, ...]) -> None:
         for peer in peers:

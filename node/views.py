@@ -36,6 +36,7 @@ def branch_view(
     *,
     waiting: int,
     unread: int,
+    void: int,
     rejected: int,
 ) -> JsonObject:
     """A branch, with some of its heads (id and rank)."""
@@ -43,11 +44,12 @@ def branch_view(
         "branch": id_text(branch.branch_id),
         "name": branch.name,
         "repo": id_text(branch.facts.repo_id),
-        "commits": branch.commit_count,
+        "commits": branch.commit_count - void,
         "heads": [id_text(commit_id) for commit_id, _ in heads],
         "head_count": head_count,
         "pending": waiting,
         "unread": unread,
+        "void": void,
         "rejected": rejected,
     }
 

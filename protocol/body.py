@@ -7,7 +7,7 @@ is refused.
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 
 from msgspec import Meta
 
@@ -15,18 +15,23 @@ from protocol import hashing, signing
 from protocol.block import Reference
 from protocol.codec import DecodeError, Id, Signature, Wire, decode, encode, peek_tag
 from protocol.limits import (
+    ADOPTED_COUNT_MAX,
     BODY_SIZE_MAX,
+    FEED_SEQUENCE_MAX,
     FILE_COUNT_MAX,
     FILE_SIZE_MAX,
     INVITATION_USE_COUNT_MAX,
     NAME_SIZE_MAX,
     OWNER_COUNT_MAX,
+    REMOVED_FEED_COUNT_MAX,
     TEXT_SIZE_MAX,
     TIMESTAMP_MAX_MS,
 )
+from protocol.sealing import SEALED_SECRET_SIZE
 
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_SIZE_MAX)]
 Text = Annotated[str, Meta(max_length=TEXT_SIZE_MAX)]
+SealedSecret = Annotated[bytes, Meta(min_length=SEALED_SECRET_SIZE, max_length=SEALED_SECRET_SIZE)]
 UnixMilliseconds = Annotated[int, Meta(ge=0, le=TIMESTAMP_MAX_MS)]
 
 
@@ -35,6 +40,8 @@ class Permission(IntEnum):
 
     READ = 1
     WRITE = 2
+    MANAGE = 3  # branches
+    ADMIN = 4
     OWNER = 5
 
 
@@ -70,6 +77,46 @@ class Join(Wire, frozen=True, tag="join1"):
 
     invitation: Id
     proof: Signature
+
+
+class Grant(Wire, frozen=True, tag="grant1"):
+    """Gives a user a permission: makes a member, or raises one. A new writer gets the write secret, sealed for it."""
+
+    user: Id
+    permission: Permission
+    write_secret: SealedSecret | None
+
+
+class FeedEnd(Wire, frozen=True):
+    """The last commit of a member's feed in one branch, as somebody had it."""
+
+    branch: Id
+    sequence: Annotated[int, Meta(ge=1, le=FEED_SEQUENCE_MAX)]
+    commit: Id
+
+
+class Remove(Wire, frozen=True, tag="remove1"):
+    """Takes a member's permissions down to `keeps` (None: excludes it).
+
+    `feeds` say where the member's feeds ended for the author: what comes up to there stays, whenever it arrives.
+    """
+
+    user: Id
+    keeps: Permission | None
+    feeds: Annotated[tuple[FeedEnd, ...], Meta(max_length=REMOVED_FEED_COUNT_MAX)]
+
+
+class Revoke(Wire, frozen=True, tag="revoke1"):
+    """Ends an invitation: joins by it that this commit does not have in its past are void."""
+
+    invitation: Id
+
+
+class Adopt(Wire, frozen=True, tag="adopt1"):
+    """Makes void commits of a branch count."""
+
+    branch: Id
+    commits: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=ADOPTED_COUNT_MAX)]
 
 
 class BranchRoot(Wire, frozen=True, tag="branch-root1"):
@@ -111,8 +158,21 @@ class UnknownBody:
     tag: str
 
 
-Body = RepoInit | BranchAdd | Invite | Join | BranchRoot | Post | Imported | Files
-_KINDS: Final[tuple[type[Body], ...]] = (RepoInit, BranchAdd, Invite, Join, BranchRoot, Post, Imported, Files)
+Body = (
+    RepoInit
+    | BranchAdd
+    | Invite
+    | Join
+    | Grant
+    | Remove
+    | Revoke
+    | Adopt
+    | BranchRoot
+    | Post
+    | Imported
+    | Files
+)
+_KINDS: Final[tuple[type[Body], ...]] = get_args(Body)
 _KIND_BY_TAG: Final[dict[str, type[Body]]] = {str(kind.__struct_config__.tag): kind for kind in _KINDS}
 
 

@@ -61,6 +61,10 @@ INVITATION_USE_COUNT_MAX: Final = 10_000
 """Uses of one invitation."""
 
 # --- the wire ---
+REMOVED_FEED_COUNT_MAX: Final = 4096
+"""Feeds of a removed member, one for each branch, that a removal names: they fit its body."""
+ADOPTED_COUNT_MAX: Final = 1024
+"""Void commits that one commit adopts."""
 PUBLICATION_BLOCK_COUNT_MAX: Final = 8
 """Blocks in one publication: the commit's and its body's."""
 PUBLICATION_SIZE_MAX: Final = BLOCK_SIZE_MAX

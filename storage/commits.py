@@ -20,6 +20,7 @@ from storage.database import Database
 from storage.feeds import FeedPlace, keep_feed_forks
 from storage.id_keys import chunks, id_key, pack_ids, pack_nums, unpack_ids
 from storage.schema import authors, branches, commits, heads
+from storage.voids import count_void
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
 from verifier.verify import VerifiedCommit
@@ -60,6 +61,7 @@ _COLUMNS: Final = (
     "size",
     "timestamp",
     "received_at",
+    "is_void",
 )
 """What `_row` gives, in this order."""
 
@@ -191,7 +193,7 @@ def digest_timeline(connection: Connection, branch_num: int) -> tuple[str, int]:
     """BLAKE3 (hex) over the timeline's commit ids in canonical order, and their count."""
     query = (
         select(commits.c.commit_id)
-        .where(commits.c.branch_num == branch_num)
+        .where(commits.c.branch_num == branch_num, ~commits.c.is_void)
         .order_by(commits.c.rank, commits.c.commit_id)
     )
     hasher = timeline_digest()
@@ -203,9 +205,9 @@ def digest_timeline(connection: Connection, branch_num: int) -> tuple[str, int]:
 
 
 def count_commits(connection: Connection, branch_num: int) -> int:
-    """How many commits of a branch are accepted."""
+    """How many commits stand in a branch's timeline: the accepted ones that are not void."""
     query = select(branches.c.commit_count).where(branches.c.num == branch_num)
-    return int(connection.execute(query).scalar_one())
+    return int(connection.execute(query).scalar_one()) - count_void(connection, branch_num)
 
 
 def _timeline_query(branch_num: int):  # type: ignore[no-untyped-def]  # noqa: ANN202  # a Select of many columns has no useful type
@@ -222,7 +224,7 @@ def _timeline_query(branch_num: int):  # type: ignore[no-untyped-def]  # noqa: A
             commits.c.timestamp,
         )
         .join(authors, authors.c.num == commits.c.author_num)
-        .where(commits.c.branch_num == branch_num)
+        .where(commits.c.branch_num == branch_num, ~commits.c.is_void)
     )
 
 
@@ -257,6 +259,7 @@ def _row(
         sum(len(block.encoded) for block in publication.blocks),
         commit.content.timestamp,
         received_at,
+        False,
     )
 
 

@@ -146,14 +146,18 @@ def keep_feed_forks(connection: Connection, branch_num: int, new: Sequence[FeedP
         by_author.setdefault(place.author_num, {}).setdefault(place.sequence, []).append(place.commit_id)
     rows: list[dict[str, object]] = []
     for author_num, places in by_author.items():
-        for part in chunks(sorted(places)):
+        sequences = sorted(places)
+        # One range where it is about as long as the batch; an author chooses its numbers.
+        is_dense = sequences[-1] - sequences[0] < 2 * len(sequences)
+        conditions = (
+            [commits.c.feed_sequence.between(sequences[0], sequences[-1])]
+            if is_dense
+            else [commits.c.feed_sequence.in_(part) for part in chunks(sequences)]
+        )
+        for condition in conditions:
             query = (
                 select(commits.c.feed_sequence)
-                .where(
-                    commits.c.branch_num == branch_num,
-                    commits.c.author_num == author_num,
-                    commits.c.feed_sequence.in_(part),
-                )
+                .where(commits.c.branch_num == branch_num, commits.c.author_num == author_num, condition)
                 .group_by(commits.c.feed_sequence)
                 .having(func.count() > 1)
             )
@@ -165,7 +169,7 @@ def keep_feed_forks(connection: Connection, branch_num: int, new: Sequence[FeedP
                     "feed_sequence": sequence,
                 }
                 for sequence in connection.execute(query).scalars()
-                for commit_id in places[sequence]
+                for commit_id in places.get(sequence, ())
             ]
     if rows:
         connection.execute(insert(feed_forks), rows)

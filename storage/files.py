@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, bindparam, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, insert, select
 
 from protocol.block import Block, Reference
 from protocol.body import Files
@@ -21,7 +21,7 @@ from storage.commits import NewCommit
 from storage.database import Database
 from storage.id_keys import chunks, id_key
 from storage.packs import Packs
-from storage.schema import authors, commits, files
+from storage.schema import authors, commits, file_removals, files
 
 _COLUMNS: Final = (
     "num",
@@ -31,7 +31,13 @@ _COLUMNS: Final = (
     "object_key",
     "name",
     "size",
-    "removed_by",
+)
+_REMOVERS = commits.alias()
+_IS_REMOVED: Final = (
+    select(file_removals.c.file_num)
+    .join(_REMOVERS, _REMOVERS.c.num == file_removals.c.commit_num)
+    .where(file_removals.c.file_num == files.c.num, ~_REMOVERS.c.is_void)
+    .exists()
 )
 _COMMIT_NUMS: Final = select(commits.c.num, commits.c.commit_id).where(
     commits.c.id_key.in_(bindparam("keys", expanding=True))
@@ -71,9 +77,7 @@ def apply_files(
         entries = body.added if isinstance(body, Files) else ()
         for place, object_id in enumerate(commit.links.files):
             name, size = (entries[place].name, entries[place].size) if entries else ("", None)
-            rows.append(
-                (0, branch_num, commit_num, object_id, commit.content.keys.files[place], name, size, None)
-            )
+            rows.append((0, branch_num, commit_num, object_id, commit.content.keys.files[place], name, size))
     fresh = database.next_nums(connection, files, len(rows))
     insert_rows(connection, files, _COLUMNS, [(num, *row[1:]) for num, row in zip(fresh, rows, strict=True)])
     for commit_num, item in zip(nums, new, strict=True):
@@ -144,16 +148,14 @@ def _remove(connection: Connection, branch_num: int, commit_num: int, commit: Co
         rows = connection.execute(_COMMIT_NUMS, {"keys": keys})
         adders += [num for num, commit_id in rows if commit_id in deps]
     for part in chunks(commit.links.nfiles):
-        connection.execute(
-            update(files)
-            .where(
-                files.c.branch_num == branch_num,
-                files.c.object_id.in_(part),
-                files.c.commit_num.in_(adders),
-                files.c.removed_by.is_(None),
-            )
-            .values(removed_by=commit_num)
+        named = select(files.c.num).where(
+            files.c.branch_num == branch_num,
+            files.c.object_id.in_(part),
+            files.c.commit_num.in_(adders),
         )
+        removed = [{"file_num": num, "commit_num": commit_num} for num in connection.execute(named).scalars()]
+        if removed:
+            connection.execute(insert(file_removals), removed)
 
 
 def _load(
@@ -172,7 +174,7 @@ def _load(
         )
         .join(commits, commits.c.num == files.c.commit_num)
         .join(authors, authors.c.num == commits.c.author_num)
-        .where(files.c.branch_num == branch_num, files.c.removed_by.is_(None), condition)
+        .where(files.c.branch_num == branch_num, ~commits.c.is_void, ~_IS_REMOVED, condition)
         .order_by(files.c.num)
         .limit(limit)
     )

@@ -132,6 +132,15 @@ def rename_repo(connection: Connection, repo_num: int, name: str) -> None:
     connection.execute(update(repos).where(repos.c.num == repo_num).values(name=name))
 
 
+def keep_write_secret(connection: Connection, repo_num: int, write_secret: bytes) -> None:
+    """Keep the write secret of a repo that this node could only read."""
+    connection.execute(
+        update(repos)
+        .where(repos.c.num == repo_num, repos.c.write_secret.is_(None))
+        .values(write_secret=write_secret)
+    )
+
+
 def finish_join(connection: Connection, repo_num: int) -> None:
     """Forget the invitation of a repo whose join was accepted."""
     connection.execute(update(repos).where(repos.c.num == repo_num).values(invitation=None))

@@ -22,6 +22,8 @@ from sqlalchemy import (
     String,
     Table,
     UniqueConstraint,
+    false,
+    text,
 )
 from sqlalchemy.engine import Dialect
 
@@ -125,10 +127,12 @@ commits = Table(
     Column("size", BigInteger, nullable=False),  # bytes of the publication's blocks
     Column("timestamp", BigInteger, nullable=False),  # unix milliseconds, asserted
     Column("received_at", BigInteger, nullable=False),  # unix milliseconds, this node's clock
+    Column("is_void", Boolean, nullable=False, server_default=false()),
     Index("commits_id_key", "id_key"),
     Index("commits_order", "branch_num", "rank", "commit_id"),
     Index("commits_arrival", "branch_num", "num"),
     Index("commits_feed", "branch_num", "author_num", "feed_sequence"),
+    Index("commits_void", "branch_num", sqlite_where=text("is_void"), postgresql_where=text("is_void")),
 )
 
 heads = Table(
@@ -159,11 +163,18 @@ files = Table(
     Column("object_key", Bytes(), nullable=False),  # empty where the author gave none
     Column("name", String, nullable=False),  # empty where the commit's body names no files
     Column("size", BigInteger),  # as the author says; null where nobody says
-    Column("removed_by", NUM),  # number of the first commit that removed it
     Index("files_name", "branch_num", "name"),
     Index("files_object", "branch_num", "object_id"),
     Index("files_commit", "commit_num"),
 )
+
+file_removals = Table(
+    "file_removals",
+    metadata,
+    Column("file_num", NUM, primary_key=True),
+    Column("commit_num", NUM, primary_key=True),
+)
+"""Which commits remove which files: a file is there while none of them counts."""
 
 pending = Table(
     "pending",

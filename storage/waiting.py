@@ -165,6 +165,17 @@ def missing_causes(connection: Connection, branch_num: int, limit: int) -> list[
     return list(connection.execute(query).scalars())
 
 
+def load_causes(connection: Connection, commit_id: bytes) -> list[bytes]:
+    """What a waiting commit waits for."""
+    query = (
+        select(pending_causes.c.cause)
+        .join(pending, pending.c.num == pending_causes.c.pending_num)
+        .where(pending.c.commit_id == commit_id)
+        .order_by(pending_causes.c.cause)
+    )
+    return list(connection.execute(query).scalars())
+
+
 def keep_rejections(
     database: Database, connection: Connection, branch_num: int, rejected: Sequence[Rejected]
 ) -> None:

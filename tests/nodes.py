@@ -33,7 +33,8 @@ class Node:
         clock = count(1_700_000_000_000)
         self.replica = Replica(folder)
         self.hub = Hub(self.replica, inline(), lambda: next(clock))
-        self.author = Author(self.replica, b"user of " + self.seed[:24], lambda: next(clock))
+        self.user_seed = b"user of " + self.seed[:24]
+        self.author = Author(self.replica, self.user_seed, lambda: next(clock))
         self.joiner = Joiner(self.hub, self.author)
 
     def create_repo(self, name: str = "repo") -> tuple[Repo, Branch]:
@@ -51,11 +52,15 @@ class Node:
         return intake
 
     def invite(
-        self, repo: Repo, permission: Permission = Permission.WRITE, expires_at: int = 2**52
+        self,
+        repo: Repo,
+        permission: Permission = Permission.WRITE,
+        expires_at: int = 2**52,
+        uses: int = 1,
     ) -> InvitationLink:
         """An invitation link without addresses."""
         seed = bytes(reversed(self.seed))
-        body = Invite(key_pair(seed)[0], permission, 1, expires_at)
+        body = Invite(key_pair(seed)[0], permission, uses, expires_at)
         written, intake = self.author.write(self.replica.root_branch(repo), body)
         self.hub.announce(intake)
         return link_of(repo, written.commit_id, seed, permission, expires_at, ())

@@ -1,36 +1,47 @@
 """Who may do what, as a function of the root branch's commits alone.
 
-The state after a commit is the union of the states after its acks, and the commit's own effect; so it depends on the
-commit's causal past and on nothing else, in whatever order commits arrive. Rules (docs/membership.md has them in
-words):
+A root branch commit is judged by its own past, once and for good; what counts of what was judged so is `resolution`'s to
+say, for any set of commits. Rules (docs/membership.md has them in words, and why):
 
   M1  The init commit has no acks, is authored by a founding owner, and is certified by the repo's key.
-  M2  Only an owner adds a branch, and a branch is added once.
-  M3  Only an owner invites, and nobody invites to more than writing.
-  M4  A join names an invitation in its own past, carries that invitation's proof for its author, is dated before the
-      expiry, and finds a use left.
+  M2  Adding a branch needs the permission to manage, and a branch is added once.
+  M3  Inviting needs the permission of an admin; nobody invites to more than writing.
+  M4  A join names an invitation in its own past that counts there and is not revoked there, carries that invitation's
+      proof for its author, is dated before the expiry, and finds a use left. Who was removed needs a later invitation.
   M5  Everything else needs the permission to write, held in the commit's own past.
+  M6  Granting needs the permission of an admin and the one granted, and adds to what the user holds.
+  M7  Removing needs the permission of an admin and the one that the member holds, and takes something away. A founding
+      owner is removed by nobody else. Anyone may remove oneself.
+  M8  Revoking an invitation, and adopting void commits, need the permission of an admin.
 
 This module judges; it does not look at signatures (see `verify`), nor does it keep anything beyond memory.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import OrderedDict
 from typing import Final
 
 from protocol.body import (
+    Adopt,
     Body,
     BranchAdd,
+    Grant,
     Invite,
     Join,
     Permission,
+    Remove,
     RepoInit,
+    Revoke,
     UnknownBody,
     verify_certificate,
     verify_invitation_proof,
 )
 from protocol.commit import Commit
 from protocol.signing import BadSignature, verify_public_key
+from verifier.operations import Operation, Operations
+from verifier.resolution import Resolution, find_counting
+
+_RESOLUTIONS_KEPT: Final = 64
+"""Sets of heads whose resolution is remembered: content names the same few again and again."""
 
 
 class Refused(Exception):
@@ -42,92 +53,103 @@ class Refused(Exception):
         self.detail = detail
 
 
-@dataclass(frozen=True, slots=True)
-class MemberState:
-    """Membership after some commits: owners, invitations made, who joined by which, and the branches added."""
-
-    owners: frozenset[bytes] = frozenset()
-    invitations: Mapping[bytes, Invite] = field(default_factory=dict)
-    joined: Mapping[bytes, frozenset[bytes]] = field(default_factory=dict)
-    branches: frozenset[bytes] = frozenset()
-
-    def permission(self, user: bytes) -> Permission | None:
-        """The highest permission that a chain of grants gave this user, or None for a stranger."""
-        if user in self.owners:
-            return Permission.OWNER
-        held = [
-            self.invitations[invitation].permission
-            for invitation, users in self.joined.items()
-            if user in users
-        ]
-        return max(held, default=None)
-
-    def members(self) -> dict[bytes, Permission]:
-        """Every member with the highest permission held."""
-        users = set(self.owners).union(*self.joined.values())
-        return {user: held for user in users if (held := self.permission(user)) is not None}
-
-
-_EMPTY: Final = MemberState()
-
-
 class Membership:
-    """The membership of one repo, grown commit by commit. Memory: one state per root branch commit."""
+    """The membership of one repo, grown commit by commit."""
 
     def __init__(self, repo_id: bytes) -> None:
         self._repo_id = repo_id
-        self._after: dict[bytes, MemberState] = {}
-        self._merged: tuple[tuple[bytes, ...], MemberState] = ((), _EMPTY)
+        self.operations = Operations()
+        self._founders: frozenset[bytes] = frozenset()
+        self._counting_after: dict[bytes, frozenset[bytes]] = {}
+        self._latest: tuple[tuple[bytes, ...], Resolution] = (
+            (),
+            Resolution(self.operations, (), frozenset()),
+        )
+        self._resolutions: OrderedDict[tuple[bytes, ...], Resolution] = OrderedDict()
 
-    def after(self, commit_ids: tuple[bytes, ...]) -> MemberState:
-        """The state after these root branch commits, all of which must have been added."""
-        if len(commit_ids) == 1:
-            return self._after[commit_ids[0]]
-        if self._merged[0] != commit_ids:  # content commits name the same heads again and again
-            self._merged = (commit_ids, _union(self._after[commit_id] for commit_id in commit_ids))
-        return self._merged[1]
+    # --- what holds ---
 
-    def authorise_root_commit(self, commit: Commit, body: Body | UnknownBody) -> MemberState:
-        """The state after a root branch commit whose acks were all added. Raises Refused."""
-        author = commit.content.author
-        if isinstance(body, RepoInit):
-            return self._init(commit, body)
-        before = self.after(commit.acks)
-        match body:
-            case BranchAdd():
-                _need(before.permission(author), Permission.OWNER, "M2: only an owner adds branches")
-                if body.branch in before.branches or body.branch == self._repo_id:
-                    raise Refused("branch_exists", "M2: the branch was added before")
-                return MemberState(
-                    before.owners, before.invitations, before.joined, before.branches | {body.branch}
-                )
-            case Invite():
-                _need(before.permission(author), Permission.OWNER, "M3: only an owner invites")
-                if body.permission > Permission.WRITE:
-                    raise Refused("not_permitted", "M3: an invitation grants writing at most")
-                invitations = {**before.invitations, commit.commit_id: body}
-                return MemberState(before.owners, invitations, before.joined, before.branches)
-            case Join():
-                return self._join(commit, body, before)
-            case _:
-                _need(before.permission(author), Permission.WRITE, "M5: the author may not write here")
-                return before
+    def at(self, heads: tuple[bytes, ...]) -> Resolution:
+        """What counts among these root branch commits and their past, all of which must have been added."""
+        if heads == self._latest[0]:  # most content names the same heads as the one before
+            return self._latest[1]
+        key = tuple(sorted(set(heads)))
+        known = self._resolutions.get(key)
+        if known is None:
+            # A commit has its own past whole, so it takes nothing from it and is taken nothing by it.
+            alone = self._counting_after[key[0]] if len(key) == 1 else None
+            counting = find_counting(self.operations, key) if alone is None else alone
+            known = self._resolutions[key] = Resolution(self.operations, key, counting)
+            if len(self._resolutions) > _RESOLUTIONS_KEPT:
+                self._resolutions.popitem(last=False)
+        self._resolutions.move_to_end(key)
+        self._latest = (heads, known)
+        return known
+
+    def now(self) -> Resolution:
+        """What counts among all that is here."""
+        return self.at(self.operations.heads())
+
+    # --- what may be done ---
 
     def authorise_content(self, author: bytes, seen: tuple[bytes, ...]) -> None:
         """Raise Refused unless `author` may write after the root branch commits `seen` (M5)."""
-        _need(self.after(seen).permission(author), Permission.WRITE, "M5: the author may not write here")
+        _need(self.at(seen).permission(author), Permission.WRITE, "M5: the author may not write here")
 
-    def add(self, commit_id: bytes, state: MemberState) -> None:
-        """Keep the state after an accepted root branch commit."""
-        self._after[commit_id] = state
+    def authorise_root_commit(self, commit: Commit, body: Body | UnknownBody) -> Operation:
+        """The operation of a root branch commit whose acks were all added. Raises Refused."""
+        author = commit.content.author
+        if isinstance(body, RepoInit):
+            self._check_init(commit, body)
+            return Operation(commit.commit_id, author, body)
+        before = self.at(commit.acks)
+        held = before.permission(author)
+        needs: Permission | None = Permission.WRITE
+        is_junior = False
+        match body:
+            case BranchAdd():
+                needs = Permission.MANAGE
+                _need(held, needs, "M2: adding a branch needs the permission to manage")
+                self._check_branch(before, body)
+            case Invite():
+                needs = Permission.ADMIN
+                _need(held, needs, "M3: inviting needs the permission of an admin")
+                if body.permission > Permission.WRITE:
+                    raise Refused("not_permitted", "M3: an invitation grants writing at most")
+            case Join():
+                needs = None
+                self._check_join(commit, body, before)
+            case Grant():
+                needs = max(Permission.ADMIN, body.permission)
+                _need(held, needs, f"M6: granting {_name(body.permission)} needs {_name(needs)}")
+                _check_user(body.user)
+                if (before.permission(body.user) or 0) >= body.permission:
+                    raise Refused("already_holds", "M6: the user holds that permission")
+            case Remove():
+                needs = self._check_remove(author, held, body, before)
+                is_junior = needs is not None and _is_junior(author, body.user, before, self.operations)
+            case Revoke() | Adopt():
+                needs = Permission.ADMIN
+                _need(held, needs, "M8: revoking and adopting need the permission of an admin")
+                if isinstance(body, Revoke) and not self._find_invitation(body.invitation, before):
+                    raise Refused("unknown_invitation", "M8: no such invitation in the commit's past")
+            case _:
+                _need(held, Permission.WRITE, "M5: the author may not write here")
+        return Operation(commit.commit_id, author, body, needs, held, is_junior)
 
-    def discard(self, commit_ids: Iterable[bytes]) -> None:
-        """Take back what was added in a transaction that then failed."""
-        for commit_id in commit_ids:
-            self._after.pop(commit_id, None)
-        self._merged = ((), _EMPTY)
+    def add(self, operation: Operation, acks: tuple[bytes, ...]) -> None:
+        """Keep an accepted operation."""
+        counting = self.at(acks).counting if acks else frozenset()
+        if isinstance(operation.body, Remove | Revoke):
+            counting |= {operation.commit_id}
+        self.operations.add(operation, acks)
+        self._counting_after[operation.commit_id] = counting
+        if isinstance(operation.body, RepoInit):
+            self._founders = frozenset(operation.body.owners)
 
-    def _init(self, commit: Commit, body: RepoInit) -> MemberState:
+    # --- rules ---
+
+    def _check_init(self, commit: Commit, body: RepoInit) -> None:
         if commit.acks:
             raise Refused("not_permitted", "M1: an init acks nothing")
         if commit.content.author not in body.owners:
@@ -138,25 +160,75 @@ class Membership:
                 verify_public_key(owner)
         except BadSignature as error:
             raise Refused("bad_certificate", f"M1: {error}") from None
-        return MemberState(owners=frozenset(body.owners))
 
-    def _join(self, commit: Commit, body: Join, before: MemberState) -> MemberState:
+    def _check_branch(self, before: Resolution, body: BranchAdd) -> None:
+        added = any(
+            self.operations.is_within(one, before.heads) for one in self.operations.branch_adds(body.branch)
+        )
+        if added or body.branch == self._repo_id:
+            raise Refused("branch_exists", "M2: the branch was added before")
+
+    def _find_invitation(self, commit_id: bytes, before: Resolution) -> Operation | None:
+        found = self.operations.find(commit_id)
+        if found is None or not isinstance(found.body, Invite):
+            return None
+        return found if self.operations.is_within(found, before.heads) else None
+
+    def _check_join(self, commit: Commit, body: Join, before: Resolution) -> None:
         user = commit.content.author
-        invitation = before.invitations.get(body.invitation)
-        if invitation is None:
+        operations = self.operations
+        found = self._find_invitation(body.invitation, before)
+        if found is None or not before.counts(found):
             raise Refused("unknown_invitation", "M4: no such invitation in the commit's past")
-        joined = before.joined.get(body.invitation, frozenset())
+        invitation = found.body
+        assert isinstance(invitation, Invite), "looked for"
+        if any(one.commit_id in before.counting for one in operations.revocations_of(body.invitation)):
+            raise Refused("invitation_revoked", "M4: the invitation was revoked")
+        if any(not operations.precedes(one, found) for one in before.counting_removals_of(user)):
+            raise Refused("not_permitted", "M4: who was removed needs a later invitation")
         if commit.content.timestamp > invitation.expires_at:
             raise Refused("invitation_expired", "M4: dated after the expiry")
-        if user not in joined and len(joined) >= invitation.uses:
-            raise Refused("invitation_used", "M4: no use left")
+        joins = operations.joins_by(body.invitation)
+        if len(joins) >= invitation.uses:  # else it need not be looked at which of them are in the past
+            joined = {
+                one.author for one in joins if operations.is_within(one, before.heads) and before.counts(one)
+            }
+            if user not in joined and len(joined) >= invitation.uses:
+                raise Refused("invitation_used", "M4: no use left")
         try:
             verify_public_key(user)
             verify_invitation_proof(invitation.invitation_key, self._repo_id, user, body.proof)
         except BadSignature as error:
             raise Refused("bad_proof", f"M4: {error}") from None
-        all_joined = {**before.joined, body.invitation: joined | {user}}
-        return MemberState(before.owners, before.invitations, all_joined, before.branches)
+
+    def _check_remove(
+        self, author: bytes, held: Permission | None, body: Remove, before: Resolution
+    ) -> Permission | None:
+        target = before.permission(body.user)
+        if target is None or (body.keeps or 0) >= target:
+            raise Refused("nothing_to_remove", "M7: the user holds no more than that")
+        if body.user == author:
+            return None
+        if body.user in self._founders:
+            raise Refused("not_permitted", "M7: a founding owner is removed by nobody else")
+        needs = max(Permission.ADMIN, target)
+        _need(held, needs, f"M7: removing one who holds {_name(target)} needs {_name(needs)}")
+        return needs
+
+
+def _check_user(user: bytes) -> None:
+    try:
+        verify_public_key(user)
+    except BadSignature as error:
+        raise Refused("bad_user", f"M6: {error}") from None
+
+
+def _is_junior(author: bytes, other: bytes, before: Resolution, operations: Operations) -> bool:
+    """Whether the other's membership began in the past of all that the author's rests on."""
+    authors = before.effective_grants(author)
+    return any(
+        all(operations.precedes(grant, own) for own in authors) for grant in before.effective_grants(other)
+    )
 
 
 def _need(held: Permission | None, needed: Permission, rule: str) -> None:
@@ -166,15 +238,5 @@ def _need(held: Permission | None, needed: Permission, rule: str) -> None:
         raise Refused("not_permitted", rule)
 
 
-def _union(states: Iterable[MemberState]) -> MemberState:
-    owners: frozenset[bytes] = frozenset()
-    branches: frozenset[bytes] = frozenset()
-    invitations: dict[bytes, Invite] = {}
-    joined: dict[bytes, frozenset[bytes]] = {}
-    for state in states:
-        owners |= state.owners
-        branches |= state.branches
-        invitations.update(state.invitations)
-        for invitation, users in state.joined.items():
-            joined[invitation] = joined.get(invitation, frozenset()) | users
-    return MemberState(owners, invitations, joined, branches)
+def _name(permission: Permission) -> str:
+    return permission.name.lower()

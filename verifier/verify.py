@@ -13,7 +13,7 @@ Two steps, so that the costly one may run beside others:
   V4  No cause of it was rejected. (A cause is what it acks, depends on, or follows in its feed or in the group tangle.)
   V5  All causes are accepted here; else it is pending until they are.
   V6  Acks, deps and feed links point where such links may point; no ack is implied by another (`ancestry.find_implied`).
-  V7  Its author was permitted to, in its own causal past (membership rules M1 to M5).
+  V7  Its author was permitted to, in its own causal past (membership rules M1 to M8).
 
   V8  A body that names files names as many as the header adds, and the header adds or removes some.
 
@@ -31,7 +31,8 @@ from protocol.limits import IMPLIED_ACK_VISITS_MAX
 from protocol.signing import Claim
 from verifier.ancestry import find_implied
 from verifier.facts import BranchFacts, CommitFacts, CommitLookup
-from verifier.membership import Membership, MemberState, Refused
+from verifier.membership import Membership, Refused
+from verifier.operations import Operation
 from verifier.tangle_kinds import GROUP
 
 _MAKER: Final = object()
@@ -50,12 +51,12 @@ class SignedCommit(Value, frozen=True):
 
 
 class VerifiedCommit(Value, frozen=True):
-    """A commit that may be believed, with its rank and, in the root branch, the membership after it."""
+    """A commit that may be believed, with its rank and, in the root branch, the operation on the membership that it is."""
 
     commit: Commit
     body: Body | UnknownBody
     rank: int
-    members: MemberState | None
+    operation: Operation | None
     maker: object
 
     def __post_init__(self) -> None:
@@ -135,13 +136,13 @@ def _judge(
 
     _check_links(commit, branch, facts, seen)
     _check_implied(commit, facts, lookup)
-    members = None
+    operation = None
     if branch.is_root_branch:
-        members = membership.authorise_root_commit(commit, signed.body)
+        operation = membership.authorise_root_commit(commit, signed.body)
     else:
         membership.authorise_content(commit.content.author, seen)
     rank = 1 + max((facts[ack].rank for ack in commit.acks), default=-1)
-    return Accepted(VerifiedCommit(commit, signed.body, rank, members, _MAKER))
+    return Accepted(VerifiedCommit(commit, signed.body, rank, operation, _MAKER))
 
 
 def _check_place(commit: Commit, branch: BranchFacts) -> None:

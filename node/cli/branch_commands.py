@@ -16,7 +16,7 @@ from node.cli.shared import (
     print_table,
 )
 
-branch = typer.Typer(no_args_is_help=True, help="Create and list branches.")
+branch = typer.Typer(no_args_is_help=True, help="Create and list branches; what is void in them.")
 
 BranchArgument = Annotated[str, typer.Argument(help="Name, REPO:NAME, id, or unique prefix of an id.")]
 _TEXT_WIDTH = 72
@@ -37,7 +37,7 @@ def list_branches(context: typer.Context, repo: RepoArgument, as_json: JsonOptio
         print_json(answer)
         return
     print_table(
-        ("branch", "name", "commits", "heads", "pending", "unread", "rejected"),
+        ("branch", "name", "commits", "heads", "pending", "unread", "void", "rejected"),
         (
             (
                 item["branch"],
@@ -46,11 +46,47 @@ def list_branches(context: typer.Context, repo: RepoArgument, as_json: JsonOptio
                 item["head_count"],
                 item["pending"],
                 item["unread"],
+                item["void"],
                 item["rejected"],
             )
             for item in answer["branches"]
         ),
     )
+
+
+@branch.command("voids")
+def voids(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+    """List void commits: accepted once, and left out of the timeline since their author was removed."""
+    answer = client(context).list_voids(branch)
+    if as_json:
+        print_json(answer)
+        return
+    print_table(
+        ("commit", "author", "rule", "reason"),
+        ((item["commit"], item["author"][:12], item["rule"], item["reason"]) for item in answer["voids"]),
+    )
+
+
+@branch.command("adopt")
+def adopt(
+    context: typer.Context,
+    branch: BranchArgument,
+    commits: Annotated[list[str], typer.Argument(help="Void commits, by id or unique prefix.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Make void commits count again, so that honest work is not lost with its author."""
+    answer = client(context).adopt(branch, commits)
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+def why(
+    context: typer.Context,
+    commit: Annotated[str, typer.Argument(help="A commit's id or a unique prefix.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Explain the verdict on a commit: accepted, void, pending or rejected, by which rule and which commits."""
+    answer = client(context).why(commit)
+    print_json(answer) if as_json else print_fields(answer.items())
 
 
 def write(context: typer.Context, branch: BranchArgument, text: str, as_json: JsonOption = False) -> None:

@@ -14,6 +14,7 @@ from node.cli import (
     feed_commands,
     file_commands,
     import_commands,
+    member_commands,
     node_commands,
     peer_commands,
     repo_commands,
@@ -36,10 +37,11 @@ app.command("run")(node_commands.run)
 app.command("status")(node_commands.status)
 app.command("id")(node_commands.show_id)
 app.add_typer(repo_commands.repo, name="repo")
-app.add_typer(repo_commands.member, name="member")
+app.add_typer(member_commands.member, name="member")
 app.add_typer(branch_commands.branch, name="branch")
 app.command("write")(branch_commands.write)
 app.command("log")(branch_commands.log)
+app.command("why")(branch_commands.why)
 app.add_typer(file_commands.file, name="file")
 app.add_typer(feed_commands.feed, name="feed")
 app.add_typer(import_commands.import_, name="import")

@@ -1,4 +1,4 @@
-"""repo, member: repos and who is in them."""
+"""repo: create, share, follow and leave repos."""
 
 import re
 import sys
@@ -10,9 +10,9 @@ import typer
 from node.cli.shared import JsonOption, client, print_fields, print_json, print_table
 from node.config import is_loopback
 from node.errors import ServiceError
+from protocol.limits import INVITATION_USE_COUNT_MAX
 
 repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repos.")
-member = typer.Typer(no_args_is_help=True, help="Members of a repo.")
 
 RepoArgument = Annotated[str, typer.Argument(help="Name, id, or unique prefix of an id.")]
 _LINK_LINE_SIZE_MAX = 16_384  # characters; a longer line is no link
@@ -40,10 +40,13 @@ def invite(
     repo: RepoArgument,
     permission: Annotated[InvitedPermission, typer.Option(help="What it grants.")] = InvitedPermission.WRITE,
     expires: Annotated[str, typer.Option(help="How long it is valid: 30m, 12h, 7d.")] = "7d",
+    uses: Annotated[
+        int, typer.Option(min=1, max=INVITATION_USE_COUNT_MAX, help="For how many people it is.")
+    ] = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Print an invitation link. It is a secret: whoever has it can read the repo."""
-    answer = client(context).invite(repo, permission.value, _seconds(expires))
+    answer = client(context).invite(repo, permission.value, _seconds(expires), uses)
     if as_json:
         print_json(answer)
         return
@@ -114,14 +117,16 @@ def list_repos(context: typer.Context, as_json: JsonOption = False) -> None:
     print_table(columns, ([item[column] for column in columns] for item in answer["repos"]))
 
 
-@member.command("list")
-def list_members(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
-    """List the members of a repo and what they may do."""
-    answer = client(context).list_members(repo)
-    if as_json:
-        print_json(answer)
-        return
-    print_table(("user", "permission"), ((item["user"], item["permission"]) for item in answer["members"]))
+@repo.command("leave")
+def leave(
+    context: typer.Context,
+    repo: RepoArgument,
+    force: Annotated[bool, typer.Option("--force", help="Also as the last owner.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Stop being a member of a repo. What is here stays here, and goes on being replicated."""
+    answer = client(context).leave(repo, force=force)
+    print_json(answer) if as_json else print_fields(answer.items())
 
 
 def _given(link: str) -> str:

@@ -11,17 +11,22 @@ from typing import Any
 from protocol import hashing, signing
 from protocol.block import Block, Reference
 from protocol.body import (
+    Adopt,
     Body,
     BranchAdd,
     BranchRoot,
+    FeedEnd,
     FileEntry,
     Files,
+    Grant,
     Imported,
     Invite,
     Join,
     Permission,
     Post,
+    Remove,
     RepoInit,
+    Revoke,
     certify_repo,
     encode_body,
     prove_invitation,
@@ -42,6 +47,7 @@ from protocol.messages import (
 )
 from protocol.object import build_object
 from protocol.publication import Publication, encode_publication, seal_publication
+from protocol.sealing import seal_secret
 from protocol.text import (
     InvitationLink,
     PeerAddress,
@@ -63,6 +69,8 @@ INVITATION_SEED = bytes(range(128, 160))
 BRANCH_ID = bytes(range(160, 192))
 EPOCH = bytes(range(192, 224))
 NONCE = bytes(range(24))
+MEMBER_SEED = bytes(range(224, 256))
+MEMBER = signing.public_key(MEMBER_SEED)
 USER, USER_SECRET = signing.key_pair(USER_SEED)
 REPO_ID = signing.public_key(REPO_SEED)
 CONVERGENCE = hashing.convergence_secret(READ_SECRET)
@@ -118,11 +126,21 @@ def bodies() -> list[JsonObject]:
         "branch-root": BranchRoot(),
         "invite": Invite(signing.public_key(INVITATION_SEED), Permission.WRITE, 1, 1_900_000_000_000),
         "join": Join(EPOCH, prove_invitation(INVITATION_SEED, REPO_ID, USER)),
+        "grant": Grant(
+            MEMBER, Permission.WRITE, seal_secret(USER_SECRET, MEMBER, REPO_ID, WRITE_SECRET, NONCE)
+        ),
+        "remove": Remove(MEMBER, None, (FeedEnd(BRANCH_ID, 3, EPOCH),)),
+        "revoke": Revoke(EPOCH),
+        "adopt": Adopt(BRANCH_ID, (EPOCH, BRANCH_ID)),
         "post": Post("Grüße"),
         "imported": Imported("59931ee9", "author-0000", -1_000, "before 1970"),
         "files": Files((FileEntry("notes.txt", 7), FileEntry("Fotos/Grüße.jpg", 2**40))),
     }
-    return [{"kind": kind, "encoded": encode_body(body).hex()} for kind, body in made.items()]
+    sealed = {"member_seed": MEMBER_SEED.hex(), "author": USER.hex(), "write_secret": WRITE_SECRET.hex()}
+    return [
+        {"kind": kind, "encoded": encode_body(body).hex()} | (sealed if kind == "grant" else {})
+        for kind, body in made.items()
+    ]
 
 
 def commits() -> JsonObject:

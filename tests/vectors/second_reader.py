@@ -27,11 +27,17 @@ ID = KEY = 32
 SIGNATURE = 64
 NUMBER = range(2**64)
 REFERENCE = (ID, KEY)
+SEALED_SECRET = 24 + 16 + 64
+LEFT = {range(1, 6), None}
 BODIES: dict[str, Shapes] = {
     "init1": {"name": str, "owners": [ID], "certificate": SIGNATURE},
     "branch-add1": {"branch": ID, "name": str, "generation": range(2**32), "topic": ID, "root": REFERENCE},
     "invite1": {"invitation_key": ID, "permission": range(1, 3), "uses": NUMBER, "expires_at": NUMBER},
     "join1": {"invitation": ID, "proof": SIGNATURE},
+    "grant1": {"user": ID, "permission": range(1, 6), "write_secret": {SEALED_SECRET, None}},
+    "remove1": {"user": ID, "keeps": LEFT, "feeds": [(ID, range(1, 2**64), ID)]},
+    "revoke1": {"invitation": ID},
+    "adopt1": {"branch": ID, "commits": [ID]},
     "branch-root1": {},
     "post1": {"text": str},
     "imported1": {"source_id": str, "author": str, "time": range(-(2**63), 2**63), "text": str},
@@ -292,6 +298,18 @@ def open_body(encoded: bytes) -> tuple[str, dict[str, Any]]:
     """The tag, and the fields by name."""
     require(len(encoded) <= 512 << 10, "at most 512 KiB")
     return tagged(encoded, BODIES)
+
+
+def open_sealed_secret(seed: bytes, author: bytes, repo_id: bytes, sealed: bytes) -> bytes:
+    """A secret of the repo that `author` sealed for the user of this seed."""
+    ours = bindings.crypto_sign_ed25519_sk_to_curve25519(bindings.crypto_sign_seed_keypair(seed)[1])
+    theirs = bindings.crypto_sign_ed25519_pk_to_curve25519(author)
+    try:
+        opened = bindings.crypto_box_open(sealed[24:], sealed[:24], theirs, ours)
+    except CryptoError:
+        raise Refused("not sealed for this user") from None
+    require(opened[:32] == repo_id, "sealed for this repo")
+    return opened[32:]
 
 
 # --- section 7: publications ---

@@ -103,8 +103,18 @@ def remake_bodies(vectors: Vector) -> Vector:
     reader.check_signature(key, "invitation proof signature v1", [repo, user], fields["join1"]["proof"])
     return [
         {"kind": tag.rstrip("0123456789"), "encoded": reader.pack([tag, *body.values()])}
-        for tag, body in opened
+        | (open_grant(repo, body, vector) if tag == "grant1" else {})
+        for (tag, body), vector in zip(opened, vectors, strict=True)
     ]
+
+
+def open_grant(repo: bytes, body: Vector, vector: Vector) -> Vector:
+    """What the grant's sealed secret is, to the member of that seed and from that author alone."""
+    seed, author = bytes.fromhex(vector["member_seed"]), bytes.fromhex(vector["author"])
+    secret = reader.open_sealed_secret(seed, author, repo, body["write_secret"])
+    with pytest.raises(reader.Refused):
+        reader.open_sealed_secret(bytes(32), author, repo, body["write_secret"])
+    return {"member_seed": seed, "author": author, "write_secret": secret}
 
 
 def remake_link(kind: str, vector: Vector) -> Vector:
@@ -278,6 +288,7 @@ OPEN_REFUSED: Final[dict[str, Callable[[Vector, Vector], object]]] = {
 }
 BOUNDS_NOT_CHECKED: Final = {
     "block_too_many_acks",
+    "body_adoption_of_nothing",
     "body_empty_name",
     "body_long_name",
     "body_no_owners",

@@ -37,7 +37,7 @@ async def test_a_newcomer_replicates_everything_and_becomes_a_member(
             await until_equal(alice, bob, "root")
         assert bob.digest(bob.branch())[1] == 701
         repo = next(iter(alice.replica.repos.values()))
-        assert alice.joiner.member_state(repo).permission(bob.author.user) is Permission.WRITE
+        assert alice.replica.permission(repo, bob.author.user) is Permission.WRITE
 
 
 async def test_who_follows_by_a_read_capability_reads_and_is_no_member(
@@ -52,8 +52,8 @@ async def test_who_follows_by_a_read_capability_reads_and_is_no_member(
             await until_equal(alice, bob)
             alice.write(branch, "and this")
             await until_equal(alice, bob)
-        assert bob.joiner.member_state(followed).permission(bob.author.user) is None
-        assert set(alice.joiner.member_state(repo).members()) == {alice.author.user}
+        assert bob.replica.permission(followed, bob.author.user) is None
+        assert set(alice.replica.members(repo)) == {alice.author.user}
         with pytest.raises(ServiceError, match="read the branch"):
             bob.write(bob.branch(), "not heard")
 
@@ -161,7 +161,7 @@ async def test_a_join_is_finished_after_the_store_has_failed(
         async with connected(bob, alice):
             await until_equal(alice, bob)
             repo = next(iter(bob.replica.repos.values()))
-            while bob.joiner.member_state(repo).permission(bob.author.user) is None:
+            while bob.replica.permission(repo, bob.author.user) is None:
                 await bob.hub.wait_for_change()
         assert next(failures, None) is None
 

@@ -1,0 +1,121 @@
+"""member: who is in a repo, and what they may do."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from node.cli.repo_commands import RepoArgument
+from node.cli.shared import JsonObject, JsonOption, client, iso_time, print_fields, print_json, print_table
+
+member = typer.Typer(no_args_is_help=True, help="Members of a repo, their rights, and invitations.")
+
+UserArgument = Annotated[
+    str, typer.Argument(help="The member's id or a unique prefix; `ravel id` prints it there.")
+]
+
+
+class GrantedPermission(StrEnum):
+    """What a member may hold; each includes those before it."""
+
+    READ = "read"
+    WRITE = "write"
+    MANAGE = "manage"
+    ADMIN = "admin"
+    OWNER = "owner"
+
+
+class KeptPermission(StrEnum):
+    """What a member may be taken down to."""
+
+    READ = "read"
+    WRITE = "write"
+    MANAGE = "manage"
+    ADMIN = "admin"
+
+
+@member.command("list")
+def list_members(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
+    """List the members of a repo and what they may do."""
+    answer = client(context).list_members(repo)
+    if as_json:
+        print_json(answer)
+        return
+    print_table(("user", "permission"), ((item["user"], item["permission"]) for item in answer["members"]))
+
+
+@member.command("grant")
+def grant(
+    context: typer.Context,
+    repo: RepoArgument,
+    user: UserArgument,
+    permission: GrantedPermission,
+    as_json: JsonOption = False,
+) -> None:
+    """Give a user a permission: raise a member, or make one of somebody who follows the repo.
+
+    Who is to write gets the repo's write secret, sealed for that user alone. Who does not have the repo yet needs an
+    invitation (`ravel repo invite`) instead.
+    """
+    _show(client(context).grant(repo, user, permission.value), as_json=as_json)
+
+
+@member.command("revoke")
+def revoke(
+    context: typer.Context,
+    repo: RepoArgument,
+    user: UserArgument,
+    keeps: Annotated[KeptPermission, typer.Option(help="What the member keeps.")] = KeptPermission.READ,
+    as_json: JsonOption = False,
+) -> None:
+    """Take rights from a member, who stays one. What the member writes without having seen it becomes void."""
+    _show(client(context).remove_member(repo, user, keeps.value), as_json=as_json)
+
+
+@member.command("exclude")
+def exclude(
+    context: typer.Context, repo: RepoArgument, user: UserArgument, as_json: JsonOption = False
+) -> None:
+    """Exclude a member: what the member wrote and nobody has seen becomes void, and nothing more is accepted.
+
+    The excluded keep what they could read, and can go on reading: new secrets are not made yet.
+    """
+    _show(client(context).remove_member(repo, user), as_json=as_json)
+
+
+@member.command("invitations")
+def invitations(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
+    """List the invitations of a repo: who made them, for what, until when, and how many came by them."""
+    answer = client(context).list_invitations(repo)
+    if as_json:
+        print_json(answer)
+        return
+    print_table(
+        ("invitation", "author", "permission", "joined", "expires", "revoked"),
+        (
+            (
+                item["invitation"],
+                item["author"][:12],
+                item["permission"],
+                f"{len(item['joined'])} of {item['uses']}",
+                iso_time(item["expires_at"]),
+                "yes" if item["revoked"] else "no",
+            )
+            for item in answer["invitations"]
+        ),
+    )
+
+
+@member.command("uninvite")
+def uninvite(
+    context: typer.Context,
+    repo: RepoArgument,
+    invitation: Annotated[str, typer.Argument(help="As `ravel member invitations` lists it.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Revoke an invitation: who joins by it from now on, or did so without this node having seen it, is no member."""
+    _show(client(context).revoke_invitation(repo, invitation), as_json=as_json)
+
+
+def _show(answer: JsonObject, *, as_json: bool) -> None:
+    print_json(answer) if as_json else print_fields(answer.items())

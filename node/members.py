@@ -1,0 +1,190 @@
+"""Members of a repo and their rights, as a user lists and changes them.
+
+Each change is one commit in the repo's root branch, which every node judges by the rules of `verifier.membership`.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from node.errors import ServiceError
+from node.hub import Hub
+from node.outbound import Author, Draft
+from node.resolve import resolve
+from protocol.body import Adopt, Body, FeedEnd, Grant, Invite, Permission, Remove, Revoke
+from protocol.codec import DecodeError
+from protocol.limits import ADOPTED_COUNT_MAX, REMOVED_FEED_COUNT_MAX
+from protocol.signing import BadSignature, verify_public_key
+from protocol.text import id_text, parse_id
+from storage.feeds import load_feed_tip
+from storage.repos import Branch, Repo
+from storage.voids import load_void_ids
+
+PERMISSIONS: Final = {permission.name.lower(): permission for permission in Permission}
+JsonObject = dict[str, Any]
+
+
+class Members:
+    """Lists and changes who is in a repo. Repos and branches are named as `find_repo` and `find_branch` take them."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        author: Author,
+        find_repo: Callable[[str], Repo],
+        find_branch: Callable[[str], Branch],
+    ) -> None:
+        self._hub = hub
+        self._author = author
+        self._find_repo = find_repo
+        self._find_branch = find_branch
+
+    async def list_all(self, repo: str) -> JsonObject:
+        """Members and what they may do."""
+        held = await self._members(self._find_repo(repo))
+        members = sorted((id_text(user), permission.name.lower()) for user, permission in held.items())
+        return {"members": [{"user": user, "permission": name} for user, name in members]}
+
+    async def grant(self, repo_text: str, user_text: str, permission_text: str) -> JsonObject:
+        """Make a user a member, or raise one. Who is to write gets the write secret, sealed."""
+        repo = self._find_repo(repo_text)
+        wanted = _permission(permission_text)
+        held = await self._members(repo)
+        user = _find_user(user_text, held)
+        if (held.get(user) or 0) >= wanted:
+            raise ServiceError(
+                "already_exists",
+                f"{id_text(user)} holds {held[user].name.lower()}",
+                "`ravel member revoke` takes away",
+            )
+        sealed = self._author.seal_write_secret(repo, user) if wanted >= Permission.WRITE else None
+        return await self._write(repo, Grant(user, wanted, sealed))
+
+    async def remove(self, repo_text: str, user_text: str, keeps_text: str) -> JsonObject:
+        """Take a member's rights down to `keeps_text` (empty: none, so that the user is no member any more)."""
+        repo = self._find_repo(repo_text)
+        keeps = _permission(keeps_text) if keeps_text else None
+        user = _find_user(user_text, await self._members(repo))
+        return await self._remove(repo, user, keeps)
+
+    async def leave(self, repo_text: str, *, force: bool) -> JsonObject:
+        """Stop being a member. The last owner has to force it: nobody could invite or remove any more."""
+        repo = self._find_repo(repo_text)
+        held = await self._members(repo)
+        user = self._author.user
+        others = [
+            other for other, permission in held.items() if permission is Permission.OWNER and other != user
+        ]
+        if held.get(user) is Permission.OWNER and not others and not force:
+            raise ServiceError(
+                "not_permitted",
+                "you are the last owner: without one nobody can make another",
+                "make another owner with `ravel member grant`, or say --force",
+            )
+        return await self._remove(repo, user, None)
+
+    async def invitations(self, repo_text: str) -> JsonObject:
+        """Invitations that can still be used or were: by whom, for what, until when, and who came by them."""
+        repo = self._find_repo(repo_text)
+        return {"invitations": await self._hub.run_blocking(self._invitations, repo)}
+
+    async def revoke_invitation(self, repo_text: str, invitation_text: str) -> JsonObject:
+        """End an invitation: who joins by it without having been seen is no member."""
+        repo = self._find_repo(repo_text)
+        known = await self._hub.run_blocking(self._invitations, repo)
+        found = resolve(
+            "invitation",
+            invitation_text,
+            [(parse_id(item["invitation"]), "", parse_id(item["invitation"])) for item in known],
+        )
+        return await self._write(repo, Revoke(found))
+
+    async def adopt(self, branch_text: str, texts: list[str]) -> JsonObject:
+        """Make void commits of a branch count again, those of these ids or unique prefixes."""
+        branch = self._find_branch(branch_text)
+        void = await self._hub.run_blocking(self._void_ids, branch)
+        chosen = tuple(
+            dict.fromkeys(resolve("void commit", text, [(raw, "", raw) for raw in void]) for text in texts)
+        )
+        if not 0 < len(chosen) <= ADOPTED_COUNT_MAX:
+            raise ServiceError("bad_request", f"adopt 1 to {ADOPTED_COUNT_MAX} commits at once")
+        repo = self._hub.replica.repos[branch.repo_num]
+        return await self._write(repo, Adopt(branch.branch_id, chosen))
+
+    async def _members(self, repo: Repo) -> dict[bytes, Permission]:
+        return await self._hub.run_blocking(self._hub.replica.members, repo)
+
+    async def _remove(self, repo: Repo, user: bytes, keeps: Permission | None) -> JsonObject:
+        feeds = await self._hub.run_blocking(self._feed_ends, repo, user)
+        return await self._write(repo, Remove(user, keeps, feeds))
+
+    async def _write(self, repo: Repo, body: Body) -> JsonObject:
+        root = self._hub.replica.root_branch(repo)
+        written, intake = await self._hub.run_blocking(self._author.write, root, Draft(body))
+        self._hub.announce(intake)
+        return {
+            "commit": id_text(written.commit_id),
+            "repo": id_text(repo.repo_id),
+            "voided": sum(intake.voided.values()),
+        }
+
+    def _feed_ends(self, repo: Repo, user: bytes) -> tuple[FeedEnd, ...]:
+        replica = self._hub.replica
+        branches = [branch for branch in replica.branches.values() if branch.repo_num == repo.num]
+        with replica.database.read() as connection:
+            tips = [
+                (branch.branch_id, tip)
+                for branch in branches
+                if not branch.facts.is_root_branch
+                and (tip := load_feed_tip(connection, branch.num, user)) is not None
+            ]
+        return tuple(
+            FeedEnd(branch_id, tip.sequence, tip.commit_id)
+            for branch_id, tip in tips[:REMOVED_FEED_COUNT_MAX]
+        )
+
+    def _invitations(self, repo: Repo) -> list[JsonObject]:
+        replica = self._hub.replica
+        with replica.judging:
+            membership = replica.membership(repo.repo_id)
+            now, operations = membership.now(), membership.operations
+            return [
+                {
+                    "invitation": id_text(one.commit_id),
+                    "author": id_text(one.author),
+                    "permission": one.body.permission.name.lower(),
+                    "uses": one.body.uses,
+                    "expires_at": one.body.expires_at // 1000,
+                    "joined": sorted(
+                        id_text(join.author)
+                        for join in operations.joins_by(one.commit_id)
+                        if now.counts(join)
+                    ),
+                    "revoked": not now.counts(one)
+                    or any(
+                        other.commit_id in now.counting for other in operations.revocations_of(one.commit_id)
+                    ),
+                }
+                for one in operations.invitations
+                if isinstance(one.body, Invite)
+            ]
+
+    def _void_ids(self, branch: Branch) -> list[bytes]:
+        with self._hub.replica.database.read() as connection:
+            return load_void_ids(connection, branch.num)
+
+
+def _permission(text: str) -> Permission:
+    found = PERMISSIONS.get(text)
+    if found is None:
+        raise ServiceError("bad_request", f"a permission is one of {', '.join(PERMISSIONS)}, not {text!r}")
+    return found
+
+
+def _find_user(text: str, members: dict[bytes, Permission]) -> bytes:
+    """A member by unique prefix, or anyone by a full id."""
+    try:
+        user = parse_id(text)
+        verify_public_key(user)
+    except (DecodeError, BadSignature):
+        return resolve("member", text, [(member, "", member) for member in members])
+    return user

@@ -1,0 +1,125 @@
+"""Why a commit stands as it does: its verdict in words, with the rule and the commits that decide it."""
+
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from node.errors import ServiceError
+from node.replica import Replica
+from node.resolve import PREFIX_SIZE_MIN
+from node.voiding import Review
+from protocol.body import Grant, Join, Remove, RepoInit
+from protocol.codec import DecodeError
+from protocol.text import id_text, parse_id_prefix
+from storage.lookup import FoundCommit, find_commits
+from storage.repos import Branch, load_branches
+from storage.voids import load_judged, load_void_ids
+from storage.waiting import load_causes
+from verifier.membership import Membership
+from verifier.operations import Operation
+from verifier.voiding import Void
+
+_VOIDS_SHOWN_MAX: Final = 1000
+JsonObject = dict[str, Any]
+
+
+def explain(replica: Replica, text: str) -> JsonObject:
+    """The verdict on the commit of that id or unique prefix. Raises ServiceError `not_found`, `ambiguous`."""
+    with replica.judging, replica.database.read() as connection:
+        found = _find(connection, text)
+        branch = next(one for one in load_branches(connection) if one.num == found.branch_num)
+        answer: JsonObject = {
+            "commit": id_text(found.commit_id),
+            "branch": id_text(branch.branch_id),
+            "branch_name": branch.name,
+        }
+        if found.state == "rejected":
+            return answer | _verdict("rejected", found.code, found.detail, [])
+        if found.state == "unread":
+            return answer | _verdict("unread", "", "its format version is not known to this node", [])
+        if found.state == "pending":
+            causes = [id_text(cause) for cause in load_causes(connection, found.commit_id)]
+            return answer | _verdict("pending", "V5", "commits that it follows are not here", causes)
+        membership = replica.membership(branch.facts.repo_id)
+        if branch.facts.is_root_branch:
+            return answer | _explain_operation(membership, membership.operations[found.commit_id])
+        review = Review(connection, replica.tables, branch.repo_num, membership)
+        (judged,) = load_judged(connection, branch.num, [found.commit_id])
+        void = review.find_void(branch, judged)
+        if void is not None:
+            return answer | _explain_void(void)
+        grants = membership.now().effective_grants(judged.author)
+        return answer | _verdict(
+            "accepted", "M5", _rests_on(grants), [id_text(one.commit_id) for one in grants]
+        )
+
+
+def list_voids(replica: Replica, branch: Branch) -> list[JsonObject]:
+    """Void commits of a branch, the first of them, each with the rule and the operations that made it so."""
+    with replica.judging, replica.database.read() as connection:
+        membership = replica.membership(branch.facts.repo_id)
+        review = Review(connection, replica.tables, branch.repo_num, membership)
+        ids = load_void_ids(connection, branch.num)[:_VOIDS_SHOWN_MAX]
+        judged = {one.commit_id: one for one in load_judged(connection, branch.num, ids)}
+        voids = [(judged[raw], review.find_void(branch, judged[raw])) for raw in ids]
+        return [
+            {"commit": id_text(one.commit_id), "author": id_text(one.author), **_explain_void(void)}
+            for one, void in voids
+            if void is not None
+        ]
+
+
+def _find(connection: Connection, text: str) -> FoundCommit:
+    try:
+        ids = parse_id_prefix(text) if len(text) >= PREFIX_SIZE_MIN else None
+    except DecodeError:
+        ids = None
+    found = find_commits(connection, *ids) if ids else []
+    if not found:
+        raise ServiceError("not_found", f"no commit is called {text!r}", "`ravel log` shows commits")
+    if len(found) > 1:
+        raise ServiceError("ambiguous", f"more than one commit fits {text!r}", "give more of the id")
+    return found[0]
+
+
+def _verdict(verdict: str, rule: str, reason: str, commits: list[str]) -> JsonObject:
+    return {"verdict": verdict, "rule": rule, "reason": reason, "by": commits}
+
+
+def _explain_void(void: Void) -> JsonObject:
+    reason = "its author's membership rests on what does not count any more"
+    if void.operations:
+        reason = "its author was removed, and the removal does not name this commit"
+    return _verdict("void", void.rule, reason, [id_text(one.commit_id) for one in void.operations])
+
+
+def _explain_operation(membership: Membership, operation: Operation) -> JsonObject:
+    now = membership.now()
+    if now.counts(operation):
+        grants = now.effective_grants(operation.author)
+        return _verdict("accepted", "", _rests_on(grants), [id_text(one.commit_id) for one in grants])
+    voiders = now.voiders(operation)
+    if voiders:
+        reason = "; ".join(_in_words(one) for one in voiders)
+        return _verdict("void", "R2", reason, [id_text(one.commit_id) for one in voiders])
+    return _verdict("void", "R3", "its author's right to it rests on what does not count any more", [])
+
+
+def _rests_on(grants: list[Operation]) -> str:
+    return "; ".join(_in_words(one) for one in grants) or "its author was a member when it was made"
+
+
+def _in_words(operation: Operation) -> str:
+    who = id_text(operation.author)[:12]
+    match operation.body:
+        case RepoInit():
+            return "its author founded the repo"
+        case Grant():
+            return (
+                f"{who} made its author a member with the permission {operation.body.permission.name.lower()}"
+            )
+        case Join():
+            return "its author joined by an invitation"
+        case Remove():
+            return f"{who} removed its author"
+    return f"{who} revoked the invitation by which its author joined"

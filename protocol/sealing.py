@@ -1,0 +1,42 @@
+"""Secrets of a repo, sealed by one member for another.
+
+A crypto_box (X25519, XSalsa20-Poly1305) between the Curve25519 forms of their user keys, so the receiver knows who
+sealed it, and nobody but the two can open it. The repo's id is inside: a box for one repo opens nothing in another.
+"""
+
+from hmac import compare_digest
+from typing import Final
+
+from nacl import bindings
+from nacl.exceptions import CryptoError
+
+from protocol.signing import BadSignature, verify_public_key
+
+NONCE_SIZE: Final = bindings.crypto_box_NONCEBYTES
+SEALED_SECRET_SIZE: Final = NONCE_SIZE + 16 + 64  # nonce, authenticator, repo id and secret
+
+
+class NotForUs(Exception):
+    """The box was sealed by or for somebody else, for another repo, or was altered."""
+
+
+def seal_secret(author_secret: bytes, user: bytes, repo_id: bytes, secret: bytes, nonce: bytes) -> bytes:
+    """A secret of 32 bytes for `user`. `nonce` must be random. Raises BadSignature when the user's key is no legal key."""
+    verify_public_key(user)
+    theirs = bindings.crypto_sign_ed25519_pk_to_curve25519(user)
+    ours = bindings.crypto_sign_ed25519_sk_to_curve25519(author_secret)
+    return nonce + bindings.crypto_box(repo_id + secret, nonce, theirs, ours)
+
+
+def open_secret(user_secret: bytes, author: bytes, repo_id: bytes, sealed: bytes) -> bytes:
+    """The secret that `author` sealed for the holder of `user_secret`. Raises NotForUs."""
+    try:
+        verify_public_key(author)
+        theirs = bindings.crypto_sign_ed25519_pk_to_curve25519(author)
+        ours = bindings.crypto_sign_ed25519_sk_to_curve25519(user_secret)
+        opened = bindings.crypto_box_open(sealed[NONCE_SIZE:], sealed[:NONCE_SIZE], theirs, ours)
+    except (BadSignature, CryptoError, ValueError) as error:
+        raise NotForUs(str(error)) from None
+    if len(opened) != 64 or not compare_digest(opened[:32], repo_id):
+        raise NotForUs("of another repo")
+    return opened[32:]

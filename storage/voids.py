@@ -1,0 +1,91 @@
+"""Void commits: accepted, kept in the graph, and left out of every view."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, select, update
+
+from storage.id_keys import chunks, id_key
+from storage.schema import authors, commits, feed_forks
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An accepted commit, as far as it must be known to judge it again."""
+
+    num: int
+    commit_id: bytes
+    author: bytes
+    sequence: int
+    is_void: bool
+    commit_key: bytes = field(repr=False)
+    block_nums: bytes
+
+
+def load_judged_by(connection: Connection, branch_num: int, author: bytes) -> Iterator[Judged]:
+    """All accepted commits of an author in a branch."""
+    query = _query().where(commits.c.branch_num == branch_num, authors.c.user == author)
+    for row in connection.execute(query.order_by(commits.c.feed_sequence)):
+        yield Judged(*row)
+
+
+def load_judged(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> list[Judged]:
+    """Those of these commits that are accepted in the branch."""
+    found: list[Judged] = []
+    wanted = set(ids)
+    for part in chunks([id_key(raw) for raw in wanted]):
+        query = _query().where(commits.c.branch_num == branch_num, commits.c.id_key.in_(part))
+        found += [Judged(*row) for row in connection.execute(query) if row.commit_id in wanted]
+    return found
+
+
+def mark_void(connection: Connection, nums: Sequence[int], *, is_void: bool) -> None:
+    """Say of commits whether they are void."""
+    for part in chunks(nums):
+        connection.execute(update(commits).where(commits.c.num.in_(part)).values(is_void=is_void))
+
+
+def count_void(connection: Connection, branch_num: int) -> int:
+    """How many accepted commits of a branch are void."""
+    query = (
+        select(func.count()).select_from(commits).where(commits.c.branch_num == branch_num, commits.c.is_void)
+    )
+    return int(connection.execute(query).scalar_one())
+
+
+def load_void_ids(connection: Connection, branch_num: int) -> list[bytes]:
+    """Void commits of a branch, in the order in which they would stand in its timeline."""
+    query = (
+        select(commits.c.commit_id)
+        .where(commits.c.branch_num == branch_num, commits.c.is_void)
+        .order_by(commits.c.rank, commits.c.commit_id)
+    )
+    return list(connection.execute(query).scalars())
+
+
+def has_forks(connection: Connection, branch_num: int, author: bytes, last: int) -> bool:
+    """Whether the author used a place of the feed up to `last` twice."""
+    query = (
+        select(feed_forks.c.commit_id)
+        .join(authors, authors.c.num == feed_forks.c.author_num)
+        .where(
+            feed_forks.c.branch_num == branch_num,
+            authors.c.user == author,
+            feed_forks.c.feed_sequence <= last,
+        )
+        .limit(1)
+    )
+    return connection.execute(query).first() is not None
+
+
+def _query() -> Select[Any]:
+    return select(
+        commits.c.num,
+        commits.c.commit_id,
+        authors.c.user,
+        commits.c.feed_sequence,
+        commits.c.is_void,
+        commits.c.commit_key,
+        commits.c.block_nums,
+    ).join(authors, authors.c.num == commits.c.author_num)

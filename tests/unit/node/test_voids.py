@@ -1,0 +1,236 @@
+"""Removed members: what they wrote unseen leaves every view, on every node alike, and comes back by adoption."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from node.errors import ServiceError
+from node.members import Members
+from node.outbound import Author
+from node.why import explain, list_voids
+from protocol.body import Permission, Post
+from protocol.text import id_text
+from storage.commits import count_commits, load_timeline
+from storage.repos import Branch, Repo
+from tests.nodes import Node, connected, open_nodes, until_equal
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[list[Node]]:
+    with open_nodes(tmp_path, "alice", "bob", "carol") as opened:
+        yield opened
+
+
+def _texts(node: Node) -> list[str]:
+    """Posts of the timeline."""
+    branch = node.branch()
+    with node.replica.database.read() as connection:
+        rows = load_timeline(connection, branch.num, 0, 1000)
+        assert len(rows) == count_commits(connection, branch.num)
+    return [id_text(row.commit_id) for row in rows]
+
+
+def _repo(node: Node) -> Repo:
+    return next(iter(node.replica.repos.values()))
+
+
+def _members(node: Node) -> Members:
+    def find_branch(text: str) -> Branch:
+        return node.branch(text)
+
+    return Members(node.hub, node.author, lambda _: _repo(node), find_branch)
+
+
+async def _together(*nodes: Node) -> None:
+    """Connect all to the first until they agree about everything."""
+    first, *others = nodes
+    for other in [*others, *others]:
+        async with connected(other, first):
+            await until_equal(first, other, "root")
+            await until_equal(first, other)
+
+
+async def _share(alice: Node, *others: Node, permission: Permission = Permission.WRITE) -> None:
+    repo, _ = alice.create_repo()
+    for other in others:
+        link = alice.invite(repo, permission)
+        await other.joiner.begin(link)
+        async with connected(other, alice):
+            await until_equal(alice, other)
+            await until_equal(alice, other, "root")
+            while alice.replica.permission(repo, other.author.user) is None:
+                await alice.hub.wait_for_change()
+            await until_equal(alice, other, "root")
+
+
+async def test_what_the_excluded_wrote_unseen_is_void_everywhere(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, carol = nodes
+    with trio.fail_after(120):
+        await _share(alice, bob, carol)
+        bob.write(bob.branch(), "seen by all")
+        await _together(alice, bob, carol)
+        seen = _texts(alice)
+        bob.write(bob.branch(), "unseen")
+        await _together(carol, bob)
+        assert len(_texts(carol)) == len(seen) + 1
+        answer = await _members(alice).remove("", id_text(bob.author.user), "")
+        assert answer["voided"] == 0, "alice has nothing to void yet"
+        assert _repo(alice).name
+        await _together(alice, carol)
+        assert _texts(alice) == _texts(carol) == seen
+        (void,) = list_voids(carol.replica, carol.branch())
+        assert (void["rule"], void["author"]) == ("N2", id_text(bob.author.user))
+        verdict = explain(alice.replica, void["commit"])
+        assert (verdict["verdict"], verdict["by"]) == ("void", [answer["commit"]])
+        await _together(bob, carol)
+        assert _texts(bob) == seen, "the excluded is told, and agrees"
+        with pytest.raises(ServiceError, match="M5"):
+            bob.write(bob.branch(), "still here")
+
+
+async def test_void_work_is_adopted_and_counts_again(nodes: list[Node], autojump_clock: MockClock) -> None:
+    alice, bob, carol = nodes
+    with trio.fail_after(120):
+        await _share(alice, bob, carol)
+        bob.write(bob.branch(), "good work")
+        await _members(alice).remove("", id_text(bob.author.user), "")
+        await _together(carol, bob)
+        await _together(alice, carol)
+        (void,) = list_voids(alice.replica, alice.branch())
+        with pytest.raises(ServiceError, match="M8"):
+            await _members(carol).adopt("main", [void["commit"]])
+        assert (await _members(alice).adopt("main", [void["commit"][:8]]))["voided"] == 1
+        assert void["commit"] in _texts(alice)
+        await _together(alice, carol)
+        assert _texts(alice) == _texts(carol)
+        assert list_voids(carol.replica, carol.branch()) == []
+        assert explain(carol.replica, void["commit"])["verdict"] == "accepted"
+
+
+async def test_void_work_comes_back_when_the_exclusion_is_void_itself(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    """Bob, an admin, excludes carol while alice excludes bob."""
+    alice, bob, carol = nodes
+    with trio.fail_after(120):
+        await _share(alice, bob, carol)
+        await _members(alice).grant("", id_text(bob.author.user), "admin")
+        await _together(alice, bob, carol)
+        carol.write(carol.branch(), "honest work")
+        await _members(bob).remove("", id_text(carol.author.user), "")
+        await _members(alice).remove("", id_text(bob.author.user), "")
+        await _together(bob, carol)
+        assert len(list_voids(bob.replica, bob.branch())) == 1
+        assert bob.replica.permission(_repo(bob), carol.author.user) is None
+        await _together(alice, bob, carol)
+        for node in nodes:
+            assert list_voids(node.replica, node.branch()) == []
+            assert node.replica.permission(_repo(node), carol.author.user) is Permission.WRITE
+            assert node.replica.permission(_repo(node), bob.author.user) is None
+        assert _texts(alice) == _texts(bob) == _texts(carol)
+
+
+async def test_what_rests_on_a_void_grant_is_void_too(nodes: list[Node], autojump_clock: MockClock) -> None:
+    """Bob, an admin, lets carol write while alice excludes him."""
+    alice, bob, carol = nodes
+    with trio.fail_after(120):
+        await _share(alice, bob)
+        repo = _repo(alice)
+        await _members(alice).grant("", id_text(bob.author.user), "admin")
+        await _together(alice, bob)
+        await carol.joiner.begin(bob.invite(_repo(bob)))
+        async with connected(carol, bob):
+            while bob.replica.permission(repo, carol.author.user) is None:
+                await bob.hub.wait_for_change()
+            await until_equal(bob, carol)
+            await until_equal(bob, carol, "root")
+        carol.write(carol.branch(), "by whom?")
+        await _members(alice).remove("", id_text(bob.author.user), "")
+        await _together(alice, bob, carol)
+        assert _texts(alice) == _texts(bob) == _texts(carol)
+        (void,) = list_voids(alice.replica, alice.branch())
+        assert (void["rule"], void["author"]) == ("N1", id_text(carol.author.user))
+        assert carol.author.user not in alice.replica.members(repo)
+
+
+async def test_a_forked_feed_keeps_what_the_removal_names_and_no_twin(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    """Bob backdates: a second commit at a place that the removal had seen taken."""
+    alice, bob, carol = nodes
+    with trio.fail_after(120):
+        await _share(alice, bob, carol)
+        twin = Author(carol.replica, bob.user_seed, lambda: 1_700_000_000_000)
+        for number in range(9):
+            bob.write(bob.branch(), f"post {number}")
+        await _together(alice, bob)
+        kept = _texts(alice)
+        await _members(alice).remove("", id_text(bob.author.user), "")
+        twin.write(carol.branch(), Post("backdated"))
+        await _together(alice, carol)
+        assert _texts(alice) == _texts(carol) == kept
+        assert len(list_voids(alice.replica, alice.branch())) == 1
+
+
+async def test_a_follower_who_is_granted_writing_gets_the_write_secret(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, _ = nodes
+    with trio.fail_after(120):
+        await _share(alice, bob, permission=Permission.READ)
+        assert _repo(bob).write_secret is None
+        await _members(alice).grant("", id_text(bob.author.user), "write")
+        async with connected(bob, alice):
+            while _repo(bob).write_secret is None:
+                await bob.hub.wait_for_change()
+        assert _repo(bob).write_secret == _repo(alice).write_secret
+        bob.write(bob.branch(), "at last")
+        await _together(alice, bob)
+
+
+async def test_demoted_members_read_on_and_the_last_owner_does_not_leave_by_accident(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, _ = nodes
+    with trio.fail_after(120):
+        await _share(alice, bob)
+        await _members(alice).remove("", id_text(bob.author.user), "read")
+        await _together(alice, bob)
+        assert bob.replica.permission(_repo(bob), bob.author.user) is Permission.READ
+        with pytest.raises(ServiceError, match="M5"):
+            bob.write(bob.branch(), "no more")
+        with pytest.raises(ServiceError, match="last owner"):
+            await _members(alice).leave("", force=False)
+        await _members(bob).leave("", force=False)
+        await _together(alice, bob)
+        await _members(alice).leave("", force=True)
+        assert alice.replica.members(_repo(alice)) == {}
+
+
+async def test_a_revoked_invitation_admits_nobody_who_was_not_seen(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, carol = nodes
+    with trio.fail_after(120):
+        repo, _ = alice.create_repo()
+        link = alice.invite(repo, uses=2)
+        await bob.joiner.begin(link)
+        await carol.joiner.begin(link)
+        async with connected(bob, alice):
+            while alice.replica.permission(repo, bob.author.user) is None:
+                await alice.hub.wait_for_change()
+        (shown,) = (await _members(alice).invitations(""))["invitations"]
+        assert (shown["joined"], shown["uses"], shown["revoked"]) == ([id_text(bob.author.user)], 2, False)
+        await _members(alice).revoke_invitation("", shown["invitation"])
+        async with connected(carol, bob):  # bob has not heard of it
+            while bob.replica.permission(repo, carol.author.user) is None:
+                await bob.hub.wait_for_change()
+        await _together(alice, bob, carol)
+        for node in nodes:
+            assert set(node.replica.members(repo)) == {alice.author.user, bob.author.user}
+        assert (await _members(bob).invitations(""))["invitations"][0]["revoked"]

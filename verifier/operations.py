@@ -1,0 +1,157 @@
+"""Operations on a repo's membership, as root branch commits state them, and which of them precede which.
+
+An index and nothing more: `resolution` decides which operations count, `membership` which may be made at all.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from protocol.body import (
+    Adopt,
+    Body,
+    BranchAdd,
+    Grant,
+    Invite,
+    Join,
+    Permission,
+    Remove,
+    RepoInit,
+    Revoke,
+    UnknownBody,
+)
+from verifier.tangle import Tangle
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One root branch commit. What is known of its own past never changes, so it stands here.
+
+    `needs` is the permission that its author must hold (None: none at all), `held` the one held in the commit's own
+    past. `is_junior` says of a removal that the removed member's membership precedes its author's.
+    """
+
+    commit_id: bytes
+    author: bytes
+    body: Body | UnknownBody
+    needs: Permission | None = None
+    held: Permission | None = None
+    is_junior: bool = False
+    num: int = 0  # given by `Operations.add`; larger than those of all in its past
+
+
+class Operations:
+    """The operations of one repo, grown commit by commit, causes first."""
+
+    def __init__(self) -> None:
+        self._graph: Tangle | None = None
+        self._by_id: dict[bytes, Operation] = {}
+        self._grants: dict[bytes, list[Operation]] = {}
+        self._removals_of: dict[bytes, list[Operation]] = {}
+        self._revocations_of: dict[bytes, list[Operation]] = {}
+        self._joins_by: dict[bytes, list[Operation]] = {}
+        self._branch_adds: dict[bytes, list[Operation]] = {}
+        self._adoptions_of: dict[bytes, list[Operation]] = {}
+        self.invitations: list[Operation] = []
+        self.removals: list[Operation] = []
+        """What takes rights away: removals and revocations of invitations."""
+
+    def add(self, operation: Operation, acks: Iterable[bytes]) -> None:
+        """Add an operation whose acks were all added; the first is the root."""
+        made = replace(operation, num=len(self._by_id))
+        if self._graph is None:
+            self._graph = Tangle(made.commit_id)
+        else:
+            entered = self._graph.add(made.commit_id, acks)
+            assert entered, "causes come first"
+        self._by_id[made.commit_id] = made
+        match made.body:
+            case RepoInit():
+                for owner in made.body.owners:
+                    self._grants.setdefault(owner, []).append(made)
+            case Grant():
+                self._grants.setdefault(made.body.user, []).append(made)
+            case Join():
+                self._grants.setdefault(made.author, []).append(made)
+                self._joins_by.setdefault(made.body.invitation, []).append(made)
+            case Invite():
+                self.invitations.append(made)
+            case BranchAdd():
+                self._branch_adds.setdefault(made.body.branch, []).append(made)
+            case Remove():
+                self._removals_of.setdefault(made.body.user, []).append(made)
+                self.removals.append(made)
+            case Revoke():
+                self._revocations_of.setdefault(made.body.invitation, []).append(made)
+                self.removals.append(made)
+            case Adopt():
+                for commit_id in made.body.commits:
+                    self._adoptions_of.setdefault(commit_id, []).append(made)
+            case _:
+                pass
+
+    def __contains__(self, commit_id: object) -> bool:
+        return commit_id in self._by_id
+
+    def __getitem__(self, commit_id: bytes) -> Operation:
+        """The operation of that commit. Raises KeyError."""
+        return self._by_id[commit_id]
+
+    def find(self, commit_id: bytes) -> Operation | None:
+        """The operation of that commit, if it is here."""
+        return self._by_id.get(commit_id)
+
+    def heads(self) -> tuple[bytes, ...]:
+        """Commits that nothing follows, sorted; none before the root has come."""
+        return () if self._graph is None else tuple(self._graph.tips())
+
+    def users(self) -> list[bytes]:
+        """Everyone who was ever granted something, sorted."""
+        return sorted(self._grants)
+
+    def grants_of(self, user: bytes) -> Sequence[Operation]:
+        """What gives this user permissions: foundings, grants and joins."""
+        return self._grants.get(user, ())
+
+    def removals_of(self, user: bytes) -> Sequence[Operation]:
+        """What takes permissions from this user."""
+        return self._removals_of.get(user, ())
+
+    def revocations_of(self, invitation: bytes) -> Sequence[Operation]:
+        """What revokes this invitation."""
+        return self._revocations_of.get(invitation, ())
+
+    def joins_by(self, invitation: bytes) -> Sequence[Operation]:
+        """Joins that name this invitation."""
+        return self._joins_by.get(invitation, ())
+
+    def adoptions_of(self, commit_id: bytes) -> Sequence[Operation]:
+        """What adopts this content commit."""
+        return self._adoptions_of.get(commit_id, ())
+
+    def branch_adds(self, branch: bytes) -> Sequence[Operation]:
+        """What adds this branch."""
+        return self._branch_adds.get(branch, ())
+
+    def granted(self, operation: Operation) -> Permission:
+        """What an operation of `grants_of` gives."""
+        match operation.body:
+            case RepoInit():
+                return Permission.OWNER
+            case Grant():
+                return operation.body.permission
+            case Join():
+                invitation = self._by_id[operation.body.invitation].body
+                assert isinstance(invitation, Invite), "a join names an invitation"
+                return invitation.permission
+        raise AssertionError(f"grants nothing: {operation.body}")
+
+    def precedes(self, earlier: Operation, later: Operation) -> bool:
+        """Whether `earlier` is in the past of `later`; nothing is in its own."""
+        assert self._graph is not None
+        return earlier.num < later.num and self._graph.precedes(earlier.commit_id, later.commit_id)
+
+    def is_within(self, operation: Operation, heads: Iterable[bytes]) -> bool:
+        """Whether it is one of these commits or in the past of one."""
+        assert self._graph is not None
+        commit_id = operation.commit_id
+        return any(head == commit_id or self._graph.precedes(commit_id, head) for head in heads)
