@@ -34,6 +34,7 @@ from protocol.limits import (
     LINK_SIZE_MAX,
     MIB,
     NAME_SIZE_MAX,
+    TANGLE_WINDOW_MAX,
     TEXT_SIZE_MAX,
 )
 from storage.database import StorageError
@@ -167,6 +168,9 @@ class _Endpoints:
                 "/branches/{branch:path}/voids",
                 lambda r: _json(service.list_voids(r.path_params["branch"])),
             ),
+            ("GET", "/branches/{branch:path}/past/{commit}", self._past),
+            ("GET", "/repos/{repo:path}/tangles/{kind}", self._tangle),
+            ("GET", "/commits/{commit}", lambda r: _json(service.show(r.path_params["commit"]))),
             ("GET", "/commits/{commit}/verdict", lambda r: _json(service.why(r.path_params["commit"]))),
             (
                 "GET",
@@ -251,6 +255,18 @@ class _Endpoints:
         after = _number(request, "after_position", -1, -1, 2**53)
         limit = _number(request, "limit", 100, 1, TIMELINE_WINDOW_MAX)
         return await _json(self._service.timeline(request.path_params["branch"], after, limit))
+
+    async def _past(self, request: Request) -> Response:
+        limit = _number(request, "limit", 100, 1, TIMELINE_WINDOW_MAX)
+        params = request.path_params
+        return await _json(self._service.past(params["branch"], params["commit"], limit))
+
+    async def _tangle(self, request: Request) -> Response:
+        limit = _number(request, "limit", 100, 1, TANGLE_WINDOW_MAX)
+        branch = request.query_params.get("branch", "main")
+        author = request.query_params.get("author", "")
+        params = request.path_params
+        return await _json(self._service.tangle(params["repo"], params["kind"], branch, author, limit))
 
     async def _import(self, request: Request) -> Response:
         body = await _body(request, _Import)

@@ -114,6 +114,19 @@ class ApiClient:
         """Void commits of a branch."""
         return self._call("GET", f"/branches/{_part(branch)}/voids")
 
+    def show(self, commit: str) -> JsonObject:
+        """A commit with all it says."""
+        return self._call("GET", f"/commits/{_part(commit)}")
+
+    def past(self, branch: str, commit: str, limit: int) -> JsonObject:
+        """The end of a branch as it was at a commit."""
+        return self._call("GET", f"/branches/{_part(branch)}/past/{_part(commit)}", query={"limit": limit})
+
+    def tangle(self, repo: str, kind: str, branch: str, author: str, limit: int) -> JsonObject:
+        """The end of a tangle."""
+        query: dict[str, int | str] = {"branch": branch, "author": author, "limit": limit}
+        return self._call("GET", f"/repos/{_part(repo)}/tangles/{_part(kind)}", query=query)
+
     def why(self, commit: str) -> JsonObject:
         """The verdict on a commit."""
         return self._call("GET", f"/commits/{_part(commit)}/verdict")

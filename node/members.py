@@ -49,7 +49,7 @@ class Members:
         repo = self._find_repo(repo_text)
         wanted = _permission(permission_text)
         held = await self._members(repo)
-        user = _find_user(user_text, held)
+        user = find_user(user_text, held)
         if (held.get(user) or 0) >= wanted:
             raise ServiceError(
                 "already_exists",
@@ -63,7 +63,7 @@ class Members:
         """Take a member's rights down to `keeps_text` (empty: none, so that the user is no member any more)."""
         repo = self._find_repo(repo_text)
         keeps = _permission(keeps_text) if keeps_text else None
-        user = _find_user(user_text, await self._members(repo))
+        user = find_user(user_text, await self._members(repo))
         return await self._remove(repo, user, keeps)
 
     async def leave(self, repo_text: str, *, force: bool) -> JsonObject:
@@ -180,7 +180,7 @@ def _permission(text: str) -> Permission:
     return found
 
 
-def _find_user(text: str, members: dict[bytes, Permission]) -> bytes:
+def find_user(text: str, members: dict[bytes, Permission]) -> bytes:
     """A member by unique prefix, or anyone by a full id."""
     try:
         user = parse_id(text)

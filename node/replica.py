@@ -123,7 +123,7 @@ class Replica:
 
     def _rebuild_membership(self, connection: Connection, branch: Branch) -> None:
         membership = self.membership(branch.facts.repo_id)
-        for row in iterate_arrivals(connection, branch.num):
+        for row in iterate_arrivals(connection, [branch.num]):
             encoded = load_blocks_of(connection, [row])[row.num]
             commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
             body = open_body(encoded[1:], commit.content.body, branch.convergence_secret)

@@ -16,12 +16,14 @@ from node.files import Files
 from node.hub import Hub
 from node.imports import ImportItem, import_items
 from node.joining import Joiner
-from node.members import Members
+from node.members import Members, find_user
 from node.network import Network
 from node.outbound import Author
+from node.past import describe, list_past
 from node.peers import Peers
 from node.resolve import resolve
 from node.sharing import Sharing
+from node.tangles import show_tangle
 from node.views import branch_view, repo_view, timeline_items
 from node.why import explain, list_voids
 from protocol.body import Post
@@ -166,6 +168,27 @@ class NodeService:
     async def why(self, commit: str) -> JsonObject:
         """The verdict on a commit, in words."""
         return await self._hub.run_blocking(explain, self._hub.replica, commit)
+
+    async def show(self, commit: str) -> JsonObject:
+        """A commit with all it says."""
+        return await self._hub.run_blocking(describe, self._hub.replica, commit)
+
+    async def past(self, branch: str, commit: str, limit: int) -> JsonObject:
+        """The end of a branch as it was at a commit."""
+        target = self._branch(branch)
+        return await self._hub.run_blocking(list_past, self._hub.replica, target, commit, limit)
+
+    async def tangle(self, repo: str, kind: str, branch: str, author: str, limit: int) -> JsonObject:
+        """The end of a tangle of a repo."""
+        target = self._repo(repo)
+        of_branch = self._hub.replica.root_branch(target)
+        if kind in ("branch", "feed"):
+            of_branch = self._branch(f"{id_text(target.repo_id)}:{branch}")
+        users = await self._hub.run_blocking(self._hub.replica.members, target)
+        user = find_user(author, users) if author else self._author.user
+        return await self._hub.run_blocking(
+            show_tangle, self._hub.replica, target, kind, of_branch, user, limit
+        )
 
     async def import_items(self, branch: str, items: list[JsonObject], source: str) -> JsonObject:
         """Import one bounded batch of another system's commits."""

@@ -9,7 +9,7 @@ from node.network import PeerState
 from node.replica import load_blocks_of, open_body
 from protocol.block import decode_block
 from protocol.body import Body, Files, Imported, Permission, Post, UnknownBody
-from protocol.commit import open_commit
+from protocol.commit import Commit, open_commit
 from protocol.text import id_text
 from storage.commits import TimelineRow
 from storage.repos import Branch, Repo
@@ -86,9 +86,14 @@ def timeline_items(
     return [_timeline_item(branch, row, blocks[row.num], position + index) for index, row in enumerate(rows)]
 
 
-def _timeline_item(branch: Branch, row: TimelineRow, encoded: list[bytes], position: int) -> JsonObject:
+def open_stored(branch: Branch, row: TimelineRow, encoded: list[bytes]) -> tuple[Commit, Body | UnknownBody]:
+    """An accepted commit and its body, from its blocks. Every block is found by its hash."""
     commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
-    body = open_body(encoded[1:], commit.content.body, branch.convergence_secret)
+    return commit, open_body(encoded[1:], commit.content.body, branch.convergence_secret)
+
+
+def _timeline_item(branch: Branch, row: TimelineRow, encoded: list[bytes], position: int) -> JsonObject:
+    _, body = open_stored(branch, row, encoded)
     return {
         "position": position,
         "commit": id_text(row.commit_id),
@@ -96,11 +101,11 @@ def _timeline_item(branch: Branch, row: TimelineRow, encoded: list[bytes], posit
         "author": id_text(row.author),
         "kind": row.body_kind,
         "acks": [id_text(ack) for ack in row.acks],
-        **_body_fields(body, row.timestamp),
+        **body_fields(body, row.timestamp),
     }
 
 
-def _body_fields(body: Body | UnknownBody, timestamp_ms: int) -> JsonObject:
+def body_fields(body: Body | UnknownBody, timestamp_ms: int) -> JsonObject:
     """`time` in unix seconds: what the imported commit says where there is one, else what the author says."""
     match body:
         case Post():

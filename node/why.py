@@ -26,7 +26,7 @@ JsonObject = dict[str, Any]
 def explain(replica: Replica, text: str) -> JsonObject:
     """The verdict on the commit of that id or unique prefix. Raises ServiceError `not_found`, `ambiguous`."""
     with replica.judging, replica.database.read() as connection:
-        found = _find(connection, text)
+        found = find_commit(connection, text)
         branch = next(one for one in load_branches(connection) if one.num == found.branch_num)
         answer: JsonObject = {
             "commit": id_text(found.commit_id),
@@ -69,7 +69,8 @@ def list_voids(replica: Replica, branch: Branch) -> list[JsonObject]:
         ]
 
 
-def _find(connection: Connection, text: str) -> FoundCommit:
+def find_commit(connection: Connection, text: str) -> FoundCommit:
+    """What became of the commit of that id or unique prefix. Raises ServiceError `not_found`, `ambiguous`."""
     try:
         ids = parse_id_prefix(text) if len(text) >= PREFIX_SIZE_MIN else None
     except DecodeError:

@@ -109,6 +109,10 @@ UNREAD_SENT_MAX: Final = 1000
 """Commits of a format version not known here that are sent on when a topic is joined, the oldest."""
 TANGLE_WAITING_COUNT_MAX: Final = 10_000
 """Commits that a tangle in memory sets aside until what they follow has come; as many as wait in a branch's store."""
+TANGLE_SHOWN_COMMITS_MAX: Final = 100_000
+"""Commits that are read to show a tangle: some seconds, and 100 MB while the answer is made."""
+TANGLE_WINDOW_MAX: Final = 10_000
+"""Commits of a tangle in one answer."""
 FEED_FORKS_SHOWN_MAX: Final = 100
 """Forked places of feeds in one answer: an author can make as many as it likes, and one is enough."""
 FEED_FORK_COMMITS_SHOWN_MAX: Final = 16

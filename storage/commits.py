@@ -6,7 +6,7 @@ grow with it.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, tuple_, update
 
@@ -44,6 +44,20 @@ _PLACES = select(commits.c.commit_id, commits.c.rank, commits.c.acks).where(
 _KEYS = select(commits.c.commit_id, commits.c.commit_key).where(
     commits.c.id_key.in_(bindparam("keys", expanding=True))
 )
+_ROWS = select(
+    commits.c.num,
+    commits.c.branch_num,
+    commits.c.commit_id,
+    commits.c.rank,
+    authors.c.user,
+    commits.c.acks,
+    commits.c.commit_key,
+    commits.c.block_nums,
+    commits.c.body_kind,
+    commits.c.timestamp,
+    commits.c.is_void,
+).join(authors, authors.c.num == commits.c.author_num)
+"""What `_timeline_row` takes."""
 _COLUMNS: Final = (
     "num",
     "id_key",
@@ -75,9 +89,10 @@ class NewCommit(Value, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """One commit of a timeline, as stored."""
+    """One accepted commit, as stored."""
 
     num: int
+    branch_num: int
     commit_id: bytes
     rank: int
     author: bytes
@@ -86,6 +101,7 @@ class TimelineRow:
     block_nums: bytes
     body_kind: str
     timestamp: int
+    is_void: bool
 
 
 def load_facts(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, CommitFacts]:
@@ -178,15 +194,29 @@ def count_heads(connection: Connection, branch_num: int) -> int:
 def load_timeline(connection: Connection, branch_num: int, offset: int, limit: int) -> list[TimelineRow]:
     """A window of the branch's timeline, in canonical order from position `offset`."""
     query = (
-        _timeline_query(branch_num).order_by(commits.c.rank, commits.c.commit_id).offset(offset).limit(limit)
+        _ROWS.where(commits.c.branch_num == branch_num, ~commits.c.is_void)
+        .order_by(commits.c.rank, commits.c.commit_id)
+        .offset(offset)
+        .limit(limit)
     )
     return [_timeline_row(row) for row in connection.execute(query)]
 
 
-def iterate_arrivals(connection: Connection, branch_num: int) -> Iterator[TimelineRow]:
-    """Every commit of a branch in the order of acceptance: causes before effects."""
-    for row in connection.execute(_timeline_query(branch_num).order_by(commits.c.num)):
+def iterate_arrivals(connection: Connection, branch_nums: Sequence[int]) -> Iterator[TimelineRow]:
+    """Every accepted commit of some branches, void ones too, in the order of acceptance: causes before effects."""
+    query = _ROWS.where(commits.c.branch_num.in_(branch_nums)).order_by(commits.c.num)
+    for row in connection.execute(query):
         yield _timeline_row(row)
+
+
+def load_rows(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, TimelineRow]:
+    """Those of these commits that are accepted here, void ones too."""
+    wanted = set(ids)
+    found: dict[bytes, TimelineRow] = {}
+    for part in chunks([id_key(raw) for raw in wanted]):
+        rows = map(_timeline_row, connection.execute(_ROWS.where(commits.c.id_key.in_(part))))
+        found.update((row.commit_id, row) for row in rows if row.commit_id in wanted)
+    return found
 
 
 def digest_timeline(connection: Connection, branch_num: int) -> tuple[str, int]:
@@ -210,27 +240,11 @@ def count_commits(connection: Connection, branch_num: int) -> int:
     return int(connection.execute(query).scalar_one()) - count_void(connection, branch_num)
 
 
-def _timeline_query(branch_num: int):  # type: ignore[no-untyped-def]  # noqa: ANN202  # a Select of many columns has no useful type
-    return (
-        select(
-            commits.c.num,
-            commits.c.commit_id,
-            commits.c.rank,
-            authors.c.user,
-            commits.c.acks,
-            commits.c.commit_key,
-            commits.c.block_nums,
-            commits.c.body_kind,
-            commits.c.timestamp,
-        )
-        .join(authors, authors.c.num == commits.c.author_num)
-        .where(commits.c.branch_num == branch_num, ~commits.c.is_void)
+def _timeline_row(row: Sequence[Any]) -> TimelineRow:
+    num, branch_num, commit_id, rank, user, acks, key, block_nums, kind, timestamp, is_void = row
+    return TimelineRow(
+        num, branch_num, commit_id, rank, user, unpack_ids(acks), key, block_nums, kind, timestamp, is_void
     )
-
-
-def _timeline_row(row: Sequence[object]) -> TimelineRow:
-    num, commit_id, rank, user, acks, key, block_nums, kind, timestamp = row
-    return TimelineRow(num, commit_id, rank, user, unpack_ids(acks), key, block_nums, kind, timestamp)  # type: ignore[arg-type]  # columns have these types
 
 
 def _row(

@@ -92,6 +92,9 @@ class TangleKinds:
             raise KindTaken(f"there is a tangle kind called {kind.name!r}")
         self._kinds[kind.name] = kind
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._kinds
+
     def __getitem__(self, name: str) -> TangleKind:
         """The kind of this name. Raises KeyError."""
         return self._kinds[name]

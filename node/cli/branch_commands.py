@@ -79,6 +79,16 @@ def adopt(
     print_json(answer) if as_json else print_fields(answer.items())
 
 
+def show(
+    context: typer.Context,
+    commit: Annotated[str, typer.Argument(help="A commit's id or a unique prefix.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Show one commit: what it names, where it stands, what it says, and the verdict on it."""
+    answer = client(context).show(commit)
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
 def why(
     context: typer.Context,
     commit: Annotated[str, typer.Argument(help="A commit's id or a unique prefix.")],
@@ -105,6 +115,9 @@ def log(
     digest: Annotated[
         bool, typer.Option("--digest", help="The digest of the whole timeline instead.")
     ] = False,
+    at: Annotated[
+        str, typer.Option(help="As the branch was at this commit: the last ones of its past.")
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Show a branch's timeline: its last commits, in the order that every node agrees on."""
@@ -115,9 +128,12 @@ def log(
             [("digest", answer["digest"]), ("commits", answer["commits"]), ("heads", answer["head_count"])]
         )
         return
-    if start is None:
-        start = max(api.timeline(branch, -1, 1)["total"] - limit, 0)
-    answer = api.timeline(branch, start - 1, limit)
+    if at:
+        answer = api.past(branch, at, limit)
+    else:
+        if start is None:
+            start = max(api.timeline(branch, -1, 1)["total"] - limit, 0)
+        answer = api.timeline(branch, start - 1, limit)
     if as_json:
         print_json(answer)
         return
@@ -125,7 +141,7 @@ def log(
         ("position", "commit", "rank", "time", "author", "text"),
         (
             (
-                item["position"],
+                item.get("position", ""),
                 item["commit"][:12],
                 item["rank"],
                 iso_time(item["time"]),

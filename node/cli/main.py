@@ -18,6 +18,7 @@ from node.cli import (
     node_commands,
     peer_commands,
     repo_commands,
+    tangle_commands,
 )
 from node.cli.shared import Settings, fail
 from node.errors import ServiceError
@@ -41,12 +42,14 @@ app.add_typer(member_commands.member, name="member")
 app.add_typer(branch_commands.branch, name="branch")
 app.command("write")(branch_commands.write)
 app.command("log")(branch_commands.log)
+app.command("show")(branch_commands.show)
 app.command("why")(branch_commands.why)
 app.add_typer(file_commands.file, name="file")
 app.add_typer(feed_commands.feed, name="feed")
 app.add_typer(import_commands.import_, name="import")
 app.command("export")(export_commands.export)
 app.command("analyze")(export_commands.analyze)
+app.add_typer(tangle_commands.tangle, name="tangle")
 app.add_typer(peer_commands.peer, name="peer")
 
 

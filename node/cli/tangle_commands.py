@@ -1,0 +1,78 @@
+"""tangle: the graphs that commits form, as tables or as pictures."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from node.cli.repo_commands import RepoArgument
+from node.cli.shared import JsonObject, JsonOption, client, display_safe, iso_time, print_json, print_table
+from protocol.limits import TANGLE_WINDOW_MAX
+
+tangle = typer.Typer(no_args_is_help=True, help="The graphs that commits form.")
+_ID_WIDTH = 12
+
+
+class TangleKindName(StrEnum):
+    """The kinds that are built in (docs/tangles.md)."""
+
+    BRANCH = "branch"
+    FEED = "feed"
+    GROUP = "group"
+    MEMBERS = "members"
+    EPOCH = "epoch"
+
+
+@tangle.command("show")
+def show(
+    context: typer.Context,
+    repo: RepoArgument,
+    kind: TangleKindName,
+    branch: Annotated[
+        str, typer.Option(help="Of a branch's or a feed's tangle: the branch, by name or id.")
+    ] = "main",
+    author: Annotated[str, typer.Option(help="Of a feed's tangle: the member; you, if none is said.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=TANGLE_WINDOW_MAX, help="How many, the last ones.")] = 50,
+    dot: Annotated[bool, typer.Option("--dot", help="For Graphviz: pipe it into `dot -Tsvg`.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the end of a tangle: its commits in canonical order, and what each follows in it."""
+    answer = client(context).tangle(repo, kind.value, branch, author, limit)
+    if as_json:
+        print_json(answer)
+    elif dot:
+        print(_dot(answer))
+    else:
+        print_table(
+            ("commit", "rank", "time", "author", "body", "follows", ""),
+            (
+                (
+                    item["commit"][:_ID_WIDTH],
+                    item["rank"],
+                    iso_time(item["time"]),
+                    item["author"][:_ID_WIDTH],
+                    item["body"],
+                    " ".join(previous[:_ID_WIDTH] for previous in item["previous"]),
+                    ", ".join(name for name in ("void", "tip", "branch", "merge") if item[name]),
+                )
+                for item in answer["commits"]
+            ),
+        )
+
+
+def _dot(answer: JsonObject) -> str:
+    """Graphviz: later commits above, void ones dashed, tips with a double border."""
+    lines = ["digraph tangle {", "  rankdir=BT;", '  node [shape=box, fontname="monospace"];']
+    for item in answer["commits"]:
+        name = item["commit"][:_ID_WIDTH]
+        label = f"{name}\\n{_quoted(item['body'])}\\n{item['author'][:_ID_WIDTH]}"
+        style = ", style=dashed" if item["void"] else ""
+        style += ", peripheries=2" if item["tip"] else ""
+        lines.append(f'  "{name}" [label="{label}"{style}];')
+        lines += [f'  "{name}" -> "{previous[:_ID_WIDTH]}";' for previous in item["previous"]]
+    return "\n".join([*lines, "}"])
+
+
+def _quoted(text: str) -> str:
+    """What a member may call a kind of body, between quotes."""
+    return display_safe(text).replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,88 @@
+"""One commit with all it says, and a branch as it was at a commit: the commit and its past, in canonical order."""
+
+import heapq
+from typing import Any
+
+from sqlalchemy import Connection
+
+from node.replica import Replica, load_blocks_of
+from node.views import body_fields, open_stored
+from node.why import explain, find_commit
+from protocol.text import id_text
+from storage.commits import TimelineRow, load_rows
+from storage.repos import Branch
+
+JsonObject = dict[str, Any]
+
+
+def describe(replica: Replica, text: str) -> JsonObject:
+    """The commit of that id or unique prefix, whole. Raises ServiceError `not_found`, `ambiguous`."""
+    verdict = explain(replica, text)
+    with replica.database.read() as connection:
+        found = find_commit(connection, text)
+        row = load_rows(connection, [found.commit_id]).get(found.commit_id)
+        if row is None:  # kept or refused, and not read
+            return verdict
+        branch = replica.branches[row.branch_num]
+        encoded = load_blocks_of(connection, [row])[row.num]
+        commit, body = open_stored(branch, row, encoded)
+        content, links = commit.content, commit.links
+        return verdict | {
+            "author": id_text(row.author),
+            "rank": row.rank,
+            "feed_sequence": content.feed_sequence,
+            "feed_previous": content.feed_previous and id_text(content.feed_previous),
+            "acks": [id_text(raw) for raw in commit.acks],
+            "deps": [id_text(raw) for raw in links.deps],
+            "negative_deps": [id_text(raw) for raw in links.ndeps],
+            "files_added": [id_text(raw) for raw in links.files],
+            "files_removed": [id_text(raw) for raw in links.nfiles],
+            "tangles": {place.kind: [id_text(raw) for raw in place.previous] for place in content.tangles},
+            "epoch": id_text(content.epoch),
+            "kind": row.body_kind,
+            "size": sum(map(len, encoded)),
+            **body_fields(body, row.timestamp),
+        }
+
+
+def list_past(replica: Replica, branch: Branch, text: str, limit: int) -> JsonObject:
+    """The last `limit` commits of the branch as it was at a commit. Raises ServiceError `not_found`, `ambiguous`."""
+    with replica.database.read() as connection:
+        found = find_commit(connection, text)
+        rows = _past(connection, branch, found.commit_id, limit)
+        blocks = load_blocks_of(connection, rows)
+        items = []
+        for row in rows:
+            _, body = open_stored(branch, row, blocks[row.num])
+            items.append(
+                {
+                    "commit": id_text(row.commit_id),
+                    "rank": row.rank,
+                    "author": id_text(row.author),
+                    "kind": row.body_kind,
+                    "acks": [id_text(ack) for ack in row.acks],
+                    **body_fields(body, row.timestamp),
+                }
+            )
+        return {"at": id_text(found.commit_id), "items": items}
+
+
+def _past(connection: Connection, branch: Branch, commit_id: bytes, limit: int) -> list[TimelineRow]:
+    """The latest in canonical order first found: what is reached is taken by falling (rank, id), void ones passed over."""
+    known = {
+        raw: row for raw, row in load_rows(connection, [commit_id]).items() if row.branch_num == branch.num
+    }
+    ranks = [-row.rank for row in known.values()]
+    levels: dict[int, list[TimelineRow]] = {row.rank: [row] for row in known.values()}
+    taken: list[TimelineRow] = []
+    while ranks and len(taken) < limit:
+        level = sorted(levels.pop(-heapq.heappop(ranks)), key=lambda row: row.commit_id, reverse=True)
+        taken += [row for row in level if not row.is_void]
+        below = {ack for row in level for ack in row.acks} - known.keys()
+        for raw, row in load_rows(connection, below).items():
+            known[raw] = row
+            if row.rank not in levels:
+                levels[row.rank] = []
+                heapq.heappush(ranks, -row.rank)
+            levels[row.rank].append(row)
+    return taken[:limit][::-1]

@@ -1,0 +1,106 @@
+"""Tangles of a repo as a user looks at them: grown in memory from the store, and the end of each shown.
+
+What is grown is bounded, since a whole tangle is held for as long as the answer takes.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from node.errors import ServiceError
+from node.replica import Replica, load_blocks_of
+from node.views import open_stored
+from protocol.body import Body, UnknownBody, body_kind
+from protocol.commit import Commit
+from protocol.limits import TANGLE_SHOWN_COMMITS_MAX
+from protocol.text import id_text
+from storage.commits import TimelineRow, count_commits, iterate_arrivals
+from storage.repos import Branch, Repo
+from verifier.tangle_kinds import KindTangle, TangleKind, TangleKinds
+
+_LOADED_AT_ONCE = 500
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """An accepted commit and its body (`ReadCommit`), with what the store knows of it."""
+
+    commit: Commit
+    body: Body | UnknownBody
+    row: TimelineRow
+
+
+def show_tangle(
+    replica: Replica, repo: Repo, kind_name: str, branch: Branch, author: bytes, limit: int
+) -> JsonObject:
+    """The last `limit` commits, in canonical order, of one tangle of a repo, and what each follows in it.
+
+    `branch` is that of a branch's or a feed's tangle, `author` that of a feed's; the others begin at the repo's init.
+    Raises ServiceError `bad_request`, `not_found`, `too_large`.
+    """
+    kinds = TangleKinds()
+    if kind_name not in kinds:
+        raise ServiceError("bad_request", f"a kind is one of {', '.join(kinds)}, not {kind_name!r}")
+    kind = kinds[kind_name]
+    root = replica.root_branch(repo)
+    sources = [branch] if kind_name in ("branch", "feed") else [root]
+    if kind_name == "group":
+        sources = [one for one in replica.branches.values() if one.repo_num == repo.num]
+    with replica.database.read() as connection:
+        if sum(count_commits(connection, one.num) for one in sources) > TANGLE_SHOWN_COMMITS_MAX:
+            raise ServiceError(
+                "too_large",
+                f"it may have more than {TANGLE_SHOWN_COMMITS_MAX} commits",
+                "export it, and use Spark",
+            )
+        tangle, rows = _grow(connection, kind, sources, author if kind_name == "feed" else None)
+    if tangle is None:
+        raise ServiceError("not_found", "there is no commit of that tangle here")
+    graph = tangle.graph
+    shown = list(graph.in_order())[-limit:]
+    return {
+        "kind": kind_name,
+        "root": id_text(graph.root),
+        "count": len(graph),
+        "tips": [id_text(tip) for tip in graph.tips()],
+        "commits": [
+            {
+                "commit": id_text(commit_id),
+                "rank": graph.rank(commit_id),
+                "previous": [id_text(previous) for previous in graph.previous(commit_id)],
+                "author": id_text(rows[commit_id].row.author),
+                "body": body_kind(rows[commit_id].body),
+                "time": rows[commit_id].row.timestamp // 1000,
+                "void": rows[commit_id].row.is_void,
+                "tip": graph.is_tip(commit_id),
+                "branch": graph.is_branch(commit_id),
+                "merge": graph.is_merge(commit_id),
+            }
+            for commit_id in shown
+        ],
+    }
+
+
+def _grow(
+    connection: Connection, kind: TangleKind, sources: list[Branch], author: bytes | None
+) -> tuple[KindTangle | None, dict[bytes, _Stored]]:
+    """The tangle whose root is the first commit that is found (of that author), and its commits by id."""
+    by_num = {branch.num: branch for branch in sources}
+    tangle: KindTangle | None = None
+    kept: dict[bytes, _Stored] = {}
+    arrivals = list(iterate_arrivals(connection, list(by_num)))
+    for start in range(0, len(arrivals), _LOADED_AT_ONCE):
+        rows = arrivals[start : start + _LOADED_AT_ONCE]
+        blocks = load_blocks_of(connection, rows)
+        for row in rows:
+            if author is not None and row.author != author:
+                continue
+            stored = _Stored(*open_stored(by_num[row.branch_num], row, blocks[row.num]), row)
+            kept[row.commit_id] = stored
+            if tangle is None:
+                tangle = KindTangle(kind, stored)
+            else:
+                tangle.take(stored)
+    return tangle, kept

@@ -1,0 +1,92 @@
+"""Looking at what is there: single commits, a branch as it was, and tangles."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from node import tangles as tangles_module
+from node.cli.tangle_commands import _dot
+from node.errors import ServiceError
+from node.past import describe, list_past
+from node.tangles import show_tangle
+from protocol.body import Invite, Permission, Post
+from protocol.signing import key_pair
+from protocol.text import id_text
+from tests.builders import World, give
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    world = World(tmp_path / "world")
+    world.write("a, a <- b, a <- c, b c <- d, d <- e")
+    yield world
+    world.close()
+
+
+def _id(world: World, name: str) -> str:
+    return id_text(world.commits[name].commit_id)
+
+
+def test_a_commit_is_shown_whole(world: World) -> None:
+    shown = describe(world.replica, _id(world, "d")[:10])
+    assert (shown["verdict"], shown["kind"], shown["text"], shown["rank"]) == ("accepted", "post", "d", 3)
+    assert set(shown["acks"]) == {_id(world, "b"), _id(world, "c")}
+    assert shown["tangles"] == {"group": [id_text(raw) for raw in _root_heads(world)]}
+    for text in ("abc", "zzzzzz", "not an id"):
+        with pytest.raises(ServiceError) as caught:
+            describe(world.replica, text)
+        assert caught.value.code == "not_found"
+
+
+def _root_heads(world: World) -> tuple[bytes, ...]:
+    return world.replica.membership(world.repo.repo_id).operations.heads()
+
+
+def test_what_waits_is_shown_with_what_it_waits_for(world: World) -> None:
+    replica, branch = world.copy()
+    give(replica, branch, [world.commits["d"].encoded])
+    shown = describe(replica, _id(world, "d"))
+    assert shown["verdict"] == "pending"
+    assert {_id(world, "b"), _id(world, "c")} <= set(shown["by"])
+
+
+def test_a_branch_as_it_was_at_a_commit(world: World) -> None:
+    past = list_past(world.replica, world.branch, _id(world, "d"), 100)
+    assert [item["text"] for item in past["items"]][0:2] == [None, "a"]
+    assert [item["text"] for item in past["items"]][-1] == "d"
+    assert len(past["items"]) == 5
+    assert [item["text"] for item in list_past(world.replica, world.branch, _id(world, "b"), 2)["items"]] == [
+        "a",
+        "b",
+    ]
+
+
+def test_tangles_of_every_kind_are_shown(world: World) -> None:
+    root = world.replica.root_branch(world.repo)
+    invitation = Invite(key_pair(b"i" * 32)[0], Permission.WRITE, 1, 1)
+    world.author.write(root, invitation)
+    world.author.write(world.branch, Post("after it"))
+
+    def shown(kind: str, limit: int = 100) -> dict[str, object]:
+        return show_tangle(world.replica, world.repo, kind, world.branch, world.author.user, limit)
+
+    counts = {kind: shown(kind)["count"] for kind in ("branch", "feed", "group", "members", "epoch")}
+    assert counts == {"branch": 7, "feed": 7, "group": 10, "members": 2, "epoch": 1}
+    branch = shown("branch", 3)
+    commits = branch["commits"]
+    assert isinstance(commits, list)
+    assert [item["commit"] for item in commits][:2] == [_id(world, "d"), _id(world, "e")]
+    assert (commits[0]["merge"], commits[0]["tip"], commits[2]["tip"]) == (True, False, True)
+    drawn = _dot(branch)
+    assert drawn.count("->") == 4
+    assert f'"{_id(world, "e")[:12]}" -> "{_id(world, "d")[:12]}";' in drawn
+    with pytest.raises(ServiceError, match="a kind is one of"):
+        shown("thread")
+
+
+def test_a_tangle_over_its_bound_is_not_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tangles_module, "TANGLE_SHOWN_COMMITS_MAX", 5)
+    with pytest.raises(ServiceError) as caught:
+        show_tangle(world.replica, world.repo, "branch", world.branch, world.author.user, 10)
+    assert caught.value.code == "too_large"
