@@ -8,34 +8,27 @@ Host check. A token in a URL is never accepted, since URLs end up in logs. docs/
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Annotated, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 import structlog
 import trio
-from msgspec import Meta
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from node import api_bodies as bodies
 from node.api_gate import Gate, error_response
 from node.downloads import file_response
 from node.errors import ServiceError
 from node.service import NodeService
 from protocol.codec import DecodeError
 from protocol.limits import (
-    ADOPTED_COUNT_MAX,
     FILE_WINDOW_MAX,
-    IMPORT_BATCH_COUNT_MAX,
-    IMPORTED_SECONDS_MAX,
-    INVITATION_USE_COUNT_MAX,
-    LINK_SIZE_MAX,
     MIB,
-    NAME_SIZE_MAX,
     TANGLE_WINDOW_MAX,
-    TEXT_SIZE_MAX,
 )
 from storage.database import StorageError
 
@@ -48,73 +41,8 @@ BODY_WAIT_SECONDS: Final = 30
 TIMELINE_WINDOW_MAX: Final = 1000
 """Items of one timeline answer."""
 
-Name = Annotated[str, Meta(min_length=1, max_length=NAME_SIZE_MAX)]
-IdText = Annotated[str, Meta(min_length=1, max_length=64)]
-Text = Annotated[str, Meta(max_length=TEXT_SIZE_MAX)]
 T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
-
-
-class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request's body: surplus fields are refused."""
-
-
-class _Named(_Strict, frozen=True):
-    name: Name
-
-
-class _Invitation(_Strict, frozen=True):
-    permission: str = "write"
-    expires_seconds: Annotated[int, Meta(ge=1, le=366 * 86_400)] = 7 * 86_400
-    uses: Annotated[int, Meta(ge=1, le=INVITATION_USE_COUNT_MAX)] = 1
-
-
-class _Join(_Strict, frozen=True):
-    invitation: Annotated[str, Meta(max_length=2 * LINK_SIZE_MAX)]
-
-
-class _Follow(_Strict, frozen=True):
-    capability: Annotated[str, Meta(max_length=2 * LINK_SIZE_MAX)]
-
-
-class _Grant(_Strict, frozen=True):
-    user: IdText
-    permission: Annotated[str, Meta(max_length=16)]
-
-
-class _Removal(_Strict, frozen=True):
-    user: IdText
-    keeps: Annotated[str, Meta(max_length=16)] = ""
-
-
-class _Leave(_Strict, frozen=True):
-    force: bool = False
-
-
-class _Adoption(_Strict, frozen=True):
-    commits: Annotated[list[IdText], Meta(min_length=1, max_length=ADOPTED_COUNT_MAX)]
-
-
-class _Write(_Strict, frozen=True):
-    text: Text
-
-
-class _Item(_Strict, frozen=True):
-    id: Name
-    parents: Annotated[list[Name], Meta(max_length=1000)]
-    author: Annotated[str, Meta(max_length=NAME_SIZE_MAX)]
-    time: Annotated[int, Meta(ge=-IMPORTED_SECONDS_MAX, le=IMPORTED_SECONDS_MAX)]
-    text: Text
-
-
-class _Import(_Strict, frozen=True):
-    items: Annotated[list[_Item], Meta(max_length=IMPORT_BATCH_COUNT_MAX)]
-    source: Name
-
-
-class _Peer(_Strict, frozen=True):
-    address: Annotated[str, Meta(max_length=NAME_SIZE_MAX)]
-    peer: Annotated[str, Meta(max_length=64)]
 
 
 def create_app(service: NodeService, token: str) -> ASGIApp:
@@ -170,6 +98,18 @@ class _Endpoints:
             ),
             ("GET", "/branches/{branch:path}/past/{commit}", self._past),
             ("GET", "/repos/{repo:path}/tangles/{kind}", self._tangle),
+            ("POST", "/branches/{branch:path}/edits", self._edit_branch),
+            (
+                "GET",
+                "/repos/{repo:path}/tags",
+                lambda r: _json(service.names.list_tags(r.path_params["repo"])),
+            ),
+            ("PUT", "/repos/{repo:path}/tags/{name}", self._set_tag),
+            (
+                "DELETE",
+                "/repos/{repo:path}/tags/{name}",
+                lambda r: _json(service.names.remove_tag(r.path_params["repo"], r.path_params["name"])),
+            ),
             ("GET", "/commits/{commit}", lambda r: _json(service.show(r.path_params["commit"]))),
             ("GET", "/commits/{commit}/verdict", lambda r: _json(service.why(r.path_params["commit"]))),
             (
@@ -202,11 +142,11 @@ class _Endpoints:
         ]
 
     async def _create_repo(self, request: Request) -> Response:
-        body = await _body(request, _Named)
+        body = await _body(request, bodies.Named)
         return await _json(self._service.create_repo(body.name))
 
     async def _invite(self, request: Request) -> Response:
-        body = await _body(request, _Invitation)
+        body = await _body(request, bodies.Invitation)
         return await _json(
             self._service.invite(
                 request.path_params["repo"], body.permission, body.expires_seconds, body.uses
@@ -214,25 +154,25 @@ class _Endpoints:
         )
 
     async def _join(self, request: Request) -> Response:
-        body = await _body(request, _Join)
+        body = await _body(request, bodies.Join)
         return await _json(self._service.join(body.invitation))
 
     async def _follow(self, request: Request) -> Response:
-        body = await _body(request, _Follow)
+        body = await _body(request, bodies.Follow)
         return await _json(self._service.follow(body.capability))
 
     async def _grant(self, request: Request) -> Response:
-        body = await _body(request, _Grant)
+        body = await _body(request, bodies.Grant)
         return await _json(
             self._service.members.grant(request.path_params["repo"], body.user, body.permission)
         )
 
     async def _remove(self, request: Request) -> Response:
-        body = await _body(request, _Removal)
+        body = await _body(request, bodies.Removal)
         return await _json(self._service.members.remove(request.path_params["repo"], body.user, body.keeps))
 
     async def _leave(self, request: Request) -> Response:
-        body = await _body(request, _Leave)
+        body = await _body(request, bodies.Leave)
         return await _json(self._service.members.leave(request.path_params["repo"], force=body.force))
 
     async def _revoke_invitation(self, request: Request) -> Response:
@@ -240,21 +180,31 @@ class _Endpoints:
         return await _json(self._service.members.revoke_invitation(params["repo"], params["invitation"]))
 
     async def _adopt(self, request: Request) -> Response:
-        body = await _body(request, _Adoption)
+        body = await _body(request, bodies.Adoption)
         return await _json(self._service.members.adopt(request.path_params["branch"], body.commits))
 
     async def _create_branch(self, request: Request) -> Response:
-        body = await _body(request, _Named)
+        body = await _body(request, bodies.Named)
         return await _json(self._service.create_branch(request.path_params["repo"], body.name))
 
     async def _write(self, request: Request) -> Response:
-        body = await _body(request, _Write)
+        body = await _body(request, bodies.Write)
         return await _json(self._service.write(request.path_params["branch"], body.text))
 
     async def _timeline(self, request: Request) -> Response:
         after = _number(request, "after_position", -1, -1, 2**53)
         limit = _number(request, "limit", 100, 1, TIMELINE_WINDOW_MAX)
         return await _json(self._service.timeline(request.path_params["branch"], after, limit))
+
+    async def _edit_branch(self, request: Request) -> Response:
+        body = await _body(request, bodies.BranchEdit)
+        branch = request.path_params["branch"]
+        return await _json(self._service.names.edit_branch(branch, body.name, archived=body.archived))
+
+    async def _set_tag(self, request: Request) -> Response:
+        body = await _body(request, bodies.Tag)
+        params = request.path_params
+        return await _json(self._service.names.set_tag(params["repo"], params["name"], body.commit))
 
     async def _past(self, request: Request) -> Response:
         limit = _number(request, "limit", 100, 1, TIMELINE_WINDOW_MAX)
@@ -269,7 +219,7 @@ class _Endpoints:
         return await _json(self._service.tangle(params["repo"], params["kind"], branch, author, limit))
 
     async def _import(self, request: Request) -> Response:
-        body = await _body(request, _Import)
+        body = await _body(request, bodies.Import)
         items = [msgspec.structs.asdict(item) for item in body.items]
         return await _json(self._service.import_items(request.path_params["branch"], items, body.source))
 
@@ -291,7 +241,7 @@ class _Endpoints:
         return await _json(self._service.files.remove(params["branch"], params["file"]))
 
     async def _add_peer(self, request: Request) -> Response:
-        body = await _body(request, _Peer)
+        body = await _body(request, bodies.Peer)
         return await _json(self._service.peers.add(body.address, body.peer))
 
 

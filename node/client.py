@@ -127,6 +127,25 @@ class ApiClient:
         query: dict[str, int | str] = {"branch": branch, "author": author, "limit": limit}
         return self._call("GET", f"/repos/{_part(repo)}/tangles/{_part(kind)}", query=query)
 
+    def edit_branch(
+        self, branch: str, *, name: str | None = None, archived: bool | None = None
+    ) -> JsonObject:
+        """Rename a branch, archive it, or take it back."""
+        body = {"name": name, "archived": archived}
+        return self._call("POST", f"/branches/{_part(branch)}/edits", body)
+
+    def list_tags(self, repo: str) -> JsonObject:
+        """Names of commits."""
+        return self._call("GET", f"/repos/{_part(repo)}/tags")
+
+    def set_tag(self, repo: str, name: str, commit: str) -> JsonObject:
+        """Name a commit, or move the name."""
+        return self._call("PUT", f"/repos/{_part(repo)}/tags/{_part(name)}", {"commit": commit})
+
+    def remove_tag(self, repo: str, name: str) -> JsonObject:
+        """Take a name away."""
+        return self._call("DELETE", f"/repos/{_part(repo)}/tags/{_part(name)}")
+
     def why(self, commit: str) -> JsonObject:
         """The verdict on a commit."""
         return self._call("GET", f"/commits/{_part(commit)}/verdict")

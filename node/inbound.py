@@ -25,10 +25,12 @@ from protocol.body import Adopt, Body, BranchAdd, RepoInit, UnknownBody
 from protocol.signing import public_key
 from storage.commits import NewCommit, accept_commits, find_heads, load_facts, load_places
 from storage.files import apply_files
-from storage.repos import Branch, add_branch, rename_repo, topic_seed
+from storage.repos import Branch, add_branch, name_branch, rename_repo, topic_seed
 from storage.waiting import Waiting, keep_rejections, keep_waiting, load_rejected, take_unread, take_waiting
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
+from verifier.membership import Membership
+from verifier.names import find_branch_names
 from verifier.verify import Accepted, Pending, Rejected, judge
 
 InTransaction = Callable[[Connection], None]
@@ -133,7 +135,8 @@ class _Acceptance:
         self._heads: set[bytes] = set()  # of what the batch acks, and of what it has added
         self._load_places: Callable[[Iterable[bytes]], Mapping[bytes, Place]] = lambda _ids: {}
         self._rejected: set[bytes] = set()
-        self._counting_before: dict[bytes, frozenset[bytes]] = {}  # by repo: of memberships that have changed
+        # By number of repos whose membership has changed: the removals that counted before.
+        self._changed_repos: dict[int, frozenset[bytes]] = {}
         self._new_content: dict[tuple[int, int], list[bytes]] = {}  # ids by numbers of repo and branch
         self._adopted: list[tuple[int, Adopt]] = []  # with the repo's number
         self.intake = Intake()
@@ -202,23 +205,35 @@ class _Acceptance:
         """Find what of the repos' content has become void by this transaction, or ceased to be."""
         if self.has_changed_tables:
             self.reload_tables(connection)
-        for repo in self.tables.repos.values():
-            membership = self._replica.membership(repo.repo_id)
-            review = Review(connection, self.tables, repo.num, membership)
-            for (repo_num, branch_num), ids in self._new_content.items():
-                if repo_num == repo.num:
+        touched = {repo_num for repo_num, _ in self._new_content} | self._changed_repos.keys()
+        for repo_num in touched:
+            membership = self._replica.membership(self.tables.repos[repo_num].repo_id)
+            review = Review(connection, self.tables, repo_num, membership)
+            for (content_repo_num, branch_num), ids in self._new_content.items():
+                if content_repo_num == repo_num:
                     review.of_commits(branch_num, ids)
-            if repo.repo_id in self._counting_before:
-                review.after_removals(self._counting_before[repo.repo_id])
-            for repo_num, body in self._adopted:
-                if repo_num == repo.num:
+            if repo_num in self._changed_repos:
+                review.after_removals(self._changed_repos[repo_num])
+                self._name_branches(connection, repo_num, membership)
+            for adopted_repo_num, body in self._adopted:
+                if adopted_repo_num == repo_num:
                     review.of_adopted(body.branch, body.commits)
             self.intake.voided.update(review.changed)
 
+    def _name_branches(self, connection: Connection, repo_num: int, membership: Membership) -> None:
+        names = find_branch_names(membership)
+        for branch in self.tables.branches.values():
+            shown = names.get(branch.branch_id)
+            if branch.repo_num != repo_num or shown is None:
+                continue
+            if (branch.name, branch.is_archived) != (shown.name, shown.is_archived):
+                name_branch(connection, branch.num, shown.name, is_archived=shown.is_archived)
+                self.has_changed_tables = True
+
     def undo(self) -> None:
         """Take back what memory holds of a transaction that failed."""
-        for repo_id in self._counting_before:
-            self._replica.reload_membership(repo_id)
+        for repo_num in self._changed_repos:
+            self._replica.reload_membership(self.tables.repos[repo_num].repo_id)
 
     def _look_up(self, connection: Connection, branch: Branch, batch: OpenedBatch) -> None:
         named: set[bytes] = {item.commit_id for item in batch.rejected}
@@ -262,7 +277,7 @@ class _Acceptance:
                 self._heads.difference_update(commit.acks)
                 self._heads.add(commit.commit_id)
                 if verified.operation is not None:
-                    self._counting_before.setdefault(branch.facts.repo_id, membership.now().counting)
+                    self._changed_repos.setdefault(branch.repo_num, membership.now().counting)
                     membership.add(verified.operation, commit.acks)
                 self.settled.add(commit.commit_id)
                 new.append(NewCommit(verified, opened.publication))

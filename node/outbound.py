@@ -280,6 +280,7 @@ def _new_branch(facts: BranchFacts, read_secret: bytes, write_secret: bytes) -> 
         generation=0,
         topic=signing.public_key(seed),
         commit_count=0,
+        is_archived=False,
         facts=facts,
         convergence_secret=convergence_secret(read_secret),
         read_key=branch_read_key(branch_secret(read_secret, facts.branch_id, 0)),

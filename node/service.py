@@ -17,6 +17,7 @@ from node.hub import Hub
 from node.imports import ImportItem, import_items
 from node.joining import Joiner
 from node.members import Members, find_user
+from node.names import Names, check_name
 from node.network import Network
 from node.outbound import Author
 from node.past import describe, list_past
@@ -27,7 +28,6 @@ from node.tangles import show_tangle
 from node.views import branch_view, repo_view, timeline_items
 from node.why import explain, list_voids
 from protocol.body import Post
-from protocol.limits import NAME_SIZE_MAX
 from protocol.text import PeerAddress, id_text
 from storage.commits import count_commits, count_heads, digest_timeline, load_facts, load_heads, load_timeline
 from storage.repos import Branch, Repo, load_branches
@@ -67,6 +67,7 @@ class NodeService:
         self.files = Files(hub, author, self._branch)
         self.feeds = Feeds(hub, self._branch)
         self.members = Members(hub, author, self._repo, self._branch)
+        self.names = Names(hub, author, self._repo, self._branch)
         self.peers = Peers(hub, network, node_key)
         own_address = PeerAddress(advertise or listen, node_key)
         self.sharing = Sharing(hub, network, self.peers, author, joiner, own_address=own_address, clock=clock)
@@ -94,7 +95,7 @@ class NodeService:
 
     async def create_repo(self, name: str) -> JsonObject:
         """Create a repo with a first branch called `main`."""
-        _check_name(name)
+        check_name(name)
         if any(repo.name == name for repo in self._hub.replica.repos.values()):
             raise _taken("repo", name)
         repo, intake = await self._hub.run_blocking(self._author.create_repo, name)
@@ -135,7 +136,7 @@ class NodeService:
 
     async def create_branch(self, repo: str, name: str) -> JsonObject:
         """Add a branch to a repo."""
-        _check_name(name)
+        check_name(name)
         target = self._repo(repo)
         siblings = [branch for branch in self._hub.replica.branches.values() if branch.repo_num == target.num]
         if any(branch.name == name for branch in siblings):
@@ -174,8 +175,12 @@ class NodeService:
         return await self._hub.run_blocking(describe, self._hub.replica, commit)
 
     async def past(self, branch: str, commit: str, limit: int) -> JsonObject:
-        """The end of a branch as it was at a commit."""
+        """The end of a branch as it was at a commit, which may be said by its tag."""
         target = self._branch(branch)
+        repo = self._hub.replica.repos[target.repo_num]
+        tag = (await self._hub.run_blocking(self.names.tags, repo)).get(commit)
+        if tag is not None and tag.commit is not None:
+            commit = id_text(tag.commit)
         return await self._hub.run_blocking(list_past, self._hub.replica, target, commit, limit)
 
     async def tangle(self, repo: str, kind: str, branch: str, author: str, limit: int) -> JsonObject:
@@ -292,16 +297,6 @@ class NodeService:
             "parts": summary.parts,
             "watermark": summary.watermark,
         }
-
-
-def _check_name(name: str) -> None:
-    """Names are typed: as arguments, as parts of a URL's path, and before or after the colon of REPO:BRANCH."""
-    if not 0 < len(name) <= NAME_SIZE_MAX or not name.isprintable() or name != name.strip():
-        raise ServiceError(
-            "bad_request", f"a name has 1 to {NAME_SIZE_MAX} printable characters, no space at its ends"
-        )
-    if ":" in name or name.startswith("-") or name in (".", ".."):
-        raise ServiceError("bad_request", f"a name has no colon, does not begin with -, and is not {name!r}")
 
 
 def _taken(what: str, name: str) -> ServiceError:

@@ -44,6 +44,7 @@ def branch_view(
         "branch": id_text(branch.branch_id),
         "name": branch.name,
         "repo": id_text(branch.facts.repo_id),
+        "archived": branch.is_archived,
         "commits": branch.commit_count - void,
         "heads": [id_text(commit_id) for commit_id, _ in heads],
         "head_count": head_count,

@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from node.replica import Tables
 from protocol.block import decode_block
-from protocol.body import FeedEnd
+from protocol.body import Adopt, FeedEnd
 from protocol.commit import Commit, open_commit, skip_path
 from storage.blocks import read_blocks
 from storage.id_keys import unpack_nums
@@ -33,9 +33,15 @@ class Review:
 
     def after_removals(self, before: frozenset[bytes]) -> None:
         """Look at all that may be void, or no longer, since other removals count than `before`."""
-        for user in find_affected(self._membership, set(before ^ self._membership.now().counting)):
+        changed = before ^ self._membership.now().counting
+        if not changed:
+            return
+        for user in find_affected(self._membership, changed):
             for branch in self._branches:
                 self._look_at(branch, load_judged_by(self._connection, branch.num, user))
+        for adoption in self._membership.operations.adoptions:  # may count no longer, or again
+            if isinstance(adoption.body, Adopt):
+                self.of_adopted(adoption.body.branch, adoption.body.commits)
 
     def of_commits(self, branch_num: int, ids: Sequence[bytes]) -> None:
         """Look at these commits of a branch, where anything could make them void."""

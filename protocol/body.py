@@ -119,6 +119,22 @@ class Adopt(Wire, frozen=True, tag="adopt1"):
     commits: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=ADOPTED_COUNT_MAX)]
 
 
+class BranchEdit(Wire, frozen=True, tag="branch-edit1"):
+    """Names a branch anew, or archives it or takes it back; None leaves as it is."""
+
+    branch: Id
+    name: Name | None
+    archived: bool | None
+
+
+class Tag(Wire, frozen=True, tag="tag1"):
+    """Gives one commit of a branch a name in the repo, moves that name, or (None) takes it away."""
+
+    name: Name
+    branch: Id
+    commit: Id | None
+
+
 class BranchRoot(Wire, frozen=True, tag="branch-root1"):
     """First commit of a branch: says nothing but that the branch begins."""
 
@@ -167,6 +183,8 @@ Body = (
     | Remove
     | Revoke
     | Adopt
+    | BranchEdit
+    | Tag
     | BranchRoot
     | Post
     | Imported

@@ -34,6 +34,7 @@ class Branch:
     generation: int
     topic: bytes
     commit_count: int
+    is_archived: bool
     facts: BranchFacts
     convergence_secret: bytes = field(repr=False)
     read_key: bytes = field(repr=False)
@@ -124,6 +125,13 @@ def add_branch(
             root_id=root_id,
             commit_count=0,
         )
+    )
+
+
+def name_branch(connection: Connection, branch_num: int, name: str, *, is_archived: bool) -> None:
+    """Show a branch under another name, or as archived."""
+    connection.execute(
+        update(branches).where(branches.c.num == branch_num).values(name=name, is_archived=is_archived)
     )
 
 
@@ -220,6 +228,7 @@ def _branch(row: Row[tuple[object, ...]], repo: Repo) -> Branch:
         generation=row.generation,
         topic=row.topic,
         commit_count=row.commit_count,
+        is_archived=row.is_archived,
         facts=facts,
         convergence_secret=hashing.convergence_secret(repo.read_secret),
         read_key=hashing.branch_read_key(secret),

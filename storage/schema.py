@@ -68,6 +68,7 @@ branches = Table(
     Column("topic", Bytes(32), nullable=False, unique=True),
     Column("root_id", Bytes(32), nullable=False),
     Column("commit_count", BigInteger, nullable=False),
+    Column("is_archived", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("repo_num", "branch_id", name="branches_in_repo"),
 )
 

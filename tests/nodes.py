@@ -65,6 +65,11 @@ class Node:
         self.hub.announce(intake)
         return link_of(repo, written.commit_id, seed, permission, expires_at, ())
 
+    def repo(self) -> Repo:
+        """The node's one repo."""
+        (repo,) = self.replica.repos.values()
+        return repo
+
     def branch(self, name: str = "main") -> Branch:
         """A branch by name."""
         return next(branch for branch in self.replica.branches.values() if branch.name == name)

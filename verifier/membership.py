@@ -4,7 +4,7 @@ A root branch commit is judged by its own past, once and for good; what counts o
 say, for any set of commits. Rules (docs/membership.md has them in words, and why):
 
   M1  The init commit has no acks, is authored by a founding owner, and is certified by the repo's key.
-  M2  Adding a branch needs the permission to manage, and a branch is added once.
+  M2  Adding, naming and archiving a branch, and naming a commit, need the permission to manage; a branch is added once.
   M3  Inviting needs the permission of an admin; nobody invites to more than writing.
   M4  A join names an invitation in its own past that counts there and is not revoked there, carries that invitation's
       proof for its author, is dated before the expiry, and finds a use left. Who was removed needs a later invitation.
@@ -24,6 +24,7 @@ from protocol.body import (
     Adopt,
     Body,
     BranchAdd,
+    BranchEdit,
     Grant,
     Invite,
     Join,
@@ -31,6 +32,7 @@ from protocol.body import (
     Remove,
     RepoInit,
     Revoke,
+    Tag,
     UnknownBody,
     verify_certificate,
     verify_invitation_proof,
@@ -128,6 +130,9 @@ class Membership:
             case Remove():
                 needs = self._check_remove(author, held, body, before)
                 is_junior = needs is not None and _is_junior(author, body.user, before, self.operations)
+            case BranchEdit() | Tag():
+                needs = Permission.MANAGE
+                _need(held, needs, "M2: naming and archiving need the permission to manage")
             case Revoke() | Adopt():
                 needs = Permission.ADMIN
                 _need(held, needs, "M8: revoking and adopting need the permission of an admin")

@@ -10,6 +10,7 @@ from protocol.body import (
     Adopt,
     Body,
     BranchAdd,
+    BranchEdit,
     Grant,
     Invite,
     Join,
@@ -17,6 +18,7 @@ from protocol.body import (
     Remove,
     RepoInit,
     Revoke,
+    Tag,
     UnknownBody,
 )
 from verifier.tangle import Tangle
@@ -51,6 +53,11 @@ class Operations:
         self._joins_by: dict[bytes, list[Operation]] = {}
         self._branch_adds: dict[bytes, list[Operation]] = {}
         self._adoptions_of: dict[bytes, list[Operation]] = {}
+        self.edits: dict[bytes, list[Operation]] = {}
+        """Edits of branches, by branch."""
+        self.tags: dict[str, list[Operation]] = {}
+        """What gives a name to a commit, moves it or takes it away, by name."""
+        self.adoptions: list[Operation] = []
         self.invitations: list[Operation] = []
         self.removals: list[Operation] = []
         """What takes rights away: removals and revocations of invitations."""
@@ -83,7 +90,12 @@ class Operations:
             case Revoke():
                 self._revocations_of.setdefault(made.body.invitation, []).append(made)
                 self.removals.append(made)
+            case BranchEdit():
+                self.edits.setdefault(made.body.branch, []).append(made)
+            case Tag():
+                self.tags.setdefault(made.body.name, []).append(made)
             case Adopt():
+                self.adoptions.append(made)
                 for commit_id in made.body.commits:
                     self._adoptions_of.setdefault(commit_id, []).append(made)
             case _:
@@ -149,6 +161,12 @@ class Operations:
         """Whether `earlier` is in the past of `later`; nothing is in its own."""
         assert self._graph is not None
         return earlier.num < later.num and self._graph.precedes(earlier.commit_id, later.commit_id)
+
+    def in_order(self, operations: Iterable[Operation]) -> list[Operation]:
+        """The same in canonical order: by (rank, commit id)."""
+        graph = self._graph
+        assert graph is not None
+        return sorted(operations, key=lambda one: (graph.rank(one.commit_id), one.commit_id))
 
     def is_within(self, operation: Operation, heads: Iterable[bytes]) -> bool:
         """Whether it is one of these commits or in the past of one."""

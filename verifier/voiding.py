@@ -10,7 +10,7 @@ A void commit was accepted, and stays in its branch's graph; it leaves every vie
 What counts now may change when a removal arrives, and with it what is void; nothing else changes it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from protocol.body import FeedEnd, Join, Permission, Remove, Revoke
@@ -58,7 +58,7 @@ def find_void(
     return None
 
 
-def find_affected(membership: Membership, removals: set[bytes]) -> set[bytes]:
+def find_affected(membership: Membership, removals: Collection[bytes]) -> set[bytes]:
     """Users whose commits may become void or cease to be when these removals start or cease to count."""
     operations = membership.operations
     targets: set[bytes] = set()

@@ -30,9 +30,16 @@ def create(context: typer.Context, repo: RepoArgument, name: str, as_json: JsonO
 
 
 @branch.command("list")
-def list_branches(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
+def list_branches(
+    context: typer.Context,
+    repo: RepoArgument,
+    everything: Annotated[bool, typer.Option("--all", help="Archived ones too.")] = False,
+    as_json: JsonOption = False,
+) -> None:
     """List the branches of a repo."""
     answer = client(context).list_branches(repo)
+    if not everything:
+        answer["branches"] = [item for item in answer["branches"] if not item["archived"]]
     if as_json:
         print_json(answer)
         return
@@ -52,6 +59,25 @@ def list_branches(context: typer.Context, repo: RepoArgument, as_json: JsonOptio
             for item in answer["branches"]
         ),
     )
+
+
+@branch.command("rename")
+def rename(context: typer.Context, branch: BranchArgument, name: str, as_json: JsonOption = False) -> None:
+    """Give a branch another name, for everybody. To point `main` elsewhere, rename both."""
+    answer = client(context).edit_branch(branch, name=name)
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+@branch.command("archive")
+def archive(
+    context: typer.Context,
+    branch: BranchArgument,
+    undo: Annotated[bool, typer.Option("--undo", help="Take it back.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Archive a branch, for everybody: lists leave it out. Nothing is deleted, and it can be written to."""
+    answer = client(context).edit_branch(branch, archived=not undo)
+    print_json(answer) if as_json else print_fields(answer.items())
 
 
 @branch.command("voids")

@@ -18,6 +18,7 @@ from node.cli import (
     node_commands,
     peer_commands,
     repo_commands,
+    tag_commands,
     tangle_commands,
 )
 from node.cli.shared import Settings, fail
@@ -49,6 +50,7 @@ app.add_typer(feed_commands.feed, name="feed")
 app.add_typer(import_commands.import_, name="import")
 app.command("export")(export_commands.export)
 app.command("analyze")(export_commands.analyze)
+app.add_typer(tag_commands.tag, name="tag")
 app.add_typer(tangle_commands.tangle, name="tangle")
 app.add_typer(peer_commands.peer, name="peer")
 

@@ -37,6 +37,8 @@ BODIES: dict[str, Shapes] = {
     "grant1": {"user": ID, "permission": range(1, 6), "write_secret": {SEALED_SECRET, None}},
     "remove1": {"user": ID, "keeps": LEFT, "feeds": [(ID, range(1, 2**64), ID)]},
     "revoke1": {"invitation": ID},
+    "branch-edit1": {"branch": ID, "name": {str, None}, "archived": {bool, None}},
+    "tag1": {"name": str, "branch": ID, "commit": {ID, None}},
     "adopt1": {"branch": ID, "commits": [ID]},
     "branch-root1": {},
     "post1": {"text": str},

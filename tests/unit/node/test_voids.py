@@ -14,7 +14,7 @@ from node.why import explain, list_voids
 from protocol.body import Permission, Post
 from protocol.text import id_text
 from storage.commits import count_commits, load_timeline
-from storage.repos import Branch, Repo
+from storage.repos import Branch
 from tests.nodes import Node, connected, open_nodes, until_equal
 
 
@@ -33,15 +33,11 @@ def _texts(node: Node) -> list[str]:
     return [id_text(row.commit_id) for row in rows]
 
 
-def _repo(node: Node) -> Repo:
-    return next(iter(node.replica.repos.values()))
-
-
 def _members(node: Node) -> Members:
     def find_branch(text: str) -> Branch:
         return node.branch(text)
 
-    return Members(node.hub, node.author, lambda _: _repo(node), find_branch)
+    return Members(node.hub, node.author, lambda _: node.repo(), find_branch)
 
 
 async def _together(*nodes: Node) -> None:
@@ -80,7 +76,7 @@ async def test_what_the_excluded_wrote_unseen_is_void_everywhere(
         assert len(_texts(carol)) == len(seen) + 1
         answer = await _members(alice).remove("", id_text(bob.author.user), "")
         assert answer["voided"] == 0, "alice has nothing to void yet"
-        assert _repo(alice).name
+        assert alice.repo().name
         await _together(alice, carol)
         assert _texts(alice) == _texts(carol) == seen
         (void,) = list_voids(carol.replica, carol.branch())
@@ -126,12 +122,12 @@ async def test_void_work_comes_back_when_the_exclusion_is_void_itself(
         await _members(alice).remove("", id_text(bob.author.user), "")
         await _together(bob, carol)
         assert len(list_voids(bob.replica, bob.branch())) == 1
-        assert bob.replica.permission(_repo(bob), carol.author.user) is None
+        assert bob.replica.permission(bob.repo(), carol.author.user) is None
         await _together(alice, bob, carol)
         for node in nodes:
             assert list_voids(node.replica, node.branch()) == []
-            assert node.replica.permission(_repo(node), carol.author.user) is Permission.WRITE
-            assert node.replica.permission(_repo(node), bob.author.user) is None
+            assert node.replica.permission(node.repo(), carol.author.user) is Permission.WRITE
+            assert node.replica.permission(node.repo(), bob.author.user) is None
         assert _texts(alice) == _texts(bob) == _texts(carol)
 
 
@@ -140,10 +136,10 @@ async def test_what_rests_on_a_void_grant_is_void_too(nodes: list[Node], autojum
     alice, bob, carol = nodes
     with trio.fail_after(120):
         await _share(alice, bob)
-        repo = _repo(alice)
+        repo = alice.repo()
         await _members(alice).grant("", id_text(bob.author.user), "admin")
         await _together(alice, bob)
-        await carol.joiner.begin(bob.invite(_repo(bob)))
+        await carol.joiner.begin(bob.invite(bob.repo()))
         async with connected(carol, bob):
             while bob.replica.permission(repo, carol.author.user) is None:
                 await bob.hub.wait_for_change()
@@ -183,12 +179,12 @@ async def test_a_follower_who_is_granted_writing_gets_the_write_secret(
     alice, bob, _ = nodes
     with trio.fail_after(120):
         await _share(alice, bob, permission=Permission.READ)
-        assert _repo(bob).write_secret is None
+        assert bob.repo().write_secret is None
         await _members(alice).grant("", id_text(bob.author.user), "write")
         async with connected(bob, alice):
-            while _repo(bob).write_secret is None:
+            while bob.repo().write_secret is None:
                 await bob.hub.wait_for_change()
-        assert _repo(bob).write_secret == _repo(alice).write_secret
+        assert bob.repo().write_secret == alice.repo().write_secret
         bob.write(bob.branch(), "at last")
         await _together(alice, bob)
 
@@ -201,7 +197,7 @@ async def test_demoted_members_read_on_and_the_last_owner_does_not_leave_by_acci
         await _share(alice, bob)
         await _members(alice).remove("", id_text(bob.author.user), "read")
         await _together(alice, bob)
-        assert bob.replica.permission(_repo(bob), bob.author.user) is Permission.READ
+        assert bob.replica.permission(bob.repo(), bob.author.user) is Permission.READ
         with pytest.raises(ServiceError, match="M5"):
             bob.write(bob.branch(), "no more")
         with pytest.raises(ServiceError, match="last owner"):
@@ -209,7 +205,7 @@ async def test_demoted_members_read_on_and_the_last_owner_does_not_leave_by_acci
         await _members(bob).leave("", force=False)
         await _together(alice, bob)
         await _members(alice).leave("", force=True)
-        assert alice.replica.members(_repo(alice)) == {}
+        assert alice.replica.members(alice.repo()) == {}
 
 
 async def test_a_revoked_invitation_admits_nobody_who_was_not_seen(

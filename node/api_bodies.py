@@ -1,0 +1,119 @@
+"""Bodies of API requests: their fields, and the bound of each. Surplus fields are refused (docs/api.md)."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from protocol.limits import (
+    ADOPTED_COUNT_MAX,
+    IMPORT_BATCH_COUNT_MAX,
+    IMPORTED_SECONDS_MAX,
+    INVITATION_USE_COUNT_MAX,
+    LINK_SIZE_MAX,
+    NAME_SIZE_MAX,
+    TEXT_SIZE_MAX,
+)
+
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_SIZE_MAX)]
+IdText = Annotated[str, Meta(min_length=1, max_length=64)]
+Text = Annotated[str, Meta(max_length=TEXT_SIZE_MAX)]
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request's body: surplus fields are refused."""
+
+
+class Named(_Strict, frozen=True):
+    """Creates a repo or a branch."""
+
+    name: Name
+
+
+class Invitation(_Strict, frozen=True):
+    """Makes an invitation."""
+
+    permission: str = "write"
+    expires_seconds: Annotated[int, Meta(ge=1, le=366 * 86_400)] = 7 * 86_400
+    uses: Annotated[int, Meta(ge=1, le=INVITATION_USE_COUNT_MAX)] = 1
+
+
+class Join(_Strict, frozen=True):
+    """Joins by an invitation."""
+
+    invitation: Annotated[str, Meta(max_length=2 * LINK_SIZE_MAX)]
+
+
+class Follow(_Strict, frozen=True):
+    """Follows by a read capability."""
+
+    capability: Annotated[str, Meta(max_length=2 * LINK_SIZE_MAX)]
+
+
+class Grant(_Strict, frozen=True):
+    """Grants a permission."""
+
+    user: IdText
+    permission: Annotated[str, Meta(max_length=16)]
+
+
+class Removal(_Strict, frozen=True):
+    """Takes rights away."""
+
+    user: IdText
+    keeps: Annotated[str, Meta(max_length=16)] = ""
+
+
+class Leave(_Strict, frozen=True):
+    """Leaves a repo."""
+
+    force: bool = False
+
+
+class Adoption(_Strict, frozen=True):
+    """Adopts void commits."""
+
+    commits: Annotated[list[IdText], Meta(min_length=1, max_length=ADOPTED_COUNT_MAX)]
+
+
+class BranchEdit(_Strict, frozen=True):
+    """Names or archives a branch."""
+
+    name: Name | None = None
+    archived: bool | None = None
+
+
+class Tag(_Strict, frozen=True):
+    """Names a commit."""
+
+    commit: IdText
+
+
+class Write(_Strict, frozen=True):
+    """Writes a post."""
+
+    text: Text
+
+
+class Item(_Strict, frozen=True):
+    """One commit to import."""
+
+    id: Name
+    parents: Annotated[list[Name], Meta(max_length=1000)]
+    author: Annotated[str, Meta(max_length=NAME_SIZE_MAX)]
+    time: Annotated[int, Meta(ge=-IMPORTED_SECONDS_MAX, le=IMPORTED_SECONDS_MAX)]
+    text: Text
+
+
+class Import(_Strict, frozen=True):
+    """Imports commits."""
+
+    items: Annotated[list[Item], Meta(max_length=IMPORT_BATCH_COUNT_MAX)]
+    source: Name
+
+
+class Peer(_Strict, frozen=True):
+    """Keeps a peer."""
+
+    address: Annotated[str, Meta(max_length=NAME_SIZE_MAX)]
+    peer: Annotated[str, Meta(max_length=64)]

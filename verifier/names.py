@@ -1,0 +1,47 @@
+"""What branches are called, which are archived, and which commits have names: the last word in canonical order.
+
+Nothing rests on a name, so among words that were said at the same time it is enough that every node takes the same one.
+"""
+
+from dataclasses import dataclass
+
+from protocol.body import BranchAdd, BranchEdit, Tag
+from verifier.membership import Membership
+
+
+@dataclass(frozen=True, slots=True)
+class BranchName:
+    """How a branch is shown."""
+
+    name: str
+    is_archived: bool
+
+
+def find_branch_names(membership: Membership) -> dict[bytes, BranchName]:
+    """Names of all branches that were ever named or archived anew; an edit that does not count changes nothing."""
+    now, operations = membership.now(), membership.operations
+    found: dict[bytes, BranchName] = {}
+    for branch, edits in operations.edits.items():
+        added = operations.branch_adds(branch)
+        if not added:
+            continue
+        body = operations.in_order(added)[0].body
+        assert isinstance(body, BranchAdd), "looked for"
+        name, is_archived = body.name, False
+        for edit in operations.in_order(edits):
+            if isinstance(edit.body, BranchEdit) and now.counts(edit):
+                name = name if edit.body.name is None else edit.body.name
+                is_archived = is_archived if edit.body.archived is None else edit.body.archived
+        found[branch] = BranchName(name, is_archived)
+    return found
+
+
+def find_tags(membership: Membership) -> dict[str, Tag]:
+    """What each name stands for; names that were taken away are left out."""
+    now, operations = membership.now(), membership.operations
+    found: dict[str, Tag] = {}
+    for name, said in operations.tags.items():
+        for one in operations.in_order(said):
+            if isinstance(one.body, Tag) and now.counts(one):
+                found[name] = one.body
+    return {name: tag for name, tag in found.items() if tag.commit is not None}
