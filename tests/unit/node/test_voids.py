@@ -108,6 +108,26 @@ async def test_void_work_is_adopted_and_counts_again(nodes: list[Node], autojump
         assert explain(carol.replica, void["commit"])["verdict"] == "accepted"
 
 
+async def test_an_adoption_falls_with_its_author(nodes: list[Node], autojump_clock: MockClock) -> None:
+    """Carol, an admin, adopts what bob wrote while alice excludes her."""
+    alice, bob, carol = nodes
+    with trio.fail_after(120):
+        await _share(alice, bob, carol)
+        await _members(alice).grant("", id_text(carol.author.user), "admin")
+        bob.write(bob.branch(), "good work")
+        await _members(alice).remove("", id_text(bob.author.user), "")
+        await _together(carol, bob)
+        await _together(alice, carol)
+        (void,) = list_voids(carol.replica, carol.branch())
+        await _members(carol).adopt("main", [void["commit"]])
+        assert void["commit"] in _texts(carol)
+        await _members(alice).remove("", id_text(carol.author.user), "")
+        await _together(alice, carol)
+        for node in (alice, carol):
+            assert [one["commit"] for one in list_voids(node.replica, node.branch())] == [void["commit"]]
+        assert _texts(alice) == _texts(carol)
+
+
 async def test_void_work_comes_back_when_the_exclusion_is_void_itself(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
