@@ -41,15 +41,17 @@ def open_api_listener(host: str, port: int) -> socket.socket:
 
 async def serve_api(app: ASGIApp, listener: socket.socket) -> None:
     """Serve until cancelled, then close the listener. What is over API_CONNECTIONS_MAX waits to be accepted."""
-    slots = trio.CapacityLimiter(API_CONNECTIONS_MAX)
+    slots = trio.Semaphore(API_CONNECTIONS_MAX)
 
     async def serve_one(stream: trio.SocketStream) -> None:
-        async with slots:
+        try:
             await serve_connection(app, stream)
+        finally:
+            slots.release()
 
     with listener:
         listening = trio.SocketListener(trio.socket.from_stdlib_socket(listener))
-        await trio.serve_listeners(serve_one, [listening])
+        await trio.serve_listeners(serve_one, [_Turnstile(listening, slots)])
 
 
 async def serve_connection(app: ASGIApp, stream: trio.SocketStream) -> None:
@@ -80,6 +82,27 @@ async def _watch(stream: "_Watched", scope: trio.CancelScope) -> None:
         scope.cancel()
     finally:
         await trio.aclose_forcefully(stream.stream)
+
+
+class _Turnstile(trio.abc.Listener[trio.SocketStream]):
+    """Accepts a connection when a slot is free; who serves it gives the slot back."""
+
+    def __init__(self, listener: trio.SocketListener, slots: trio.Semaphore) -> None:
+        self._listener = listener
+        self._slots = slots
+
+    async def accept(self) -> trio.SocketStream:
+        """The next connection."""
+        await self._slots.acquire()
+        try:
+            return await self._listener.accept()
+        except BaseException:
+            self._slots.release()
+            raise
+
+    async def aclose(self) -> None:
+        """Accept no more."""
+        await self._listener.aclose()
 
 
 class _Watched:

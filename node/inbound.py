@@ -81,6 +81,7 @@ def accept_batch(
         if before is not None:
             before(connection)
             work.reload_tables(connection)
+            work.has_changed_tables = True
         if branch is not None:
             work.run_round(connection, [(branch, batch)])
             if is_own and work.intake.rejected:
@@ -92,8 +93,6 @@ def accept_batch(
         work.release(connection)
         if after is not None:
             after(connection)
-    if work.has_changed_tables or before is not None:
-        replica.refresh()
     return work.intake
 
 
@@ -102,8 +101,6 @@ def retry_unread(replica: Replica, now_ms: int) -> Intake:
     with _transaction(replica, now_ms) as (work, connection):
         work.run_stored(connection, take_unread(connection))
         work.release(connection)
-    if work.has_changed_tables:
-        replica.refresh()
     return work.intake
 
 
@@ -117,8 +114,11 @@ def _transaction(
         try:
             with replica.database.write(turn) as connection:
                 until_settled.enter_context(replica.judging)
+                work.tables = replica.tables  # nobody changes them before this is settled
                 yield work, connection
                 work.review(connection)
+            if work.has_changed_tables:
+                replica.refresh()
         except BaseException:
             work.undo()
             raise
@@ -233,7 +233,7 @@ class _Acceptance:
     def undo(self) -> None:
         """Take back what memory holds of a transaction that failed."""
         for repo_num in self._changed_repos:
-            self._replica.reload_membership(self.tables.repos[repo_num].repo_id)
+            self._replica.forget_membership(self.tables.repos[repo_num].repo_id)
 
     def _look_up(self, connection: Connection, branch: Branch, batch: OpenedBatch) -> None:
         named: set[bytes] = {item.commit_id for item in batch.rejected}

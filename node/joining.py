@@ -17,8 +17,10 @@ from node.outbound import Author
 from protocol.block import Reference
 from protocol.body import Grant, Join, Permission, prove_invitation
 from protocol.codec import decode, encode
+from protocol.hashing import branch_topic_seed
 from protocol.limits import LINK_SIZE_MAX
 from protocol.sealing import NotForUs
+from protocol.signing import public_key
 from protocol.text import InvitationLink, PeerAddress, ReadCapability, id_text
 from storage.database import StorageError
 from storage.repos import Repo, add_repo, keep_write_secret
@@ -138,11 +140,25 @@ class Joiner:
                 secret = self._author.open_write_secret(repo, grant.author, grant.body.write_secret)
             except NotForUs:
                 continue
+            if not self._is_write_secret(repo, secret):
+                continue  # sealed by somebody who wished us to write where nobody reads
             with replica.database.write() as connection:
                 keep_write_secret(connection, repo.num, secret)
             replica.refresh()
             return True
         return False
+
+    def _is_write_secret(self, repo: Repo, secret: bytes) -> bool:
+        """Whether the topics of the repo's branches follow from it."""
+        branches = [
+            branch
+            for branch in self._hub.replica.branches.values()
+            if branch.repo_num == repo.num and not branch.facts.is_root_branch
+        ]
+        return bool(branches) and all(
+            public_key(branch_topic_seed(secret, branch.branch_id, branch.generation)) == branch.topic
+            for branch in branches
+        )
 
     def _store(self, repo: Repo) -> Repo:
         replica = self._hub.replica

@@ -10,7 +10,7 @@ from node.errors import ServiceError
 from node.hub import Hub
 from node.outbound import Author, Draft
 from node.resolve import resolve
-from protocol.body import Adopt, Body, FeedEnd, Grant, Invite, Permission, Remove, Revoke
+from protocol.body import Adopt, Body, FeedEnd, Grant, Invite, Join, Permission, Remove, Revoke
 from protocol.codec import DecodeError
 from protocol.limits import ADOPTED_COUNT_MAX, REMOVED_FEED_COUNT_MAX
 from protocol.signing import BadSignature, verify_public_key
@@ -19,6 +19,8 @@ from storage.feeds import load_feed_tip
 from storage.repos import Branch, Repo
 from storage.voids import load_void_ids
 
+_REVOKED_AT_ONCE_MAX: Final = 1000
+"""Invitations that end with an exclusion, the newest: more are revoked by hand."""
 PERMISSIONS: Final = {permission.name.lower(): permission for permission in Permission}
 JsonObject = dict[str, Any]
 
@@ -63,24 +65,20 @@ class Members:
         """Take a member's rights down to `keeps_text` (empty: none, so that the user is no member any more)."""
         repo = self._find_repo(repo_text)
         keeps = _permission(keeps_text) if keeps_text else None
-        user = find_user(user_text, await self._members(repo))
+        held = await self._members(repo)
+        user = find_user(user_text, held)
+        self._check_last_owner(user, held)
+        if (held.get(user) or 0) <= (keeps or 0):
+            raise ServiceError("bad_request", "the user holds no more than that", "`ravel member list` shows")
         return await self._remove(repo, user, keeps)
 
     async def leave(self, repo_text: str, *, force: bool) -> JsonObject:
         """Stop being a member. The last owner has to force it: nobody could invite or remove any more."""
         repo = self._find_repo(repo_text)
         held = await self._members(repo)
-        user = self._author.user
-        others = [
-            other for other, permission in held.items() if permission is Permission.OWNER and other != user
-        ]
-        if held.get(user) is Permission.OWNER and not others and not force:
-            raise ServiceError(
-                "not_permitted",
-                "you are the last owner: without one nobody can make another",
-                "make another owner with `ravel member grant`, or say --force",
-            )
-        return await self._remove(repo, user, None)
+        if not force:
+            self._check_last_owner(self._author.user, held)
+        return await self._remove(repo, self._author.user, None)
 
     async def invitations(self, repo_text: str) -> JsonObject:
         """Invitations that can still be used or were: by whom, for what, until when, and who came by them."""
@@ -110,19 +108,36 @@ class Members:
         repo = self._hub.replica.repos[branch.repo_num]
         return await self._write(repo, Adopt(branch.branch_id, chosen))
 
+    def _check_last_owner(self, user: bytes, held: dict[bytes, Permission]) -> None:
+        owners = [one for one, permission in held.items() if permission is Permission.OWNER]
+        if owners == [user]:
+            raise ServiceError(
+                "not_permitted",
+                "that is the last owner: without one nobody can make another",
+                "make another owner with `ravel member grant`, or leave with `ravel repo leave --force`",
+            )
+
     async def _members(self, repo: Repo) -> dict[bytes, Permission]:
         return await self._hub.run_blocking(self._hub.replica.members, repo)
 
     async def _remove(self, repo: Repo, user: bytes, keeps: Permission | None) -> JsonObject:
         feeds = await self._hub.run_blocking(self._feed_ends, repo, user)
-        return await self._write(repo, Remove(user, keeps, feeds))
+        bodies: list[Body] = [Remove(user, keeps, feeds)]
+        if keeps is None and user != self._author.user:
+            # Else the member, or a friend, comes back by the same link under another key.
+            bodies += await self._hub.run_blocking(self._revocations, repo, user)
+        return await self._write(repo, *bodies)
 
-    async def _write(self, repo: Repo, body: Body) -> JsonObject:
+    async def _write(self, repo: Repo, *bodies: Body) -> JsonObject:
+        """Write some commits of the root branch, one after the other, all or none."""
         root = self._hub.replica.root_branch(repo)
-        written, intake = await self._hub.run_blocking(self._author.write, root, Draft(body))
+        drafts = [Draft(body) for body in bodies]
+        written, intake = await self._hub.run_blocking(
+            self._author.write_many, root, lambda _: drafts, lambda _connection, _written: None
+        )
         self._hub.announce(intake)
         return {
-            "commit": id_text(written.commit_id),
+            "commit": id_text(written[0].commit_id),
             "repo": id_text(repo.repo_id),
             "voided": sum(intake.voided.values()),
         }
@@ -141,6 +156,23 @@ class Members:
             FeedEnd(branch_id, tip.sequence, tip.commit_id)
             for branch_id, tip in tips[:REMOVED_FEED_COUNT_MAX]
         )
+
+    def _revocations(self, repo: Repo, user: bytes) -> list[Revoke]:
+        """Of the invitations by which the user came, and of those that the user made."""
+        replica = self._hub.replica
+        with replica.judging:
+            membership = replica.membership(repo.repo_id)
+            now, operations = membership.now(), membership.operations
+            ids = [one.commit_id for one in operations.authored_by(user) if isinstance(one.body, Invite)]
+            ids += [
+                grant.body.invitation for grant in operations.grants_of(user) if isinstance(grant.body, Join)
+            ]
+            open_ones = [
+                one
+                for one in dict.fromkeys(ids)
+                if not any(other.commit_id in now.counting for other in operations.revocations_of(one))
+            ]
+        return [Revoke(one) for one in open_ones[-_REVOKED_AT_ONCE_MAX:]]
 
     def _invitations(self, repo: Repo) -> list[JsonObject]:
         replica = self._hub.replica

@@ -16,10 +16,20 @@ from node.inbound import Intake, InTransaction, OwnCommitRejected, accept_batch
 from node.opening import open_batch
 from node.replica import Replica
 from protocol import sealing, signing
-from protocol.block import Reference
+from protocol.block import Block, Reference
 from protocol.body import Body, BranchAdd, BranchRoot, RepoInit, certify_repo, encode_body
 from protocol.codec import DecodeError
-from protocol.commit import NO_EPOCH, Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
+from protocol.commit import (
+    NO_BRANCH,
+    NO_EPOCH,
+    Commit,
+    Content,
+    HeaderKeys,
+    Links,
+    TanglePlace,
+    lipmaa,
+    seal_commit,
+)
 from protocol.hashing import branch_read_key, branch_secret, convergence_secret
 from protocol.limits import ACK_COUNT_MAX
 from protocol.object import build_object
@@ -55,6 +65,14 @@ class Written:
     commit_id: bytes
     key: bytes
     encoded: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Sealed:
+    """A commit in its blocks: its own, then its body's."""
+
+    commit: Commit
+    blocks: tuple[Block, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +169,22 @@ class Author:
         if repo.write_secret is None:
             raise ServiceError("not_permitted", "only an owner adds branches to this repo")
         root = self._replica.root_branch(repo)
-        branch_id = secrets.token_bytes(32)
-        facts = BranchFacts(repo.repo_id, repo.init_id, branch_id, NO_EPOCH)
-        branch = _new_branch(facts, repo.read_secret, repo.write_secret)
         with self._lock, self._replica.database.read() as connection:
             seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
-            first = self._seal_one(branch, Draft(BranchRoot()), _Place(repo.init_id, sequence=1, seen=seen))
-            body = BranchAdd(branch_id, name, 0, branch.topic, Reference(first.commit_id, first.key))
+            # The branch's id is that of its first commit, so that nobody can pin another.
+            unnamed = _new_branch(
+                BranchFacts(repo.repo_id, repo.init_id, NO_BRANCH, NO_EPOCH),
+                repo.read_secret,
+                repo.write_secret,
+            )
+            sealed = self._seal_commit(
+                unnamed, Draft(BranchRoot()), _Place(repo.init_id, sequence=1, seen=seen)
+            )
+            branch_id = sealed.commit.commit_id
+            facts = BranchFacts(repo.repo_id, repo.init_id, branch_id, branch_id)
+            branch = _new_branch(facts, repo.read_secret, repo.write_secret)
+            first = _publish(branch, sealed)
+            body = BranchAdd(branch_id, name, 0, branch.topic, Reference(branch_id, first.key))
             pin = self._seal(connection, root, [Draft(body)])
             intake = self._take(root, pin, followups=[(branch.topic, first.encoded)])
         return self._replica.by_topic[branch.topic], intake
@@ -232,8 +259,9 @@ class Author:
         return written
 
     def _seal_one(self, branch: Branch, draft: Draft, place: "_Place") -> Written:
-        if branch.topic_seed is None:
-            raise ServiceError("not_permitted", "this node may read the branch and not write to it")
+        return _publish(branch, self._seal_commit(branch, draft, place))
+
+    def _seal_commit(self, branch: Branch, draft: Draft, place: "_Place") -> _Sealed:
         try:
             reference, body_blocks = build_object(encode_body(draft.body), branch.convergence_secret)
             group = TanglePlace(GROUP, branch.facts.init_id, place.seen)
@@ -252,22 +280,32 @@ class Author:
             files = tuple(file.object_id for file in draft.files)
             links = Links(deps=draft.deps, files=files, nfiles=draft.removed_files, lipmaa=place.skip)
             commit, block = seal_commit(place.acks, links, content, self._secret, branch.convergence_secret)
-            publication = seal_publication(
-                branch.topic_seed,
-                branch.read_key,
-                commit.key,
-                (block, *body_blocks),
-                secrets.token_bytes(NONCE_SIZE),
-            )
-            encoded = encode_publication(
-                publication.topic,
-                publication.sealed_key,
-                tuple(item.encoded for item in publication.blocks),
-                publication.signature,
-            )
         except DecodeError as error:
             raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
-        return Written(commit.commit_id, commit.key, encoded)
+        return _Sealed(commit, (block, *body_blocks))
+
+
+def _publish(branch: Branch, sealed: _Sealed) -> Written:
+    """A sealed commit as it travels in its branch."""
+    if branch.topic_seed is None:
+        raise ServiceError("not_permitted", "this node may read the branch and not write to it")
+    try:
+        publication = seal_publication(
+            branch.topic_seed,
+            branch.read_key,
+            sealed.commit.key,
+            sealed.blocks,
+            secrets.token_bytes(NONCE_SIZE),
+        )
+        encoded = encode_publication(
+            publication.topic,
+            publication.sealed_key,
+            tuple(item.encoded for item in publication.blocks),
+            publication.signature,
+        )
+    except DecodeError as error:
+        raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
+    return Written(sealed.commit.commit_id, sealed.commit.key, encoded)
 
 
 def _new_branch(facts: BranchFacts, read_secret: bytes, write_secret: bytes) -> Branch:

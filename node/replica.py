@@ -18,11 +18,11 @@ from protocol.limits import BODY_SIZE_MAX
 from protocol.object import open_object
 from storage.blocks import read_blocks
 from storage.commits import TimelineRow, iterate_arrivals
-from storage.database import Database
+from storage.database import Database, StorageError
 from storage.id_keys import unpack_nums
 from storage.packs import Packs
 from storage.repos import Branch, Repo, finish_join, load_branches, load_repos
-from verifier.membership import Membership
+from verifier.membership import Membership, Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,8 @@ class Replica:
         self._memberships: dict[bytes, Membership] = {}
         with self.database.read() as connection:
             self.tables = load_tables(connection)
-            for branch in self.branches.values():
-                if branch.facts.is_root_branch:
-                    self._rebuild_membership(connection, branch)
+        for repo in self.repos.values():
+            self.membership(repo.repo_id)
 
     def close(self) -> None:
         """Close the store."""
@@ -90,8 +89,15 @@ class Replica:
             self.tables = load_tables(connection)
 
     def membership(self, repo_id: bytes) -> Membership:
-        """The membership of a repo; empty for one whose init is not here yet. To be used while `judging` is held."""
-        return self._memberships.setdefault(repo_id, Membership(repo_id))
+        """The membership of a repo; empty for one whose init is not here yet. To be used while `judging` is held.
+
+        Raises StorageError.
+        """
+        found = self._memberships.get(repo_id)
+        if found is None:
+            found = self._load_membership(repo_id)
+            self._memberships[repo_id] = found
+        return found
 
     def permission(self, repo: Repo, user: bytes) -> Permission | None:
         """What a user may do in a repo now; None for who is no member."""
@@ -103,13 +109,10 @@ class Replica:
         with self.judging:
             return self.membership(repo.repo_id).now().members()
 
-    def reload_membership(self, repo_id: bytes) -> None:
-        """Build a membership anew from what is committed: a transaction that had changed it was undone."""
-        with self.judging, self.database.read() as connection:
-            self._memberships[repo_id] = Membership(repo_id)
-            for branch in self.branches.values():
-                if branch.branch_id == repo_id:
-                    self._rebuild_membership(connection, branch)
+    def forget_membership(self, repo_id: bytes) -> None:
+        """Forget a membership that an undone transaction had changed: it is built anew from what is committed."""
+        with self.judging:
+            self._memberships.pop(repo_id, None)
 
     def forget_invitation(self, repo: Repo) -> None:
         """Forget the link of a repo that was joined."""
@@ -121,13 +124,25 @@ class Replica:
         """The repo's root branch."""
         return next(branch for branch in self.branches.values() if branch.branch_id == repo.repo_id)
 
-    def _rebuild_membership(self, connection: Connection, branch: Branch) -> None:
-        membership = self.membership(branch.facts.repo_id)
-        for row in iterate_arrivals(connection, [branch.num]):
-            encoded = load_blocks_of(connection, [row])[row.num]
-            commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
-            body = open_body(encoded[1:], commit.content.body, branch.convergence_secret)
-            membership.add(membership.authorise_root_commit(commit, body), commit.acks)
+    def _load_membership(self, repo_id: bytes) -> Membership:
+        membership = Membership(repo_id)
+        with self.database.read() as connection:
+            for branch in self.branches.values():
+                if branch.branch_id != repo_id:
+                    continue
+                for row in iterate_arrivals(connection, [branch.num]):
+                    encoded = load_blocks_of(connection, [row])[row.num]
+                    commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
+                    body = open_body(encoded[1:], commit.content.body, branch.convergence_secret)
+                    try:
+                        operation = membership.authorise_root_commit(commit, body)
+                    except Refused as error:
+                        raise StorageError(
+                            f"an older version accepted what this one refuses ({error}); join the repo anew, "
+                            "with another folder"
+                        ) from None
+                    membership.add(operation, commit.acks)
+        return membership
 
 
 def load_blocks_of(connection: Connection, rows: list[TimelineRow]) -> dict[int, list[bytes]]:

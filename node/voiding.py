@@ -7,11 +7,11 @@ from sqlalchemy import Connection
 from node.replica import Tables
 from protocol.block import decode_block
 from protocol.body import Adopt, FeedEnd
-from protocol.commit import Commit, open_commit, skip_path
+from protocol.commit import Commit, open_commit
 from storage.blocks import read_blocks
 from storage.id_keys import unpack_nums
 from storage.repos import Branch
-from storage.voids import Judged, has_forks, load_judged, load_judged_by, mark_void
+from storage.voids import Judged, are_forked, has_forks, load_judged, load_judged_by, mark_void
 from verifier.membership import Membership
 from verifier.tangle_kinds import GROUP
 from verifier.voiding import Void, find_affected, find_void
@@ -28,6 +28,8 @@ class Review:
             for branch in tables.branches.values()
             if branch.repo_num == repo_num and not branch.facts.is_root_branch
         ]
+        # By branch and last commit: what a forked feed contains, None where no fork leaves a doubt.
+        self._ways_back: dict[tuple[int, bytes], set[bytes] | None] = {}
         self.changed: dict[bytes, int] = {}
         """By topic: how many commits have become void or ceased to be."""
 
@@ -51,10 +53,10 @@ class Review:
         judged = load_judged(self._connection, branch.num, ids)
         self._look_at(branch, judged)
         for author in {one.author for one in judged}:
-            # Which commits a removal names depends on the whole feed when the feed is forked.
-            removals = self._membership.now().counting_removals_of(author)
-            last = max((one.sequence for one in judged if one.author == author), default=0)
-            if removals and has_forks(self._connection, branch.num, author, last):
+            # A new fork may lead a removal's way back through the feed past others than before.
+            if self._membership.now().counting_removals_of(author) and are_forked(
+                self._connection, branch.num, [one.commit_id for one in judged if one.author == author]
+            ):
                 self._look_at(branch, load_judged_by(self._connection, branch.num, author))
 
     def of_adopted(self, branch_id: bytes, ids: Sequence[bytes]) -> None:
@@ -93,20 +95,24 @@ class Review:
         """Whether the feed whose last commit is `end` contains a commit of the same author."""
         if one.sequence > end.sequence:
             return False
-        if not has_forks(self._connection, branch.num, one.author, end.sequence):
-            return True
-        current = end.commit
-        for sequence, following in zip(
-            skip_path(end.sequence, one.sequence), skip_path(end.sequence, one.sequence)[1:], strict=False
-        ):
-            found = load_judged(self._connection, branch.num, [current])
-            if not found or (found[0].author, found[0].sequence) != (one.author, sequence):
-                return False
-            commit = self._open(branch, found[0])
-            link = commit.content.feed_previous if following == sequence - 1 else commit.links.lipmaa
-            assert link is not None, "the shape demands it"
-            current = link
-        return current == one.commit_id
+        place = (branch.num, end.commit)
+        if place not in self._ways_back:
+            is_forked = has_forks(self._connection, branch.num, one.author, end.sequence)
+            self._ways_back[place] = self._walk_back(branch, one.author, end) if is_forked else None
+        named = self._ways_back[place]
+        return named is None or one.commit_id in named
+
+    def _walk_back(self, branch: Branch, author: bytes, end: FeedEnd) -> set[bytes]:
+        """Ids of the feed's commits up to its end, as far as they lead back to one another."""
+        found: set[bytes] = set()
+        link: bytes | None = end.commit
+        for sequence in range(end.sequence, 0, -1):
+            known = load_judged(self._connection, branch.num, [link]) if link is not None else []
+            if not known or (known[0].author, known[0].sequence) != (author, sequence):
+                break
+            found.add(known[0].commit_id)
+            link = self._open(branch, known[0]).content.feed_previous
+        return found
 
     def _open(self, branch: Branch, one: Judged) -> Commit:
         num = unpack_nums(one.block_nums)[0]

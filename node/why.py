@@ -17,7 +17,7 @@ from storage.voids import load_judged, load_void_ids
 from storage.waiting import load_causes
 from verifier.membership import Membership
 from verifier.operations import Operation
-from verifier.voiding import Void
+from verifier.voiding import Void, find_adoption
 
 _VOIDS_SHOWN_MAX: Final = 1000
 JsonObject = dict[str, Any]
@@ -45,6 +45,9 @@ def explain(replica: Replica, text: str) -> JsonObject:
             return answer | _explain_operation(membership, membership.operations[found.commit_id])
         review = Review(connection, replica.tables, branch.repo_num, membership)
         (judged,) = load_judged(connection, branch.num, [found.commit_id])
+        adoption = find_adoption(membership, judged.commit_id, branch.branch_id)
+        if adoption is not None:
+            return answer | _verdict("accepted", "N3", "it was adopted", [id_text(adoption.commit_id)])
         void = review.find_void(branch, judged)
         if void is not None:
             return answer | _explain_void(void)

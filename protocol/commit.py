@@ -41,6 +41,8 @@ from protocol.limits import (
 COMMIT_TAG: Final = "commit1"
 NO_EPOCH: Final = bytes(32)
 """Epoch of the commit that starts the first epoch: it cannot name itself."""
+NO_BRANCH: Final = bytes(32)
+"""Branch of the commit that is a branch's first: the branch's id is its own, which it cannot name."""
 
 AckIds = Annotated[tuple[Id, ...], Meta(max_length=ACK_COUNT_MAX)]
 DepIds = Annotated[tuple[Id, ...], Meta(max_length=DEP_COUNT_MAX)]
@@ -118,6 +120,11 @@ class Commit(Value, frozen=True):
     def digest(self) -> bytes:
         """What the author signed."""
         return hashing.commit_digest(encode(_Signed(self.acks, self.links, self.content)))
+
+    @property
+    def branch_id(self) -> bytes:
+        """The branch that the commit says, or begins."""
+        return self.commit_id if self.content.branch == NO_BRANCH else self.content.branch
 
     def place(self, kind: str) -> TanglePlace | None:
         """The commit's place in the further tangle of that kind, or None."""

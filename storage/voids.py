@@ -64,6 +64,17 @@ def load_void_ids(connection: Connection, branch_num: int) -> list[bytes]:
     return list(connection.execute(query).scalars())
 
 
+def are_forked(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> bool:
+    """Whether any of these commits took a place of its author's feed that was taken."""
+    for part in chunks(ids):
+        query = select(feed_forks.c.commit_id).where(
+            feed_forks.c.branch_num == branch_num, feed_forks.c.commit_id.in_(part)
+        )
+        if connection.execute(query.limit(1)).first() is not None:
+            return True
+    return False
+
+
 def has_forks(connection: Connection, branch_num: int, author: bytes, last: int) -> bool:
     """Whether the author used a place of the feed up to `last` twice."""
     query = (

@@ -3,7 +3,6 @@
 Slow: everything is computed from scratch, for every set of operations. Members and operations are named by anything.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 READ, WRITE, MANAGE, ADMIN, OWNER = 1, 2, 3, 4, 5
@@ -26,13 +25,11 @@ class Reference:
     def __init__(self) -> None:
         self.ops: dict[int, Op] = {}
         self.needs: dict[int, int] = {}
-        self.held: dict[int, int] = {}
-        self.juniors: set[int] = set()
 
     def admit(self, number: int, op: Op) -> bool:
         """Judge an operation by its past, and keep it if it may be (M5 to M7)."""
         if number == 0:
-            self.ops[0], self.needs[0], self.held[0] = op, 0, 0
+            self.ops[0], self.needs[0] = op, 0
             return True
         counting = self.counting(op.past)
         held = self.level(op.author, op.past, op.past, counting)
@@ -47,12 +44,7 @@ class Reference:
             needs, is_legal = WRITE, True
         if held < needs or not is_legal:
             return False
-        self.ops[number], self.needs[number], self.held[number] = op, needs, held
-        mine = self.membership(op.author, op.past, counting)
-        if op.kind == "remove" and needs:
-            for grant in self.membership(op.user, op.past, counting):
-                if all(grant in self.ops[own].past for own in mine):
-                    self.juniors.add(number)
+        self.ops[number], self.needs[number] = op, needs
         return True
 
     def level(self, user: str, seen: frozenset[int], whole: frozenset[int], counting: frozenset[int]) -> int:
@@ -71,27 +63,14 @@ class Reference:
                 levels.append(min([granted, *left]))
         return max(levels)
 
-    def membership(self, user: str, whole: frozenset[int], counting: frozenset[int]) -> list[int]:
-        """Grants that make the user a member."""
-        found = []
-        for number in whole:
-            op = self.ops[number]
-            is_grant = (op.kind == "found" and op.author == user) or (op.kind == "grant" and op.user == user)
-            excluded = any(
-                self.ops[other].user == user and self.ops[other].level == 0 and other not in op.past
-                for other in counting
-            )
-            if is_grant and not excluded and self.counts(number, whole, counting):
-                found.append(number)
-        return found
-
     def counts(self, number: int, whole: frozenset[int], counting: frozenset[int]) -> bool:
         """Whether an operation counts, when these removals do (R2, R3)."""
         op = self.ops[number]
         for other in counting - {number}:
             removal = self.ops[other]
             is_concurrent = other not in op.past and number not in removal.past
-            if removal.user == op.author and is_concurrent and removal.level < self.needs[number]:
+            is_by_another = removal.user == op.author != removal.author
+            if is_by_another and is_concurrent and removal.level < self.needs[number]:
                 return False
         return (
             self.needs[number] == 0 or self.level(op.author, op.past, whole, counting) >= self.needs[number]
@@ -99,16 +78,18 @@ class Reference:
 
     def counting(self, whole: frozenset[int]) -> frozenset[int]:
         """The removals that count among `whole` (R4 to R6)."""
-        decided: frozenset[int] = frozenset()
-        undecided = {number for number in whole if self.ops[number].kind == "remove"}
+        removals = {number for number in whole if self.ops[number].kind == "remove"}
+        decided = frozenset(number for number in removals if self.ops[number].user == self.ops[number].author)
+        undecided = removals - decided
         while undecided:
             threats = {number: self._threats(number, undecided) for number in undecided}
             group = min((threats[number] | {number} for number in undecided), key=len)
-            if len(group) > 1 and (juniors := self._juniors(group)):
-                undecided -= juniors
-            else:
-                decided |= {number for number in group if self.counts(number, whole, decided)}
-                undecided -= group
+            lost = {number for number in group if not self.counts(number, whole, decided)}
+            if not lost and len(group) > 1:
+                lost = self._juniors(group, whole, decided)
+            if not lost:
+                decided |= group
+            undecided -= lost or group
         return decided
 
     def _threats(self, number: int, undecided: set[int]) -> set[int]:
@@ -134,20 +115,44 @@ class Reference:
             ahead += grants - rests_on
             rests_on |= grants
         op = self.ops[removal]
-        return any(self.ops[one].author == op.user and one not in op.past for one in rests_on - {removal})
+        return op.user != op.author and any(
+            self.ops[one].author == op.user and one not in op.past for one in rests_on - {removal}
+        )
 
-    def _juniors(self, group: set[int]) -> set[int]:
-        highest: Mapping[str, int] = {
-            self.ops[one].author: max(
-                self.held[other] for other in group if self.ops[other].author == self.ops[one].author
-            )
-            for one in group
+    def _juniors(self, group: set[int], whole: frozenset[int], decided: frozenset[int]) -> set[int]:
+        """Removals of a circle whose author is below the removed one."""
+        held = {
+            one: max([0, *self._grants(one, self.ops[one].author, whole, decided).values()]) for one in group
         }
         found = set()
         for one in group:
-            theirs = highest.get(self.ops[one].user, -1)
-            if theirs > self.held[one] or (theirs == self.held[one] and one in self.juniors):
+            user = self.ops[one].user
+            theirs = max((held[other] for other in group if self.ops[other].author == user), default=-1)
+            mine = self._grants(one, self.ops[one].author, whole, decided)
+            is_junior = any(
+                all(grant in self.ops[own].past for own, level in mine.items() if level)
+                for grant, level in self._grants(one, user, whole, decided).items()
+                if level
+            )
+            if theirs > held[one] or (theirs == held[one] and is_junior):
                 found.add(one)
+        return found
+
+    def _grants(
+        self, removal: int, user: str, whole: frozenset[int], decided: frozenset[int]
+    ) -> dict[int, int]:
+        """What each grant before a removal gives its user, less what counts against it and is not after the removal."""
+        found = {}
+        for number in self.ops[removal].past:
+            op = self.ops[number]
+            level = OWNER if op.kind == "found" and op.author == user else 0
+            level = op.level if op.kind == "grant" and op.user == user else level
+            if level and self.counts(number, whole, decided):
+                for other in decided - {removal}:
+                    cut = self.ops[other]
+                    if cut.user == user and other not in op.past and removal not in cut.past:
+                        level = min(level, cut.level)
+                found[number] = level
         return found
 
     def members(self, whole: frozenset[int]) -> dict[str, int]:

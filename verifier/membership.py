@@ -39,8 +39,9 @@ from protocol.body import (
 )
 from protocol.commit import Commit
 from protocol.signing import BadSignature, verify_public_key
+from verifier.deciding import find_counting
 from verifier.operations import Operation, Operations
-from verifier.resolution import Resolution, find_counting
+from verifier.resolution import Resolution
 
 _RESOLUTIONS_KEPT: Final = 64
 """Sets of heads whose resolution is remembered: content names the same few again and again."""
@@ -75,12 +76,15 @@ class Membership:
         """What counts among these root branch commits and their past, all of which must have been added."""
         if heads == self._latest[0]:  # most content names the same heads as the one before
             return self._latest[1]
-        key = tuple(sorted(set(heads)))
+        key = self.operations.reduce(heads) if len(heads) > 1 else heads
         known = self._resolutions.get(key)
         if known is None:
-            # A commit has its own past whole, so it takes nothing from it and is taken nothing by it.
-            alone = self._counting_after[key[0]] if len(key) == 1 else None
-            counting = find_counting(self.operations, key) if alone is None else alone
+            counting: frozenset[bytes] = frozenset()
+            if key:
+                # A commit has its own past whole, so it takes nothing from it and is taken nothing by it.
+                counting = self._counting_after[self.operations.last_common(key).commit_id]
+            if len(key) > 1:
+                counting = find_counting(self.operations, key, counting)
             known = self._resolutions[key] = Resolution(self.operations, key, counting)
             if len(self._resolutions) > _RESOLUTIONS_KEPT:
                 self._resolutions.popitem(last=False)
@@ -107,7 +111,6 @@ class Membership:
         before = self.at(commit.acks)
         held = before.permission(author)
         needs: Permission | None = Permission.WRITE
-        is_junior = False
         match body:
             case BranchAdd():
                 needs = Permission.MANAGE
@@ -129,7 +132,6 @@ class Membership:
                     raise Refused("already_holds", "M6: the user holds that permission")
             case Remove():
                 needs = self._check_remove(author, held, body, before)
-                is_junior = needs is not None and _is_junior(author, body.user, before, self.operations)
             case BranchEdit() | Tag():
                 needs = Permission.MANAGE
                 _need(held, needs, "M2: naming and archiving need the permission to manage")
@@ -140,7 +142,7 @@ class Membership:
                     raise Refused("unknown_invitation", "M8: no such invitation in the commit's past")
             case _:
                 _need(held, Permission.WRITE, "M5: the author may not write here")
-        return Operation(commit.commit_id, author, body, needs, held, is_junior)
+        return Operation(commit.commit_id, author, body, needs)
 
     def add(self, operation: Operation, acks: tuple[bytes, ...]) -> None:
         """Keep an accepted operation."""
@@ -167,6 +169,8 @@ class Membership:
             raise Refused("bad_certificate", f"M1: {error}") from None
 
     def _check_branch(self, before: Resolution, body: BranchAdd) -> None:
+        if body.branch != body.root.object_id:
+            raise Refused("bad_branch", "M2: a branch's id is that of its first commit")
         added = any(
             self.operations.is_within(one, before.heads) for one in self.operations.branch_adds(body.branch)
         )
@@ -212,6 +216,8 @@ class Membership:
         target = before.permission(body.user)
         if target is None or (body.keeps or 0) >= target:
             raise Refused("nothing_to_remove", "M7: the user holds no more than that")
+        if len({end.branch for end in body.feeds}) < len(body.feeds):
+            raise Refused("bad_feed_ends", "M7: a branch is named twice")
         if body.user == author:
             return None
         if body.user in self._founders:
@@ -226,14 +232,6 @@ def _check_user(user: bytes) -> None:
         verify_public_key(user)
     except BadSignature as error:
         raise Refused("bad_user", f"M6: {error}") from None
-
-
-def _is_junior(author: bytes, other: bytes, before: Resolution, operations: Operations) -> bool:
-    """Whether the other's membership began in the past of all that the author's rests on."""
-    authors = before.effective_grants(author)
-    return any(
-        all(operations.precedes(grant, own) for own in authors) for grant in before.effective_grants(other)
-    )
 
 
 def _need(held: Permission | None, needed: Permission, rule: str) -> None:

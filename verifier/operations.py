@@ -26,18 +26,12 @@ from verifier.tangle import Tangle
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One root branch commit. What is known of its own past never changes, so it stands here.
-
-    `needs` is the permission that its author must hold (None: none at all), `held` the one held in the commit's own
-    past. `is_junior` says of a removal that the removed member's membership precedes its author's.
-    """
+    """One root branch commit. `needs` is the permission that its author must hold (None: none at all)."""
 
     commit_id: bytes
     author: bytes
     body: Body | UnknownBody
     needs: Permission | None = None
-    held: Permission | None = None
-    is_junior: bool = False
     num: int = 0  # given by `Operations.add`; larger than those of all in its past
 
 
@@ -48,6 +42,7 @@ class Operations:
         self._graph: Tangle | None = None
         self._by_id: dict[bytes, Operation] = {}
         self._grants: dict[bytes, list[Operation]] = {}
+        self._authored: dict[bytes, list[Operation]] = {}
         self._removals_of: dict[bytes, list[Operation]] = {}
         self._revocations_of: dict[bytes, list[Operation]] = {}
         self._joins_by: dict[bytes, list[Operation]] = {}
@@ -71,6 +66,7 @@ class Operations:
             entered = self._graph.add(made.commit_id, acks)
             assert entered, "causes come first"
         self._by_id[made.commit_id] = made
+        self._authored.setdefault(made.author, []).append(made)
         match made.body:
             case RepoInit():
                 for owner in made.body.owners:
@@ -120,6 +116,10 @@ class Operations:
         """Everyone who was ever granted something, sorted."""
         return sorted(self._grants)
 
+    def authored_by(self, user: bytes) -> Sequence[Operation]:
+        """Everything that this user did."""
+        return self._authored.get(user, ())
+
     def grants_of(self, user: bytes) -> Sequence[Operation]:
         """What gives this user permissions: foundings, grants and joins."""
         return self._grants.get(user, ())
@@ -161,6 +161,24 @@ class Operations:
         """Whether `earlier` is in the past of `later`; nothing is in its own."""
         assert self._graph is not None
         return earlier.num < later.num and self._graph.precedes(earlier.commit_id, later.commit_id)
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def reduce(self, commit_ids: Iterable[bytes]) -> tuple[bytes, ...]:
+        """These commits without those that others of them follow, sorted."""
+        assert self._graph is not None
+        graph, chosen = self._graph, sorted(set(commit_ids))
+        return tuple(
+            one
+            for one in chosen
+            if graph.is_tip(one) or not any(graph.precedes(one, other) for other in chosen if other != one)
+        )
+
+    def last_common(self, heads: Iterable[bytes]) -> Operation:
+        """The latest operation that every path from these commits to the root passes."""
+        assert self._graph is not None
+        return self._by_id[self._graph.last_common(heads)]
 
     def in_order(self, operations: Iterable[Operation]) -> list[Operation]:
         """The same in canonical order: by (rank, commit id)."""

@@ -198,6 +198,14 @@ class Tangle:
         first, second = self._nums[one], self._nums[other]
         return first != second and not self._precedes(first, second) and not self._precedes(second, first)
 
+    def last_common(self, ids: Iterable[bytes]) -> bytes:
+        """The latest commit on every path from these (at least one) to the root; O(log n) for each of them."""
+        nums = [self._nums[commit_id] for commit_id in ids]
+        common = nums[0]
+        for num in nums[1:]:
+            common = self._tree.meet(common, num)
+        return self._ids[common]
+
     def ancestors(self, commit_id: bytes) -> Iterator[bytes]:
         """All that precedes the commit, the last in canonical order first; a rank is looked at when it is reached."""
         return self._walk(self._nums[commit_id], self._previous, -1)

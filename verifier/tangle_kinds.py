@@ -123,8 +123,8 @@ def stated_kind(name: str) -> TangleKind:
 
 
 def _is_of_feed(commit: ReadCommit, root: ReadCommit) -> bool:
-    content, first = commit.commit.content, root.commit.content
-    return (content.author, content.branch) == (first.author, first.branch)
+    one, first = commit.commit, root.commit
+    return (one.content.author, one.branch_id) == (first.content.author, first.branch_id)
 
 
 def _feed_previous(commit: ReadCommit) -> tuple[bytes, ...]:
@@ -133,7 +133,7 @@ def _feed_previous(commit: ReadCommit) -> tuple[bytes, ...]:
 
 
 def _is_of_branch(commit: ReadCommit, root: ReadCommit) -> bool:
-    return commit.commit.content.branch == root.commit.content.branch
+    return commit.commit.branch_id == root.commit.branch_id
 
 
 def _acks(commit: ReadCommit) -> tuple[bytes, ...]:

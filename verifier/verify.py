@@ -146,7 +146,7 @@ def _judge(
 
 
 def _check_place(commit: Commit, branch: BranchFacts) -> None:
-    if commit.content.branch != branch.branch_id:
+    if commit.branch_id != branch.branch_id:
         raise Refused("other_branch", "V1: the commit says another branch")
     is_init = branch.is_root_branch and commit.commit_id == branch.init_id
     if commit.content.epoch != (NO_EPOCH if is_init else branch.init_id):

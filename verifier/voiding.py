@@ -3,20 +3,19 @@
 A void commit was accepted, and stays in its branch's graph; it leaves every view. Rules (docs/membership.md):
 
   N1  A content commit is void when its author, by the operations in its own past that count now, may not write.
-  N2  It is void when a removal of its author counts that leaves no right to write, is not in its past, and does not name
-      it: a removal names the commits of the removed member's feeds up to the ends that it states.
+  N2  It is void when a removal of its author by another counts that leaves no right to write, is not in its past, and
+      does not name it: a removal names the commits of the removed member's feeds up to the ends that it states.
   N3  It is not void when a commit that adopts it counts.
 
 What counts now may change when a removal arrives, and with it what is void; nothing else changes it.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
-from protocol.body import FeedEnd, Join, Permission, Remove, Revoke
+from protocol.body import Adopt, FeedEnd, Grant, Invite, Permission, Remove, Revoke
 from verifier.membership import Membership
 from verifier.operations import Operation
-from verifier.resolution import supports
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +39,13 @@ def find_void(
     if not now.counting:
         return None
     operations = membership.operations
-    if any(now.counts(adoption) for adoption in operations.adoptions_of(commit_id)):
+    if find_adoption(membership, commit_id, branch) is not None:
         return None  # N3
     removals = tuple(
         removal
         for removal in now.counting_removals_of(author)
         if isinstance(removal.body, Remove)
+        and removal.author != author
         and (removal.body.keeps or 0) < Permission.WRITE
         and not operations.is_within(removal, seen)
         and not any(end.branch == branch and is_in_feed(end) for end in removal.body.feeds)
@@ -58,26 +58,36 @@ def find_void(
     return None
 
 
+def find_adoption(membership: Membership, commit_id: bytes, branch: bytes) -> Operation | None:
+    """An operation that counts and adopts the commit."""
+    now = membership.now()
+    for adoption in membership.operations.adoptions_of(commit_id):
+        if isinstance(adoption.body, Adopt) and adoption.body.branch == branch and now.counts(adoption):
+            return adoption
+    return None
+
+
 def find_affected(membership: Membership, removals: Collection[bytes]) -> set[bytes]:
     """Users whose commits may become void or cease to be when these removals start or cease to count."""
     operations = membership.operations
-    targets: set[bytes] = set()
-    invitations: set[bytes] = set()
+    affected: set[bytes] = set()
+    ahead: list[bytes] = []
+
+    def add(users: Iterable[bytes]) -> None:
+        for user in users:
+            if user not in affected:
+                affected.add(user)
+                ahead.append(user)
+
     for removal in (operations[commit_id] for commit_id in removals):
         if isinstance(removal.body, Remove):
-            targets.add(removal.body.user)
+            add([removal.body.user])
         elif isinstance(removal.body, Revoke):
-            invitations.add(removal.body.invitation)
-    affected = set(targets)
-    for user in operations.users():
-        ahead = list(operations.grants_of(user))
-        looked_at = {one.commit_id for one in ahead}
-        for one in ahead:  # grows while it is read
-            is_join = isinstance(one.body, Join) and one.body.invitation in invitations
-            if one.author in targets or is_join:
-                affected.add(user)
-                break
-            more = [other for other in supports(operations, one) if other.commit_id not in looked_at]
-            looked_at.update(other.commit_id for other in more)
-            ahead += more
+            add(join.author for join in operations.joins_by(removal.body.invitation))
+    while ahead:  # whose rights may rest on theirs
+        for done in operations.authored_by(ahead.pop()):
+            if isinstance(done.body, Grant):
+                add([done.body.user])
+            elif isinstance(done.body, Invite):
+                add(join.author for join in operations.joins_by(done.commit_id))
     return affected

@@ -12,7 +12,7 @@ from node.opening import open_batch
 from node.outbound import Author
 from node.replica import Replica
 from protocol import signing
-from protocol.block import seal_block
+from protocol.block import Reference, seal_block
 from protocol.body import (
     BranchAdd,
     BranchRoot,
@@ -382,11 +382,13 @@ def _root_verdict(world: World, body: object, *, seed: bytes = b"w" * 32, **chan
 
 
 def test_only_an_owner_adds_branches_and_invites(world: World) -> None:
-    add = BranchAdd(b"b" * 32, "x", 0, b"t" * 32, build_object(b"", b"c" * 32)[0])
+    add = BranchAdd(b"b" * 32, "x", 0, b"t" * 32, Reference(b"b" * 32, b"k" * 32))
     invite = Invite(signing.key_pair(b"i" * 32)[0], Permission.WRITE, 1, NOW_MS + 1)
     for body in (add, invite):
         assert _root_verdict(world, body) == "accepted"
         assert _root_verdict(world, body, seed=b"s" * 32) == "unknown_author"
+    another_root = BranchAdd(b"b" * 32, "x", 0, b"t" * 32, Reference(b"c" * 32, b"k" * 32))
+    assert _root_verdict(world, another_root) == "bad_branch"
     too_much = Invite(signing.key_pair(b"i" * 32)[0], Permission.OWNER, 1, NOW_MS + 1)
     assert _root_verdict(world, too_much) == "not_permitted"
 
@@ -412,7 +414,8 @@ def test_a_join_needs_its_invitations_proof_time_and_use(world: World) -> None:
 
 
 def test_a_branch_is_added_once(world: World) -> None:
-    add = BranchAdd(world.branch.branch_id, "again", 0, b"t" * 32, build_object(b"", b"c" * 32)[0])
+    pinned = Reference(world.branch.branch_id, b"k" * 32)
+    add = BranchAdd(world.branch.branch_id, "again", 0, b"t" * 32, pinned)
     root = world.replica.root_branch(world.repo)
     with world.replica.database.read() as connection:
         head = load_heads(connection, root.num, 1)[0][0]
@@ -421,7 +424,7 @@ def test_a_branch_is_added_once(world: World) -> None:
 
 def test_a_topic_that_the_repo_does_not_give_is_not_followed(world: World) -> None:
     root = world.replica.root_branch(world.repo)
-    add = BranchAdd(b"b" * 32, "taken over", 0, world.branch.topic, build_object(b"", b"c" * 32)[0])
+    add = BranchAdd(b"b" * 32, "taken over", 0, world.branch.topic, Reference(b"b" * 32, b"k" * 32))
     for is_writer in (True, False):
         replica, branch = world.copy(is_writer=is_writer)
         item = _forge(
