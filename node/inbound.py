@@ -277,7 +277,8 @@ class _Acceptance:
                 self._heads.difference_update(commit.acks)
                 self._heads.add(commit.commit_id)
                 if verified.operation is not None:
-                    self._changed_repos.setdefault(branch.repo_num, membership.now().counting)
+                    if branch.repo_num not in self._changed_repos:
+                        self._changed_repos[branch.repo_num] = membership.now().counting
                     membership.add(verified.operation, commit.acks)
                 self.settled.add(commit.commit_id)
                 new.append(NewCommit(verified, opened.publication))

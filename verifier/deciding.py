@@ -10,11 +10,10 @@ from typing import Final
 from protocol.body import Remove
 from verifier.components import find_components
 from verifier.operations import Operation, Operations
-from verifier.resolution import Resolution, could_void, left_by, supports
+from verifier.resolution import Resolution, could_void, left_by
 
 _GRANTS_COMPARED_MAX: Final = 64
 """Grants of one member whose places are compared to tell who was there first: an admin can make any number."""
-_ByAuthor = Mapping[bytes, Sequence[Operation]]
 
 
 def find_counting(
@@ -49,32 +48,19 @@ class _Decision:
     ) -> None:
         self._operations = operations
         self._removals = removals
-        self._rests_on = [self._foundations(removal) for removal in removals]
-        self.counting = before
+        self._rests_on = [operations.foundations(removal) for removal in removals]
+        so_far = Resolution(operations, heads, before)
         groups = self._groups(range(len(removals)))
         while groups:
             group = groups.pop(0)
-            so_far = Resolution(operations, heads, self.counting)
             kept = [index for index in group if so_far.counts(removals[index])]
             if len(kept) == len(group) > 1:
                 kept = self._without_juniors(group, so_far)
             if len(kept) < len(group):
                 groups = self._groups(kept) + groups
                 continue
-            self.counting |= {removals[index].commit_id for index in group}
-
-    def _foundations(self, removal: Operation) -> _ByAuthor:
-        """The removal and everything that its author's right to it may rest on, by author."""
-        found = {removal.commit_id}
-        by_author: dict[bytes, list[Operation]] = {removal.author: [removal]}
-        ahead = [removal]
-        while ahead:
-            for one in supports(self._operations, ahead.pop()):
-                if one.commit_id not in found:
-                    found.add(one.commit_id)
-                    by_author.setdefault(one.author, []).append(one)
-                    ahead.append(one)
-        return by_author
+            so_far = so_far.having([removals[index] for index in group])
+        self.counting = so_far.counting
 
     def _groups(self, indexes: Iterable[int]) -> list[list[int]]:
         """Circles of removals that could void each other, and single ones; what could void others comes first."""
@@ -87,7 +73,7 @@ class _Decision:
         }
         return find_components(edges)
 
-    def _reaches(self, removal: Operation, foundations: _ByAuthor) -> bool:
+    def _reaches(self, removal: Operation, foundations: Mapping[bytes, Sequence[Operation]]) -> bool:
         """Whether the removal could take away what another rests on: something that it does not have in its past."""
         if isinstance(removal.body, Remove):
             candidates: Iterable[Operation] = foundations.get(removal.body.user, ())
@@ -126,7 +112,7 @@ class _Decision:
             if one.commit_id != removal.commit_id and not operations.precedes(removal, one)
         ]
         levels = [0]
-        for grant in supports(operations, removal):
+        for grant in operations.supports(removal):
             if so_far.counts(grant):
                 left = [left_by(cut) or 0 for cut in cuts if not operations.precedes(cut, grant)]
                 levels.append(min([int(operations.granted(grant)), *left]))

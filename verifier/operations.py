@@ -3,8 +3,9 @@
 An index and nothing more: `resolution` decides which operations count, `membership` which may be made at all.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from protocol.body import (
     Adopt,
@@ -22,6 +23,9 @@ from protocol.body import (
     UnknownBody,
 )
 from verifier.tangle import Tangle
+
+_FOUNDATIONS_KEPT: Final = 1000
+"""Removals for which it is remembered what their authors' rights rest on: asked for whenever others arrive beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class Operations:
         self._revocations_of: dict[bytes, list[Operation]] = {}
         self._joins_by: dict[bytes, list[Operation]] = {}
         self._branch_adds: dict[bytes, list[Operation]] = {}
+        self._foundations: dict[bytes, Mapping[bytes, Sequence[Operation]]] = {}
         self._adoptions_of: dict[bytes, list[Operation]] = {}
         self.edits: dict[bytes, list[Operation]] = {}
         """Edits of branches, by branch."""
@@ -143,6 +148,31 @@ class Operations:
     def branch_adds(self, branch: bytes) -> Sequence[Operation]:
         """What adds this branch."""
         return self._branch_adds.get(branch, ())
+
+    def supports(self, operation: Operation) -> list[Operation]:
+        """What its author's right to an operation may rest on directly; all of it is in the operation's past."""
+        if isinstance(operation.body, Join):
+            return [self._by_id[operation.body.invitation]]
+        return [grant for grant in self.grants_of(operation.author) if self.precedes(grant, operation)]
+
+    def foundations(self, operation: Operation) -> Mapping[bytes, Sequence[Operation]]:
+        """The operation and everything that its author's right to it may rest on, by author."""
+        known = self._foundations.get(operation.commit_id)
+        if known is not None:
+            return known
+        found = {operation.commit_id}
+        by_author: dict[bytes, list[Operation]] = {operation.author: [operation]}
+        ahead = [operation]
+        while ahead:
+            for one in self.supports(ahead.pop()):
+                if one.commit_id not in found:
+                    found.add(one.commit_id)
+                    by_author.setdefault(one.author, []).append(one)
+                    ahead.append(one)
+        if len(self._foundations) >= _FOUNDATIONS_KEPT:
+            self._foundations.pop(next(iter(self._foundations)))
+        self._foundations[operation.commit_id] = by_author
+        return by_author
 
     def granted(self, operation: Operation) -> Permission:
         """What an operation of `grants_of` gives."""

@@ -37,7 +37,16 @@ class Resolution:
         self._is_whole = self.heads == operations.heads()
         self._size = len(operations)
         self._verdicts: dict[bytes, bool] = {}
+        self._judged: set[bytes] = set()  # authors of what has a verdict
         self._held: dict[bytes, Permission | None] = {}
+
+    def having(self, removals: Sequence[Operation]) -> "Resolution":
+        """The same, when these removals count too. What they cannot touch is not judged again."""
+        added = frozenset(removal.commit_id for removal in removals)
+        other = Resolution(self._operations, self.heads, self.counting | added)
+        if not any(isinstance(one.body, Revoke) or one.body.user in self._judged for one in removals):  # type: ignore[union-attr]  # else a Remove
+            other._verdicts, other._judged = self._verdicts, self._judged
+        return other
 
     # --- answers ---
 
@@ -124,8 +133,9 @@ class Resolution:
             one = ahead.pop()
             if one.commit_id not in found and one.commit_id not in self._verdicts:
                 found[one.commit_id] = one
-                ahead += supports(self._operations, one)
+                ahead += self._operations.supports(one)
         for one in sorted(found.values(), key=lambda one: one.num):
+            self._judged.add(one.author)
             self._verdicts[one.commit_id] = self._judge(one)
 
     def _judge(self, operation: Operation) -> bool:
@@ -140,14 +150,6 @@ class Resolution:
             return True
         held = self._level(operation.author, lambda other: operations.precedes(other, operation))
         return held is not None and held >= operation.needs
-
-
-def supports(operations: Operations, operation: Operation) -> list[Operation]:
-    """What its author's right to an operation may rest on directly; all of it is in the operation's past."""
-    if isinstance(operation.body, Join):
-        return [operations[operation.body.invitation]]
-    grants = operations.grants_of(operation.author)
-    return [grant for grant in grants if operations.precedes(grant, operation)]
 
 
 def could_void(removal: Operation, operation: Operation) -> bool:
