@@ -8,6 +8,7 @@ import secrets
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -40,6 +41,8 @@ from storage.feeds import load_feed_ids, load_feed_tip
 from storage.repos import Branch, Repo, add_repo, topic_seed
 from verifier.facts import BranchFacts
 from verifier.tangle_kinds import GROUP
+
+_DONE_ALREADY: Final = frozenset({"already_holds", "nothing_to_remove", "branch_exists"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +215,9 @@ class Author:
                 is_own=True,
             )
         except OwnCommitRejected as error:
-            raise ServiceError("not_permitted", f"the rules refuse it: {error}") from None
+            # Somebody, perhaps a second click, was faster.
+            code = "already_exists" if error.verdict.code in _DONE_ALREADY else "not_permitted"
+            raise ServiceError(code, f"the rules refuse it: {error}") from None
 
     def _seal(self, connection: Connection, branch: Branch, drafts: Sequence[Draft]) -> list[Written]:
         """Seal drafts in order as the next commits of the user's feed."""

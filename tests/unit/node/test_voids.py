@@ -1,19 +1,23 @@
 """Removed members: what they wrote unseen leaves every view, on every node alike, and comes back by adoption."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
 from trio.testing import MockClock
 
+from node import replica as replica_module
 from node.errors import ServiceError
 from node.members import Members
-from node.outbound import Author
+from node.outbound import Author, Draft
 from node.why import explain, list_voids
-from protocol.body import Permission, Post
+from protocol.body import Adopt, Grant, Permission, Post, Remove
+from protocol.signing import public_key
 from protocol.text import id_text
-from storage.commits import count_commits, load_timeline
+from storage.commits import count_commits, load_heads, load_timeline
+from storage.database import StorageError
 from storage.repos import Branch
 from tests.nodes import Node, connected, open_nodes, until_equal
 
@@ -172,6 +176,107 @@ async def test_what_rests_on_a_void_grant_is_void_too(nodes: list[Node], autojum
         (void,) = list_voids(alice.replica, alice.branch())
         assert (void["rule"], void["author"]) == ("N1", id_text(carol.author.user))
         assert carol.author.user not in alice.replica.members(repo)
+
+
+async def test_a_backdated_leave_takes_nothing_from_others(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    """Bob is excluded, and then leaves as of before: what the exclusion names stays."""
+    alice, bob, carol = nodes
+    with trio.fail_after(120):
+        await _share(alice, bob, carol)
+        seen = bob.replica.membership(bob.repo().repo_id).operations.heads()
+        bob.write(bob.branch(), "kept")
+        await _together(alice, bob, carol)
+        before = _texts(alice)
+        await _members(alice).remove("", id_text(bob.author.user), "")
+        leave = Draft(Remove(bob.author.user, None, ()), acks=seen)
+        bob.author.write(bob.replica.root_branch(bob.repo()), leave)
+        await _together(alice, bob, carol)
+        assert _texts(alice) == _texts(bob) == _texts(carol) == before
+        assert list_voids(alice.replica, alice.branch()) == []
+
+
+async def test_an_exclusion_ends_the_invitations_of_the_excluded(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, _ = nodes
+    with trio.fail_after(120):
+        await _share(alice, bob)
+        alice.invite(alice.repo())
+        await _members(alice).remove("", id_text(bob.author.user), "")
+        shown = (await _members(alice).invitations(""))["invitations"]
+        assert {bool(item["joined"]): item["revoked"] for item in shown} == {True: True, False: False}
+
+
+async def test_an_adoption_for_another_branch_adopts_nothing(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, carol = nodes
+    with trio.fail_after(120):
+        await _share(alice, bob, carol)
+        other, intake = alice.author.create_branch(alice.repo(), "other")
+        alice.hub.announce(intake)
+        bob.write(bob.branch(), "unseen")
+        await _members(alice).remove("", id_text(bob.author.user), "")
+        with bob.replica.database.read() as connection:
+            unseen = load_heads(connection, bob.branch().num, 1)[0][0]
+        body = Adopt(other.branch_id, (unseen,))
+        alice.hub.announce(alice.author.write(alice.replica.root_branch(alice.repo()), body)[1])
+        await _together(carol, bob)
+        await _together(alice, carol)
+        assert len(list_voids(alice.replica, alice.branch())) == 1
+        assert _texts(alice) == _texts(carol)
+
+
+async def test_a_false_write_secret_is_passed_over(nodes: list[Node], autojump_clock: MockClock) -> None:
+    alice, bob, _ = nodes
+    with trio.fail_after(120):
+        await _share(alice, bob, permission=Permission.READ)
+        root = alice.replica.root_branch(alice.repo())
+        false = replace(alice.repo(), write_secret=b"f" * 32)
+        box = alice.author.seal_write_secret(false, bob.author.user)
+        alice.hub.announce(alice.author.write(root, Grant(bob.author.user, Permission.WRITE, box))[1])
+        await _together(alice, bob)
+        assert bob.repo().write_secret is None
+        await _members(alice).grant("", id_text(bob.author.user), "manage")
+        async with connected(bob, alice):
+            while bob.repo().write_secret is None:
+                await bob.hub.wait_for_change()
+        assert bob.repo().write_secret == alice.repo().write_secret
+
+
+async def test_a_store_that_fails_while_a_change_is_undone_loses_nothing(
+    nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, bob, _ = nodes
+    with trio.fail_after(120):
+        await _share(alice, bob)
+        members = alice.replica.members(alice.repo())
+        root = alice.replica.root_branch(alice.repo())
+
+        def fail(_connection: object, _written: object) -> None:
+            raise StorageError("disk full")
+
+        with pytest.raises(StorageError), monkeypatch.context() as patch:
+            patch.setattr(replica_module, "load_blocks_of", fail)
+            alice.author.write_many(root, lambda _: [Draft(Remove(bob.author.user, None, ()))], fail)
+        assert alice.replica.members(alice.repo()) == members
+        alice.write(alice.branch(), "goes on")
+
+
+async def test_the_last_owner_is_not_removed_by_any_command(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, _, _ = nodes
+    with trio.fail_after(120):
+        alice.create_repo()
+        for keeps in ("", "read"):
+            with pytest.raises(ServiceError, match="last owner"):
+                await _members(alice).remove("", id_text(alice.author.user), keeps)
+        with pytest.raises(ServiceError) as caught:
+            await _members(alice).remove("", id_text(public_key(b"s" * 32)), "")
+        assert caught.value.code == "bad_request"
 
 
 async def test_a_forked_feed_keeps_what_the_removal_names_and_no_twin(
