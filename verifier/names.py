@@ -18,17 +18,15 @@ class BranchName:
 
 
 def find_branch_names(membership: Membership) -> dict[bytes, BranchName]:
-    """Names of all branches that were ever named or archived anew; an edit that does not count changes nothing."""
+    """How all branches are shown. Edits that do not count change nothing; a branch whose addition does not is archived."""
     now, operations = membership.now(), membership.operations
     found: dict[bytes, BranchName] = {}
-    for branch, edits in operations.edits.items():
-        added = operations.branch_adds(branch)
-        if not added:
-            continue
-        body = operations.in_order(added)[0].body
+    for branch in operations.branches():
+        added = operations.in_order(operations.branch_adds(branch))
+        body = added[0].body
         assert isinstance(body, BranchAdd), "looked for"
-        name, is_archived = body.name, False
-        for edit in operations.in_order(edits):
+        name, is_archived = body.name, not any(now.counts(one) for one in added)
+        for edit in operations.in_order(operations.edits.get(branch, ())):
             if isinstance(edit.body, BranchEdit) and now.counts(edit):
                 name = name if edit.body.name is None else edit.body.name
                 is_archived = is_archived if edit.body.archived is None else edit.body.archived

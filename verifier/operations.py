@@ -141,6 +141,10 @@ class Operations:
         """Joins that name this invitation."""
         return self._joins_by.get(invitation, ())
 
+    def branches(self) -> Iterable[bytes]:
+        """Ids of all branches that were ever added."""
+        return self._branch_adds
+
     def adoptions_of(self, commit_id: bytes) -> Sequence[Operation]:
         """What adopts this content commit."""
         return self._adoptions_of.get(commit_id, ())

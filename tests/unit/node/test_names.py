@@ -67,11 +67,12 @@ async def test_what_a_removed_member_named_is_forgotten(nodes: list[Node], autoj
     with trio.fail_after(60):
         await _share(alice, bob)
         await _names(bob).edit_branch("main", "mine", archived=True)
+        bob.hub.announce(bob.author.create_branch(bob.repo(), "spam")[1])
         members = Members(alice.hub, alice.author, lambda _: alice.repo(), alice.branch)
         await members.remove("", id_text(bob.author.user), "")
         async with connected(bob, alice):
             await until_equal(alice, bob, "root")
-        assert _shown(alice) == _shown(bob) == [("main", False), ("root", False)]
+        assert _shown(alice) == _shown(bob) == [("main", False), ("root", False), ("spam", True)]
 
 
 async def test_tags_are_set_moved_and_taken_away(nodes: list[Node], autojump_clock: MockClock) -> None:
