@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from node.replica import Tables
 from protocol.block import decode_block
-from protocol.body import Adopt, FeedEnd
+from protocol.body import Adopt, FeedEnd, Remove
 from protocol.commit import Commit, open_commit
 from storage.blocks import read_blocks
 from storage.id_keys import unpack_nums
@@ -29,7 +29,7 @@ class Review:
             if branch.repo_num == repo_num and not branch.facts.is_root_branch
         ]
         # By branch and last commit: what a forked feed contains, None where no fork leaves a doubt.
-        self._ways_back: dict[tuple[int, bytes], set[bytes] | None] = {}
+        self._ways_back: dict[tuple[int, bytes, int, bytes], set[bytes] | None] = {}
         self.changed: dict[bytes, int] = {}
         """By topic: how many commits have become void or ceased to be."""
 
@@ -53,10 +53,12 @@ class Review:
         judged = load_judged(self._connection, branch.num, ids)
         self._look_at(branch, judged)
         for author in {one.author for one in judged}:
-            # A new fork may lead a removal's way back through the feed past others than before.
-            if self._membership.now().counting_removals_of(author) and are_forked(
-                self._connection, branch.num, [one.commit_id for one in judged if one.author == author]
-            ):
+            # A new fork may lead a removal's way back through the feed past others than before, and so may the end that
+            # it begins at.
+            removals = self._membership.now().counting_removals_of(author)
+            new = [one.commit_id for one in judged if one.author == author]
+            ends = {end.commit for one in removals if isinstance(one.body, Remove) for end in one.body.feeds}
+            if removals and (not ends.isdisjoint(new) or are_forked(self._connection, branch.num, new)):
                 self._look_at(branch, load_judged_by(self._connection, branch.num, author))
 
     def of_adopted(self, branch_id: bytes, ids: Sequence[bytes]) -> None:
@@ -95,7 +97,7 @@ class Review:
         """Whether the feed whose last commit is `end` contains a commit of the same author."""
         if one.sequence > end.sequence:
             return False
-        place = (branch.num, end.commit)
+        place = (branch.num, one.author, end.sequence, end.commit)
         if place not in self._ways_back:
             is_forked = has_forks(self._connection, branch.num, one.author, end.sequence)
             self._ways_back[place] = self._walk_back(branch, one.author, end) if is_forked else None

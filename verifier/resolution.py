@@ -6,7 +6,7 @@ A function of the set alone: the operations within some heads. The rules R1 to R
       granted with the removal in its past is not touched.
   R2  A removal by another voids what the member did concurrently, where that needs more than is left.
   R3  An operation counts while it is not void, and its author holds what it needs by operations in its past that count.
-      A join counts while its invitation does; a *revocation* voids the joins that it does not have in its past.
+      A join counts while its invitation does; a *revocation* voids the joins that were made concurrently.
   R4  Of removals that could void each other in a circle, those do not count that what was decided before leaves without
       right; then those whose author is below the one whom it removes: by the permission that each holds for the removal,
       else because the other's membership precedes.
