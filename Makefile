@@ -15,6 +15,8 @@ ARGS ?=
 # For `make fuzz`: how long all together, and which targets (all if empty).
 SECONDS ?= 120
 TARGETS ?=
+# For `make histories`: how many random ones.
+COUNT ?= 20000
 # Apart from what `make setup` installs, so that the tests run without it.
 FUZZER := .venv/fuzzer
 
@@ -60,8 +62,9 @@ format: setup ## Format the code and fix what ruff can fix
 bench: setup ## Run the benchmarks: one JSON line per figure
 	@set -e; for file in benchmarks/bench_*.py; do $(VENV)/python "$$file"; done
 
-histories: setup ## Judge all membership histories of five operations as the reference does (two minutes)
+histories: setup ## Judge all membership histories of five operations, and COUNT=20000 random ones, as the references do (half an hour)
 	RAVEL_OPERATIONS=5 $(VENV)/pytest -q tests/unit/verifier/test_membership.py -k small_history -o faulthandler_timeout=1200
+	RAVEL_HISTORIES=$(COUNT) $(VENV)/pytest -q tests/property/test_members.py
 
 fuzz: $(FUZZER)/.ready ## Feed every decoder what a coverage-guided fuzzer finds (SECONDS=120, TARGETS='body config')
 	@PYTHONPATH=$(FUZZER) $(VENV)/python -m tests.fuzz.harness $(SECONDS) $(TARGETS)

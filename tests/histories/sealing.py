@@ -1,0 +1,152 @@
+"""Real signed commits and publications of a told history. Keys and ids follow from the history alone, in every run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from node.outbound import Author
+from node.replica import Replica
+from protocol.body import (
+    Adopt,
+    Body,
+    FeedEnd,
+    Grant,
+    Invite,
+    Join,
+    Permission,
+    Post,
+    Remove,
+    Revoke,
+    encode_body,
+    prove_invitation,
+)
+from protocol.commit import Content, HeaderKeys, Links, TanglePlace, seal_commit
+from protocol.object import build_object
+from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
+from protocol.signing import key_pair
+from storage.repos import Branch, Repo
+from tests.builders import NOW_MS, timeline
+from tests.histories.tales import BRANCHES, FOUNDING, Tale
+from tests.reference_histories import ROOT, Step
+from verifier.tangle_kinds import GROUP
+
+
+@dataclass(frozen=True)
+class Founded:
+    """A repo with two branches, and a store that has it; its secrets are the same in every run."""
+
+    folder: Path
+    repo: Repo
+    branches: Mapping[str, Branch]
+    ids: tuple[bytes, ...]
+
+
+def found(folder: Path) -> Founded:
+    """Found the repo of all histories."""
+    folder.mkdir(parents=True)
+    replica = Replica(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("secrets.token_bytes", Random(0).randbytes)
+        author = Author(replica, _seed("ann"), lambda: NOW_MS)
+        repo = author.create_repo("histories")[0]
+        branches = {name: author.create_branch(repo, name)[0] for name in BRANCHES}
+    branches[ROOT] = replica.root_branch(repo)
+    main, side = (branches[name].facts.root_id for name in BRANCHES)
+    init, added_main, added_side = timeline(replica, branches[ROOT])
+    replica.close()
+    return Founded(folder, repo, branches, (init, added_main, main, added_side, side))
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """Ids of all commits of a history, and publications of those that are not the founding's."""
+
+    ids: dict[int, bytes]
+    items: dict[int, bytes]
+
+
+def seal(founded: Founded, tale: Tale) -> Sealed:
+    """Make real commits of the steps."""
+    sealed = Sealed(dict(enumerate(founded.ids)), {})
+    for step in tale.steps[len(FOUNDING) :]:
+        sealed.ids[step.number], sealed.items[step.number] = _seal_one(founded, step, sealed.ids)
+    return sealed
+
+
+def _seal_one(founded: Founded, step: Step, ids: Mapping[int, bytes]) -> tuple[bytes, bytes]:
+    branch = founded.branches[step.branch]
+    reference, blocks = build_object(encode_body(_body(founded, step, ids)), branch.convergence_secret)
+    places: tuple[TanglePlace, ...] = ()
+    if step.branch != ROOT:
+        places = (TanglePlace(GROUP, founded.repo.init_id, tuple(ids[one] for one in step.seen)),)
+    content = Content(
+        author=user_of(step.author),
+        branch=branch.branch_id,
+        epoch=founded.repo.init_id,
+        feed_sequence=step.sequence,
+        feed_previous=None if step.previous is None else ids[step.previous],
+        tangles=places,
+        timestamp=NOW_MS + step.number,  # two commits that say the same are two
+        metadata=b"",
+        body=reference,
+        keys=HeaderKeys(acks=(b"",) * len(step.acks)),
+    )
+    secret = key_pair(_seed(step.signer or step.author))[1]
+    links = Links(lipmaa=None if step.skip is None else ids[step.skip])
+    acks = tuple(ids[one] for one in step.acks)
+    commit, block = seal_commit(acks, links, content, secret, branch.convergence_secret)
+    assert branch.topic_seed is not None
+    publication = seal_publication(
+        branch.topic_seed, branch.read_key, commit.key, (block, *blocks), b"n" * NONCE_SIZE
+    )
+    encoded = tuple(one.encoded for one in publication.blocks)
+    return commit.commit_id, encode_publication(
+        publication.topic, publication.sealed_key, encoded, publication.signature
+    )
+
+
+def _body(founded: Founded, step: Step, ids: Mapping[int, bytes]) -> Body:
+    match step.kind:
+        case "grant":
+            return Grant(user_of(step.user), Permission(step.level), None)
+        case "remove":
+            keeps = Permission(step.level) if step.level else None
+            ends = (
+                FeedEnd(founded.branches[end.branch].branch_id, end.sequence, ids.get(end.number, bytes(32)))
+                for end in step.ends
+            )
+            return Remove(user_of(step.user), keeps, tuple(ends))
+        case "invite":
+            expires_at = NOW_MS - 1 if step.is_late else 2 * NOW_MS
+            return Invite(
+                key_pair(_invitation_seed(step.number))[0], Permission(step.level), step.uses, expires_at
+            )
+        case "join":
+            proof = prove_invitation(_invitation_seed(step.target), founded.repo.repo_id, user_of(step.user))
+            return Join(ids[step.target], proof)
+        case "revoke":
+            return Revoke(ids[step.target])
+        case "adopt":
+            return Adopt(
+                founded.branches[step.adopted_in].branch_id,
+                tuple(ids.get(one, bytes(32)) for one in step.adopted),
+            )
+        case "post":
+            return Post(f"post {step.number}")
+    raise AssertionError(step.kind)
+
+
+def user_of(name: str) -> bytes:
+    """A member's key."""
+    return key_pair(_seed(name))[0]
+
+
+def _seed(name: str) -> bytes:
+    return name.encode().ljust(32)
+
+
+def _invitation_seed(number: int) -> bytes:
+    return f"invitation {number}".encode().ljust(32)
