@@ -54,6 +54,12 @@ def count_void(connection: Connection, branch_num: int) -> int:
     return int(connection.execute(query).scalar_one())
 
 
+def count_voids(connection: Connection) -> dict[int, int]:
+    """How many accepted commits are void, by branch number; branches without any are left out."""
+    query = select(commits.c.branch_num, func.count()).where(commits.c.is_void).group_by(commits.c.branch_num)
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
 def load_void_ids(connection: Connection, branch_num: int) -> list[bytes]:
     """Void commits of a branch, in the order in which they would stand in its timeline."""
     query = (

@@ -49,6 +49,8 @@ def test_an_excluded_member_writes_for_nobody(tmp_path: Path) -> None:
         until_equal(alice, carol, branch)
         until_equal(bob, carol, branch)
         assert digest(alice, branch)["commits"] == 2
+        (shown,) = alice.client.list_branches("shared")["branches"]
+        assert (shown["commits"], shown["void"]) == (2, 1)
         assert lost in run_ravel(alice, "branch", "voids", branch).stdout
         verdict = json.loads(run_ravel(carol, "why", lost[:12], "--json").stdout)
         assert (verdict["verdict"], verdict["rule"]) == ("void", "N2")
