@@ -40,9 +40,23 @@ REQUESTS: Final = (
     ("GET", "/branches/b/files"),
     ("POST", "/branches/b/files"),
     ("GET", "/branches/b/files/f"),
+    ("POST", "/repos/r/members"),
+    ("POST", "/repos/r/removals"),
+    ("POST", "/repos/r/leave"),
+    ("POST", "/branches/b/adoptions"),
+    ("POST", "/branches/b/edits"),
+    ("PUT", "/repos/r/tags/t"),
+    ("GET", "/repos/r/tangles/group"),
+    ("GET", "/branches/b/past/c"),
 )
-"""What a request may be made to, by the number in its first byte: with a body, but queries and a range for the last."""
-_QUERIES: Final = REQUESTS[-4:-1]
+"""What a request may be made to, by the number in its first byte: with a body, a query, or a range of the file."""
+_QUERIES: Final = {
+    "/branches/b/timeline",
+    "/branches/b/files",
+    "/repos/r/tangles/group",
+    "/branches/b/past/c",
+}
+"""Paths of which the query is given."""
 _SECONDS: Final = 60
 _HOST: Final = (b"host", b"127.0.0.1:7475")
 _AUTHORIZATION: Final = (b"authorization", f"Bearer {TOKEN}".encode())
@@ -74,7 +88,7 @@ def take_request(data: bytes) -> str:
     method, path = REQUESTS[sum(data[:1]) % len(REQUESTS)]
     content = data[1:]
     headers, query = [_HOST, _AUTHORIZATION], b""
-    if (method, path) in _QUERIES:
+    if path in _QUERIES:
         query, content = content, b"content"
     elif method == "GET":
         headers.append((b"range", content))
@@ -117,8 +131,8 @@ class _Service:
     def __getattr__(self, name: str) -> "_Service":
         return _Service(f"{self.name}.{name}".lstrip("."), self.calls)
 
-    def __call__(self, *arguments: Any) -> Any:  # noqa: ANN401  # as the method of that name
-        return _read(*arguments) if self.name == "files.read" else self._take(*arguments)
+    def __call__(self, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401  # as the method of that name
+        return _read(*arguments) if self.name == "files.read" else self._take(*arguments, *named.values())
 
     async def _take(self, *arguments: object) -> object:
         plain: list[object] = []

@@ -197,6 +197,14 @@ def _requests() -> Seeds:
         "/branches/b/timeline": "after_position=-1&limit=7",
         "/branches/b/files": "after=7&limit=7",
         "/branches/b/files/f": "bytes=10-19",
+        "/repos/r/members": {"user": "u", "permission": "admin"},
+        "/repos/r/removals": {"user": "u", "keeps": "read"},
+        "/repos/r/leave": {"force": True},
+        "/branches/b/adoptions": {"commits": ["c"]},
+        "/branches/b/edits": {"name": "n", "archived": False},
+        "/repos/r/tags/t": {"commit": "c"},
+        "/repos/r/tangles/group": "limit=7&branch=main",
+        "/branches/b/past/c": "limit=7",
     }
     made = {}
     for number, (method, path) in enumerate(api.REQUESTS):
