@@ -44,7 +44,8 @@ class Resolution:
         """The same, when these removals count too. What they cannot touch is not judged again."""
         added = frozenset(removal.commit_id for removal in removals)
         other = Resolution(self._operations, self.heads, self.counting | added)
-        if not any(isinstance(one.body, Revoke) or one.body.user in self._judged for one in removals):  # type: ignore[union-attr]  # else a Remove
+        targets = {one.body.user for one in removals if isinstance(one.body, Remove)}
+        if len(targets) == len(removals) and targets.isdisjoint(self._judged):  # no revocation, nobody judged
             other._verdicts, other._judged = self._verdicts, self._judged
         return other
 
