@@ -323,6 +323,7 @@ def _new_branch(facts: BranchFacts, read_secret: bytes, write_secret: bytes) -> 
         generation=0,
         topic=signing.public_key(seed),
         commit_count=0,
+        void_count=0,
         is_archived=False,
         facts=facts,
         convergence_secret=convergence_secret(read_secret),

@@ -5,7 +5,6 @@ the store go through `run_blocking`; nothing here waits without a deadline.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,7 +31,6 @@ from protocol.body import Post
 from protocol.text import PeerAddress, id_text
 from storage.commits import count_commits, count_heads, digest_timeline, load_facts, load_heads, load_timeline
 from storage.repos import Branch, Repo, load_branches
-from storage.voids import count_void, count_voids
 from storage.waiting import UNREAD, count_rejections, count_waiting
 
 VERSION: Final = "0.1.0"
@@ -87,7 +85,9 @@ class NodeService:
             "listen": self._listen,
             "uptime_seconds": int(self._clock() - self._started_at),
             "repos": len(replica.repos),
-            "commits": sum(branch.commit_count for branch in await self._fresh_branches()),
+            "commits": sum(
+                branch.commit_count - branch.void_count for branch in await self._fresh_branches()
+            ),
             "pending": waiting,
             "rejected": self._hub.totals.rejected,
             "dropped": self._hub.totals.dropped,
@@ -234,15 +234,9 @@ class NodeService:
             return count_waiting(connection)
 
     async def _fresh_branches(self) -> list[Branch]:
-        """Branches with the number of commits that stand in their timelines."""
-
         def read() -> list[Branch]:
             with self._hub.replica.database.read() as connection:
-                voids = count_voids(connection)
-                return [
-                    replace(branch, commit_count=branch.commit_count - voids.get(branch.num, 0))
-                    for branch in load_branches(connection)
-                ]
+                return load_branches(connection)
 
         return await self._hub.run_blocking(read)
 
@@ -258,10 +252,8 @@ class NodeService:
                     branch,
                     load_heads(connection, branch.num, _HEADS_SHOWN_MAX),
                     count_heads(connection, branch.num),
-                    commits=count_commits(connection, branch.num),
                     waiting=count_waiting(connection, branch.num),
                     unread=count_waiting(connection, branch.num, reason=UNREAD),
-                    void=count_void(connection, branch.num),
                     rejected=count_rejections(connection, branch.num),
                 )
 

@@ -25,7 +25,7 @@ def repo_view(repo: Repo, branches: list[Branch], permission: Permission | None)
         "name": repo.name,
         "permission": "joining" if permission is None and repo.invitation is not None else held,
         "branches": sum(not branch.facts.is_root_branch for branch in branches),
-        "commits": sum(branch.commit_count for branch in branches),
+        "commits": sum(branch.commit_count - branch.void_count for branch in branches),
     }
 
 
@@ -34,10 +34,8 @@ def branch_view(
     heads: Sequence[tuple[bytes, int]],
     head_count: int,
     *,
-    commits: int,
     waiting: int,
     unread: int,
-    void: int,
     rejected: int,
 ) -> JsonObject:
     """A branch, with some of its heads (id and rank)."""
@@ -46,12 +44,12 @@ def branch_view(
         "name": branch.name,
         "repo": id_text(branch.facts.repo_id),
         "archived": branch.is_archived,
-        "commits": commits,
+        "commits": branch.commit_count - branch.void_count,
         "heads": [id_text(commit_id) for commit_id, _ in heads],
         "head_count": head_count,
         "pending": waiting,
         "unread": unread,
-        "void": void,
+        "void": branch.void_count,
         "rejected": rejected,
     }
 

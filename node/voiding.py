@@ -90,7 +90,7 @@ class Review:
                 new[is_void].append(one.num)
         for is_void, nums in new.items():
             if nums:
-                mark_void(self._connection, nums, is_void=is_void)
+                mark_void(self._connection, branch.num, nums, is_void=is_void)
                 self.changed[branch.topic] = self.changed.get(branch.topic, 0) + len(nums)
 
     def _is_in_feed(self, branch: Branch, one: Judged, end: FeedEnd) -> bool:

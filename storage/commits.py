@@ -20,7 +20,6 @@ from storage.database import Database
 from storage.feeds import FeedPlace, keep_feed_forks
 from storage.id_keys import chunks, id_key, pack_ids, pack_nums, unpack_ids
 from storage.schema import authors, branches, commits, heads
-from storage.voids import count_void
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
 from verifier.verify import VerifiedCommit
@@ -236,8 +235,8 @@ def digest_timeline(connection: Connection, branch_num: int) -> tuple[str, int]:
 
 def count_commits(connection: Connection, branch_num: int) -> int:
     """How many commits stand in a branch's timeline: the accepted ones that are not void."""
-    query = select(branches.c.commit_count).where(branches.c.num == branch_num)
-    return int(connection.execute(query).scalar_one()) - count_void(connection, branch_num)
+    shown = branches.c.commit_count - branches.c.void_count
+    return int(connection.execute(select(shown).where(branches.c.num == branch_num)).scalar_one())
 
 
 def _timeline_row(row: Sequence[Any]) -> TimelineRow:

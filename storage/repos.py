@@ -33,7 +33,8 @@ class Branch:
     name: str
     generation: int
     topic: bytes
-    commit_count: int
+    commit_count: int  # accepted ones
+    void_count: int  # of these
     is_archived: bool
     facts: BranchFacts
     convergence_secret: bytes = field(repr=False)
@@ -228,6 +229,7 @@ def _branch(row: Row[tuple[object, ...]], repo: Repo) -> Branch:
         generation=row.generation,
         topic=row.topic,
         commit_count=row.commit_count,
+        void_count=row.void_count,
         is_archived=row.is_archived,
         facts=facts,
         convergence_secret=hashing.convergence_secret(repo.read_secret),

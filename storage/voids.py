@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select, update
+from sqlalchemy import Connection, Select, select, update
 
 from storage.id_keys import chunks, id_key
-from storage.schema import authors, commits, feed_forks
+from storage.schema import authors, branches, commits, feed_forks
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,34 +40,22 @@ def load_judged(connection: Connection, branch_num: int, ids: Sequence[bytes]) -
     return found
 
 
-def mark_void(connection: Connection, nums: Sequence[int], *, is_void: bool) -> None:
-    """Say of commits whether they are void."""
+def mark_void(connection: Connection, branch_num: int, nums: Sequence[int], *, is_void: bool) -> None:
+    """Say of commits of a branch, of which the other was said, whether they are void."""
     for part in chunks(nums):
         connection.execute(update(commits).where(commits.c.num.in_(part)).values(is_void=is_void))
-
-
-def count_void(connection: Connection, branch_num: int) -> int:
-    """How many accepted commits of a branch are void."""
-    query = (
-        select(func.count()).select_from(commits).where(commits.c.branch_num == branch_num, commits.c.is_void)
+    more = len(nums) if is_void else -len(nums)
+    connection.execute(
+        update(branches).where(branches.c.num == branch_num).values(void_count=branches.c.void_count + more)
     )
-    return int(connection.execute(query).scalar_one())
-
-
-def count_voids(connection: Connection) -> dict[int, int]:
-    """How many accepted commits are void, by branch number; branches without any are left out."""
-    query = select(commits.c.branch_num, func.count()).where(commits.c.is_void).group_by(commits.c.branch_num)
-    return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def load_void_ids(connection: Connection, branch_num: int) -> list[bytes]:
     """Void commits of a branch, in the order in which they would stand in its timeline."""
-    query = (
-        select(commits.c.commit_id)
-        .where(commits.c.branch_num == branch_num, commits.c.is_void)
-        .order_by(commits.c.rank, commits.c.commit_id)
+    query = select(commits.c.rank, commits.c.commit_id).where(
+        commits.c.branch_num == branch_num, commits.c.is_void
     )
-    return list(connection.execute(query).scalars())
+    return [commit_id for _, commit_id in sorted((row[0], row[1]) for row in connection.execute(query))]
 
 
 def are_forked(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> bool:

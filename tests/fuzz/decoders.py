@@ -48,6 +48,7 @@ _BRANCH: Final = Branch(
     generation=0,
     topic=public_key(_SEED),
     commit_count=0,
+    void_count=0,
     is_archived=False,
     facts=BranchFacts(_ID, _ID, _ID, _ID),
     convergence_secret=CONVERGENCE,

@@ -13,13 +13,9 @@ def upgrade() -> None:
     """Add what is new, and carry over which files were removed."""
     num = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
     op.add_column("commits", sa.Column("is_void", sa.Boolean(), nullable=False, server_default=sa.false()))
-    op.create_index(
-        "commits_void",
-        "commits",
-        ["branch_num"],
-        sqlite_where=sa.text("is_void"),
-        postgresql_where=sa.text("is_void"),
-    )
+    op.drop_index("commits_order", "commits")
+    op.create_index("commits_order", "commits", ["branch_num", "rank", "commit_id", "is_void"])
+    op.add_column("branches", sa.Column("void_count", sa.BigInteger(), nullable=False, server_default="0"))
     op.create_table(
         "file_removals",
         sa.Column("file_num", num, nullable=False),
