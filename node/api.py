@@ -1,8 +1,6 @@
 """The local HTTP API: requests to `NodeService` calls, and errors to one JSON form.
 
-Who may call: whoever holds the token, from this machine. A page in a browser does not: it cannot send the header to
-another origin without being asked about (and is refused), and a name that was rebound to 127.0.0.1 is refused by the
-Host check. A token in a URL is never accepted, since URLs end up in logs. docs/api.md lists the endpoints.
+Who may call at all is `api_gate`'s to say; what a body may hold, `api_bodies`'. docs/api.md lists the endpoints.
 """
 
 import re

@@ -52,7 +52,9 @@ class Joiner:
                         if repo.write_secret is None:
                             await self._take_write_secret(repo)
                     except StorageError as error:
-                        log.error("join failed for now", repo=id_text(repo.repo_id), error=str(error))
+                        log.error(
+                            "join failed, to be tried again", repo=id_text(repo.repo_id), error=str(error)
+                        )
                         has_failed = True
                 with trio.move_on_after(_RETRY_SECONDS if has_failed else math.inf):
                     await self._wake.wait()

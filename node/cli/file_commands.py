@@ -110,7 +110,7 @@ def get(
 def remove(
     context: typer.Context, branch: BranchArgument, file: FileArgument, as_json: JsonOption = False
 ) -> None:
-    """Remove a file from a branch, for everyone. Nodes that have its content keep it for now."""
+    """Remove a file from a branch, for everyone. Nodes that have its content keep it."""
     answer = client(context).remove_file(branch, file)
     print_json(answer) if as_json else print_fields(answer.items())
 
