@@ -37,9 +37,10 @@ from sqlalchemy import Connection
 from benchmarks.common import clock_ms, figure, note, timed
 from benchmarks.memory import peak_growth
 from node.blocking import threads, tune_interpreter
+from node.drafting import Draft
 from node.files import Files
 from node.hub import Hub
-from node.outbound import Author, Draft
+from node.outbound import Author
 from node.replica import Replica
 from protocol.block import Reference
 from protocol.body import FileEntry

@@ -58,7 +58,7 @@ def measure(commit_count: int) -> float:
         made = batches(source, branch)
         root = source.root_branch(repo)
         root_made = batches(source, root)
-        replica = follow(folder / "target", repo)
+        replica = follow(folder / "target", source, repo)
         pool = SignaturePool()
         claim = Claim(bytes(32), bytes(32), bytes(64))
         pool.check([claim] * 100)  # the workers have started

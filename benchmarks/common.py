@@ -11,7 +11,8 @@ from pathlib import Path
 from nacl import bindings
 from sqlalchemy import Connection
 
-from node.outbound import Author, Draft, Written
+from node.drafting import Draft, Written
+from node.outbound import Author
 from node.replica import Replica
 from protocol.body import Post
 from protocol.limits import BATCH_COUNT_MAX, BATCH_SIZE_TARGET
@@ -73,7 +74,7 @@ def batches(replica: Replica, branch: Branch) -> list[list[bytes]]:
     """All publications of a branch, in batches as they travel."""
     made: list[list[bytes]] = []
     with replica.database.read() as connection:
-        nums = plan_sending(connection, branch.num, ()).nums
+        nums = plan_sending(connection, branch.topic_num, ()).nums
         done = 0
         while done < len(nums):
             items = load_publications(
@@ -84,15 +85,12 @@ def batches(replica: Replica, branch: Branch) -> list[list[bytes]]:
     return made
 
 
-def follow(folder: Path, repo: Repo) -> Replica:
-    """An empty node that follows the repo as a writer."""
+def follow(folder: Path, source: Replica, repo: Repo) -> Replica:
+    """An empty node that follows the repo of another as a writer."""
     folder.mkdir(parents=True, exist_ok=True)
     replica = Replica(folder)
-    copy = Repo(
-        0, repo.repo_id, repo.name, repo.init_id, repo.init_key, repo.read_secret, repo.write_secret, None
-    )
     with replica.database.write() as connection:
-        add_repo(replica.database, connection, copy)
+        add_repo(replica.database, connection, repo, source.writing_epoch(repo))
     replica.refresh()
     return replica
 

@@ -84,6 +84,17 @@ class _Endpoints:
             ("POST", "/repos/{repo:path}/leave", self._leave),
             (
                 "GET",
+                "/repos/{repo:path}/epochs",
+                lambda r: _json(service.renewing.list_epochs(r.path_params["repo"])),
+            ),
+            (
+                "POST",
+                "/repos/{repo:path}/epochs",
+                lambda r: _json(service.renewing.renew(r.path_params["repo"])),
+            ),
+            ("POST", "/repos/{repo:path}/rekeys", self._rekey),
+            (
+                "GET",
                 "/repos/{repo:path}/invitations",
                 lambda r: _json(service.members.invitations(r.path_params["repo"])),
             ),
@@ -173,6 +184,10 @@ class _Endpoints:
         body = await _body(request, bodies.Leave)
         return await _json(self._service.members.leave(request.path_params["repo"], force=body.force))
 
+    async def _rekey(self, request: Request) -> Response:
+        body = await _body(request, bodies.Rekey)
+        return await _json(self._service.renewing.rekey(request.path_params["repo"], body.user))
+
     async def _revoke_invitation(self, request: Request) -> Response:
         params = request.path_params
         return await _json(self._service.members.revoke_invitation(params["repo"], params["invitation"]))
@@ -213,8 +228,9 @@ class _Endpoints:
         limit = _number(request, "limit", 100, 1, TANGLE_WINDOW_MAX)
         branch = request.query_params.get("branch", "main")
         author = request.query_params.get("author", "")
+        epoch = request.query_params.get("epoch", "")
         params = request.path_params
-        return await _json(self._service.tangle(params["repo"], params["kind"], branch, author, limit))
+        return await _json(self._service.tangle(params["repo"], params["kind"], branch, author, epoch, limit))
 
     async def _import(self, request: Request) -> Response:
         body = await _body(request, bodies.Import)

@@ -64,6 +64,12 @@ class Removal(_Strict, frozen=True):
     keeps: Annotated[str, Meta(max_length=16)] = ""
 
 
+class Rekey(_Strict, frozen=True):
+    """Seals secrets for a member again."""
+
+    user: IdText
+
+
 class Leave(_Strict, frozen=True):
     """Leaves a repo."""
 

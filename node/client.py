@@ -98,6 +98,18 @@ class ApiClient:
         """Stop being a member."""
         return self._call("POST", f"/repos/{_part(repo)}/leave", {"force": force})
 
+    def list_epochs(self, repo: str) -> JsonObject:
+        """Epochs of a repo."""
+        return self._call("GET", f"/repos/{_part(repo)}/epochs")
+
+    def renew_repo(self, repo: str) -> JsonObject:
+        """Start an epoch."""
+        return self._call("POST", f"/repos/{_part(repo)}/epochs", {})
+
+    def rekey_member(self, repo: str, user: str) -> JsonObject:
+        """Seal the current secrets for a member again."""
+        return self._call("POST", f"/repos/{_part(repo)}/rekeys", {"user": user})
+
     def list_invitations(self, repo: str) -> JsonObject:
         """Invitations of a repo."""
         return self._call("GET", f"/repos/{_part(repo)}/invitations")
@@ -122,9 +134,11 @@ class ApiClient:
         """The end of a branch as it was at a commit."""
         return self._call("GET", f"/branches/{_part(branch)}/past/{_part(commit)}", query={"limit": limit})
 
-    def tangle(self, repo: str, kind: str, branch: str, author: str, limit: int) -> JsonObject:
+    def tangle(
+        self, repo: str, kind: str, branch: str, author: str, limit: int, epoch: str = ""
+    ) -> JsonObject:
         """The end of a tangle."""
-        query: dict[str, int | str] = {"branch": branch, "author": author, "limit": limit}
+        query: dict[str, int | str] = {"branch": branch, "author": author, "epoch": epoch, "limit": limit}
         return self._call("GET", f"/repos/{_part(repo)}/tangles/{_part(kind)}", query=query)
 
     def edit_branch(

@@ -107,7 +107,7 @@ class Connection:
 
     def topics_changed(self) -> None:
         """The hub's word: announce what is followed now."""
-        for branch in self._hub.replica.branches.values():
+        for branch in self._hub.replica.by_topic.values():
             self._take(TopicFollowed(branch.topic, branch.facts.is_root_branch))
 
     async def _read(self) -> None:
@@ -193,16 +193,16 @@ class Connection:
         with self._hub.replica.database.read() as connection:
             match output:
                 case LoadSummary():
-                    summary = summarise(connection, branch.num)
+                    summary = summarise(connection, branch.topic_num)
                     return SummaryLoaded(branch.topic, summary.heads, summary.count, summary.samples)
                 case LoadPlan():
-                    plan = plan_sending(connection, branch.num, output.held)
+                    plan = plan_sending(connection, branch.topic_num, output.held)
                     return PlanLoaded(branch.topic, plan.nums, plan.upto, plan.unread)
                 case LoadBatch():
                     items = load_publications(connection, branch, output.nums, BATCH_SIZE_TARGET)
                     return BatchLoaded(branch.topic, tuple(items))
                 case FindWanted():
-                    return WantedFound(branch.topic, find_nums(connection, branch.num, output.ids))
+                    return WantedFound(branch.topic, find_nums(connection, branch.topic_num, output.ids))
                 case _:
                     return None
 
@@ -222,7 +222,7 @@ class Connection:
 
     def _missing(self, branch: Branch) -> list[bytes]:
         with self._hub.replica.database.read() as connection:
-            return missing_causes(connection, branch.num, WANT_COUNT_MAX)
+            return missing_causes(connection, branch.topic_num, WANT_COUNT_MAX)
 
     def _start(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
         assert self._nursery is not None, "run() is what starts work"

@@ -32,7 +32,7 @@ from node.signature_pool import SignaturePool
 from protocol.signing import public_key
 from protocol.text import id_text
 from storage.database import NewerSchema, StorageError
-from storage.repos import load_peers
+from storage.peers import load_peers
 
 log = structlog.get_logger()
 

@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import trio
 
+from node.drafting import Draft
 from node.errors import ServiceError
 from node.hub import Hub
 from node.inbound import Intake
-from node.outbound import Author, Draft
+from node.outbound import Author
 from node.resolve import PREFIX_SIZE_MIN
 from protocol import body
 from protocol.block import WrongKey
@@ -150,7 +151,8 @@ class Files:
             raise ServiceError("not_permitted", "the file's author gave no key to it")
         replica = self._hub.replica
         with _content_faults():
-            content = StoredObject(replica.database, replica.packs, row.reference, branch.convergence_secret)
+            secret = replica.on_topics[row.topic_num].convergence_secret
+            content = StoredObject(replica.database, replica.packs, row.reference, secret)
         return row, content
 
     def _resolve(self, branch: Branch, text: str) -> list[FileRow]:

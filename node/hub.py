@@ -30,7 +30,7 @@ class Listener(Protocol):
         ...
 
     def topics_changed(self) -> None:
-        """The node follows more topics than before."""
+        """Root branches have grown, or something waits in one: there may be more topics than before."""
         ...
 
 
@@ -113,10 +113,11 @@ class Hub:
             )
         if intake.dropped:
             log.warning("publications dropped", reasons=dict(intake.dropped))
-        if not intake.accepted and not intake.unread:
+        if not intake.accepted and not intake.unread and not intake.is_about_repos:
             return
         for listener in list(self._listeners):
-            listener.topics_changed()
+            if intake.is_about_repos:
+                listener.topics_changed()
             for topic, nums in [*intake.accepted.items(), *intake.unread.items()]:
                 if listener is not source or topic != source_topic:
                     listener.commits_accepted(topic, tuple(nums))

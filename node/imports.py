@@ -10,13 +10,15 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from node.drafting import Draft, Written
 from node.errors import ServiceError
 from node.inbound import Intake
-from node.outbound import Author, Draft, Written
+from node.outbound import Author
 from protocol.body import Imported
 from protocol.limits import ACK_COUNT_MAX, IMPLIED_ACK_VISITS_MAX, IMPORT_BATCH_COUNT_MAX
 from storage.commits import count_heads, load_places
-from storage.repos import Branch, keep_imported, load_imported
+from storage.imports import keep_imported, load_imported
+from storage.repos import Branch
 from verifier.ancestry import Place, find_implied
 
 

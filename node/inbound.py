@@ -19,19 +19,18 @@ from functools import partial
 from sqlalchemy import Connection
 
 from node.opening import Opened, OpenedBatch, open_batch
-from node.replica import Replica, load_tables
+from node.replica import Replica, choose_epoch, load_tables
 from node.voiding import Review
-from protocol.body import Adopt, Body, BranchAdd, RepoInit, UnknownBody
-from protocol.signing import public_key
+from protocol.body import Adopt, BranchAdd, BranchTopic, EpochAdd, EpochInit, RepoInit
 from storage.commits import NewCommit, accept_commits, find_heads, load_facts, load_places
 from storage.files import apply_files
-from storage.repos import Branch, add_branch, name_branch, rename_repo, topic_seed
+from storage.repos import Branch, add_branch, follow_topic, name_branch, rename_repo, set_writing_epoch
 from storage.waiting import Waiting, keep_rejections, keep_waiting, load_rejected, take_unread, take_waiting
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
 from verifier.names import find_branch_names
-from verifier.verify import Accepted, Pending, Rejected, judge
+from verifier.verify import Accepted, Pending, Rejected, VerifiedCommit, judge
 
 InTransaction = Callable[[Connection], None]
 
@@ -49,6 +48,25 @@ class Intake:
     dropped: Counter[str] = field(default_factory=Counter)
     already: int = 0
     waiting: int = 0
+    is_about_repos: bool = False  # whether a root branch got anything, be it only what waits
+
+    def with_more(self, more: "Intake") -> "Intake":
+        """This and what another batch came to, to be told at once."""
+        together = Intake(
+            rejected=self.rejected + more.rejected,
+            dropped=self.dropped + more.dropped,
+            already=self.already + more.already,
+            waiting=self.waiting + more.waiting,
+            is_about_repos=self.is_about_repos or more.is_about_repos,
+        )
+        for one in (self, more):
+            for topic, nums in one.accepted.items():
+                together.accepted.setdefault(topic, []).extend(nums)
+            for topic, nums in one.unread.items():
+                together.unread.setdefault(topic, []).extend(nums)
+            for topic, count in one.voided.items():
+                together.voided[topic] = together.voided.get(topic, 0) + count
+        return together
 
 
 class OwnCommitRejected(Exception):
@@ -187,10 +205,10 @@ class _Acceptance:
             self.settled.update(item.commit_id for item in rejected)
 
     def run_stored(self, connection: Connection, stored: dict[int, list[bytes]]) -> None:
-        """Judge publications that were kept, by branch number."""
+        """Judge publications that were kept, by the number of their topic."""
         if self.has_changed_tables:
             self.reload_tables(connection)
-        branches = self.tables.branches
+        branches = self.tables.on_topics
         self.run_round(
             connection, [(branches[num], open_batch(branches[num], items)) for num, items in stored.items()]
         )
@@ -213,12 +231,20 @@ class _Acceptance:
                 if content_repo_num == repo_num:
                     review.of_commits(branch_num, ids)
             if repo_num in self._changed_repos:
+                self._choose_epoch(connection, repo_num, membership)
                 review.after_removals(self._changed_repos[repo_num])
                 self._name_branches(connection, repo_num, membership)
             for adopted_repo_num, body in self._adopted:
                 if adopted_repo_num == repo_num:
                     review.of_adopted(body.branch, body.commits)
             self.intake.voided.update(review.changed)
+
+    def _choose_epoch(self, connection: Connection, repo_num: int, membership: Membership) -> None:
+        repo, here = self.tables.repos[repo_num], self.tables.epochs_of(repo_num)
+        chosen = choose_epoch(membership, repo, here)
+        if chosen != (repo.epoch_num, repo.is_behind):
+            set_writing_epoch(connection, repo_num, chosen[0], is_behind=chosen[1])
+            self.has_changed_tables = True
 
     def _name_branches(self, connection: Connection, repo_num: int, membership: Membership) -> None:
         names = find_branch_names(membership)
@@ -297,7 +323,7 @@ class _Acceptance:
         rejected: list[Rejected],
     ) -> None:
         database = self._replica.database
-        nums = accept_commits(database, connection, branch.num, new, self._now_ms)
+        nums = accept_commits(database, connection, branch, new, self._now_ms)
         if nums and not branch.facts.is_root_branch:
             ids = self._new_content.setdefault((branch.repo_num, branch.num), [])
             ids.extend(commit.verified.commit.commit_id for commit in new)
@@ -305,38 +331,54 @@ class _Acceptance:
             self.intake.accepted.setdefault(branch.topic, []).extend(nums)
             apply_files(database, connection, branch.num, nums, new)
         if branch.facts.is_root_branch:
+            self.intake.is_about_repos |= bool(new or waiting)
             for commit in new:
-                self._apply_root_body(connection, branch, commit.verified.body)
-        kept = keep_waiting(database, connection, branch.num, waiting)
+                self._apply_root_body(connection, branch, commit.verified)
+        kept = keep_waiting(database, connection, branch, waiting)
         self.intake.waiting += kept.count
         if kept.unread:
             self.intake.unread.setdefault(branch.topic, []).extend(kept.unread)
         keep_rejections(database, connection, branch.num, rejected)
 
-    def _apply_root_body(self, connection: Connection, branch: Branch, body: Body | UnknownBody) -> None:
-        match body:
+    def _apply_root_body(self, connection: Connection, branch: Branch, verified: VerifiedCommit) -> None:
+        match body := verified.body:
             case RepoInit():
                 rename_repo(connection, branch.repo_num, body.name)
                 self.has_changed_tables = True
-            case BranchAdd() if self._may_have_topic(branch, body):
+            case BranchAdd():
                 self.has_changed_tables = True
-                add_branch(
-                    self._replica.database,
-                    connection,
-                    branch.repo_num,
-                    body.branch,
-                    body.name,
-                    body.generation,
-                    body.topic,
-                    body.root.object_id,
-                )
+                self._add_branch(connection, branch, body)
+            case EpochInit():
+                self._follow(connection, branch, verified.commit.commit_id, body.topics)
+            case EpochAdd():
+                self._follow(connection, branch, body.epoch, body.topics)
             case Adopt():
                 self._adopted.append((branch.repo_num, body))
             case _:
                 pass
 
-    def _may_have_topic(self, root: Branch, body: BranchAdd) -> bool:
-        """Whether the topic is the one that the repo's write secret gives; a reader has to take the owner's word."""
-        repo = self.tables.repos[root.repo_num]
-        seed = topic_seed(repo.repo_id, repo.read_secret, repo.write_secret, body.branch, body.generation)
-        return seed is None or public_key(seed) == body.topic
+    def _add_branch(self, connection: Connection, root: Branch, body: BranchAdd) -> None:
+        database = self._replica.database
+        add_branch(database, connection, root.repo_num, body.branch, body.name, body.root.object_id)
+        epoch = self.tables.epochs[root.epoch_num]
+        follow_topic(
+            database,
+            connection,
+            root.facts.repo_id,
+            epoch,
+            body.branch,
+            body.topic,
+            generation=body.generation,
+        )
+
+    def _follow(
+        self, connection: Connection, root: Branch, epoch_id: bytes, stated: Iterable[BranchTopic]
+    ) -> None:
+        """Follow the topics of an epoch, if its secrets are here; they may come later."""
+        for epoch in self.tables.epochs.values():
+            if (epoch.repo_num, epoch.epoch_id) == (root.repo_num, epoch_id):
+                self.has_changed_tables = True
+                for item in stated:
+                    follow_topic(
+                        self._replica.database, connection, root.facts.repo_id, epoch, item.branch, item.topic
+                    )

@@ -1,5 +1,5 @@
-"""Joining a repo: from the invitation link to the join commit, across restarts and whenever a peer turns up; and taking
-up the write secret that a member has sealed for this user.
+"""Joining a repo: from the invitation link to the join commit, across restarts and whenever a peer turns up; and what
+members do for each other without being asked, which is `node.epochs`.
 
 The link is kept with the repo until the join was accepted. Each time the root branch has grown, the joiner looks
 whether the invitation has arrived, and then writes the join commit as this user, proven by the invitation's key.
@@ -11,19 +11,17 @@ from typing import Final
 import structlog
 import trio
 
+from node.epochs import EpochKeeper
 from node.errors import ServiceError
 from node.hub import Hub
 from node.outbound import Author
 from protocol.block import Reference
-from protocol.body import Grant, Join, Permission, prove_invitation
+from protocol.body import Join, Permission, prove_invitation
 from protocol.codec import decode, encode
-from protocol.hashing import branch_topic_seed
 from protocol.limits import LINK_SIZE_MAX
-from protocol.sealing import NotForUs
-from protocol.signing import public_key
 from protocol.text import InvitationLink, PeerAddress, ReadCapability, id_text
 from storage.database import StorageError
-from storage.repos import Repo, add_repo, keep_write_secret
+from storage.repos import Epoch, Repo, add_repo
 
 log = structlog.get_logger()
 
@@ -37,6 +35,7 @@ class Joiner:
     def __init__(self, hub: Hub, author: Author) -> None:
         self._hub = hub
         self._author = author
+        self._epochs = EpochKeeper(hub.replica, author)
         self._wake = trio.Event()
 
     async def run(self) -> None:
@@ -44,13 +43,13 @@ class Joiner:
         self._hub.add(self)
         try:
             while True:
+                self._wake = trio.Event()  # what changes from here on is looked at in the next round
                 has_failed = False
                 for repo in list(self._hub.replica.repos.values()):
                     try:
                         if repo.invitation is not None:
                             await self._try(repo)
-                        if repo.write_secret is None:
-                            await self._take_write_secret(repo)
+                        await self._keep_epochs(repo)
                     except StorageError as error:
                         log.error(
                             "join failed, to be tried again", repo=id_text(repo.repo_id), error=str(error)
@@ -58,14 +57,11 @@ class Joiner:
                         has_failed = True
                 with trio.move_on_after(_RETRY_SECONDS if has_failed else math.inf):
                     await self._wake.wait()
-                self._wake = trio.Event()
         finally:
             self._hub.remove(self)
 
     def commits_accepted(self, topic: bytes, nums: tuple[int, ...]) -> None:
-        """The hub's word."""
-        del topic, nums
-        self._wake.set()
+        """The hub's word; what root branches get comes by `topics_changed`."""
 
     def topics_changed(self) -> None:
         """The hub's word."""
@@ -73,17 +69,12 @@ class Joiner:
 
     async def begin(self, link: InvitationLink) -> Repo:
         """Keep the repo and its link; its topics are followed from now on."""
+        root = link.root
         repo = Repo(
-            0,
-            link.repo,
-            "(joining)",
-            link.root.object_id,
-            link.root.key,
-            link.read_secret,
-            link.write_secret,
-            encode(link),
+            0, link.repo, "(joining)", root.object_id, root.key, 0, is_behind=False, invitation=encode(link)
         )
-        kept = await self._hub.run_blocking(self._store, repo)
+        epoch = Epoch(0, 0, link.epoch, link.epoch_author, link.read_secret, link.write_secret)
+        kept = await self._hub.run_blocking(self._store, repo, epoch)
         self._hub.topics_changed()
         return kept
 
@@ -96,11 +87,12 @@ class Joiner:
             "(not here yet)",
             root.object_id,
             root.key,
-            capability.read_secret,
-            write_secret=None,
+            0,
+            is_behind=False,
             invitation=None,
         )
-        kept = await self._hub.run_blocking(self._store, repo)
+        epoch = Epoch(0, 0, capability.epoch, capability.epoch_author, capability.read_secret, None)
+        kept = await self._hub.run_blocking(self._store, repo, epoch)
         self._hub.topics_changed()
         return kept
 
@@ -125,47 +117,23 @@ class Joiner:
         await self._hub.run_blocking(self._forget_link, repo)
         self._hub.announce(intake)
 
-    async def _take_write_secret(self, repo: Repo) -> None:
-        if await self._hub.run_blocking(self._find_write_secret, repo):
-            log.info("may write now", repo=id_text(repo.repo_id))
+    async def _keep_epochs(self, repo: Repo) -> None:
+        """Take up what others offer, and hand on what others lack."""
+        run = self._hub.run_blocking
+        if await run(self._epochs.take_secrets, repo):
+            log.info("new secrets", repo=id_text(repo.repo_id))
             self._hub.topics_changed()
+        try:
+            intake = await run(self._epochs.hand_over, repo)
+        except ServiceError as error:
+            log.warning("could not hand secrets over", repo=id_text(repo.repo_id), reason=error.message)
+            return
+        self._hub.announce(intake)
 
-    def _find_write_secret(self, repo: Repo) -> bool:
-        """Whether a member has sealed the write secret for this user; if so, it is kept."""
-        replica = self._hub.replica
-        with replica.judging:
-            grants = list(replica.membership(repo.repo_id).operations.grants_of(self._author.user))
-        for grant in grants:
-            if not isinstance(grant.body, Grant) or grant.body.write_secret is None:
-                continue
-            try:
-                secret = self._author.open_write_secret(repo, grant.author, grant.body.write_secret)
-            except NotForUs:
-                continue
-            if not self._is_write_secret(repo, secret):
-                continue  # sealed by somebody who wished us to write where nobody reads
-            with replica.database.write() as connection:
-                keep_write_secret(connection, repo.num, secret)
-            replica.refresh()
-            return True
-        return False
-
-    def _is_write_secret(self, repo: Repo, secret: bytes) -> bool:
-        """Whether the topics of the repo's branches follow from it."""
-        branches = [
-            branch
-            for branch in self._hub.replica.branches.values()
-            if branch.repo_num == repo.num and not branch.facts.is_root_branch
-        ]
-        return bool(branches) and all(
-            public_key(branch_topic_seed(secret, branch.branch_id, branch.generation)) == branch.topic
-            for branch in branches
-        )
-
-    def _store(self, repo: Repo) -> Repo:
+    def _store(self, repo: Repo, epoch: Epoch) -> Repo:
         replica = self._hub.replica
         with replica.database.write() as connection:
-            kept = add_repo(replica.database, connection, repo)
+            kept = add_repo(replica.database, connection, repo, epoch)
         replica.refresh()
         return kept
 
@@ -180,6 +148,7 @@ class Joiner:
 
 def link_of(
     repo: Repo,
+    epoch: Epoch,
     invitation: bytes,
     seed: bytes,
     permission: Permission,
@@ -190,8 +159,10 @@ def link_of(
     return InvitationLink(
         repo.repo_id,
         Reference(repo.init_id, repo.init_key),
-        repo.read_secret,
-        repo.write_secret if permission >= Permission.WRITE else None,
+        epoch.epoch_id,
+        epoch.author,
+        epoch.read_secret,
+        epoch.write_secret if permission >= Permission.WRITE else None,
         invitation,
         seed,
         permission,

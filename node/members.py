@@ -6,9 +6,10 @@ Each change is one commit in the repo's root branch, which every node judges by 
 from collections.abc import Callable
 from typing import Any, Final
 
+from node.drafting import Draft
 from node.errors import ServiceError
 from node.hub import Hub
-from node.outbound import Author, Draft
+from node.outbound import Author
 from node.resolve import resolve
 from protocol.body import Adopt, Body, FeedEnd, Grant, Invite, Join, Permission, Remove, Revoke
 from protocol.codec import DecodeError
@@ -58,7 +59,14 @@ class Members:
                 f"{id_text(user)} holds {held[user].name.lower()}",
                 "`ravel member revoke` takes away",
             )
-        sealed = self._author.seal_write_secret(repo, user) if wanted >= Permission.WRITE else None
+        if wanted < Permission.WRITE:
+            return await self._write(repo, Grant(user, wanted, None))
+        # Else it would be sealed for the epoch before the one that the grant is published in.
+        self._hub.announce(await self._hub.run_blocking(self._author.start_epoch_if_due, repo))
+        epoch = self._hub.replica.writing_epoch(repo)
+        if epoch.write_secret is None:
+            raise ServiceError("not_permitted", "this node may read the repo and not write to it")
+        sealed = self._author.seal_secret(repo, user, epoch.write_secret)
         return await self._write(repo, Grant(user, wanted, sealed))
 
     async def remove(self, repo_text: str, user_text: str, keeps_text: str) -> JsonObject:
@@ -126,7 +134,10 @@ class Members:
         if keeps is None and user != self._author.user:
             # Else the member, or a friend, comes back by the same link under another key.
             bodies += await self._hub.run_blocking(self._revocations, repo, user)
-        return await self._write(repo, *bodies)
+        answer = await self._write(repo, *bodies)
+        begun = await self._hub.run_blocking(self._author.start_epoch_if_due, repo)
+        self._hub.announce(begun)
+        return answer | {"epoch": id_text(self._hub.replica.writing_epoch(repo).epoch_id)}
 
     async def _write(self, repo: Repo, *bodies: Body) -> JsonObject:
         """Write some commits of the root branch, one after the other, all or none."""

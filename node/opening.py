@@ -104,6 +104,15 @@ def read_batch(branch: Branch, items: Iterable[bytes]) -> ReadBatch:
     return batch
 
 
+def read_waiting(branch: Branch, encoded: bytes) -> tuple[Commit, Body | UnknownBody] | None:
+    """A commit that is kept until its causes come, and its body. Its signature was checked before it was kept."""
+    try:
+        found = _read_publication(branch, encoded).found
+    except _Drop:
+        return None
+    return (found.commit, found.body) if isinstance(found, _Readable) else None
+
+
 def settle_batch(batch: ReadBatch, claims_hold: Sequence[bool]) -> OpenedBatch:
     """Sort candidates by what became of their claims (one answer for each claim, in order)."""
     opened = OpenedBatch(dropped=batch.dropped)

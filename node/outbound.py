@@ -1,94 +1,51 @@
 """The way out: a body becomes a commit, its blocks and a publication, which then takes the way in like everyone's.
 
 `Author` writes for one user. It holds a lock from reading the heads to the end of the transaction, so that two requests
-at a time never give the user's feed two commits of one sequence.
+at a time never give the user's feed two commits of one sequence. Where a new epoch is due and the user may, it starts
+that first, so that who was excluded reads nothing of what follows.
 """
 
 import secrets
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Final
 
 from sqlalchemy import Connection
 
+from node.drafting import AuthorKeys, Draft, Place, Sealed, Written, new_branch, publish, seal_draft
 from node.errors import ServiceError
 from node.inbound import Intake, InTransaction, OwnCommitRejected, accept_batch
 from node.opening import open_batch
 from node.replica import Replica
 from protocol import sealing, signing
-from protocol.block import Block, Reference
-from protocol.body import Body, BranchAdd, BranchRoot, RepoInit, certify_repo, encode_body
-from protocol.codec import DecodeError
-from protocol.commit import (
-    NO_BRANCH,
-    NO_EPOCH,
-    Commit,
-    Content,
-    HeaderKeys,
-    Links,
-    TanglePlace,
-    lipmaa,
-    seal_commit,
+from protocol.block import Reference
+from protocol.body import (
+    Body,
+    BranchAdd,
+    BranchRoot,
+    BranchTopic,
+    EarlierEpoch,
+    EpochBox,
+    EpochHistory,
+    EpochInit,
+    Permission,
+    RepoInit,
+    certify_repo,
 )
-from protocol.hashing import branch_read_key, branch_secret, convergence_secret
-from protocol.limits import ACK_COUNT_MAX
-from protocol.object import build_object
-from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
+from protocol.commit import NO_BRANCH, NO_EPOCH, HeaderKeys, lipmaa
+from protocol.hashing import epoch_read_secret
+from protocol.limits import ACK_COUNT_MAX, EPOCH_HISTORY_COUNT_MAX
 from storage.commits import load_commit_keys, load_heads
 from storage.database import Database
 from storage.feeds import load_feed_ids, load_feed_tip
-from storage.repos import Branch, Repo, add_repo, topic_seed
+from storage.repos import Branch, Epoch, Repo, add_epoch, add_repo, branch_keys
+from verifier.epochs import describe_epoch, is_epoch_due
 from verifier.facts import BranchFacts
-from verifier.tangle_kinds import GROUP
 
 _DONE_ALREADY: Final = frozenset({"already_holds", "nothing_to_remove", "branch_exists"})
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A commit to be written: its body, what it acks (None: the branch's heads), its time in unix milliseconds (None: now).
-
-    It adds `files` and removes others by their object ids; `deps` are the commits that had added these. An ack is a commit
-    id, or the index of an earlier draft of the same call, whose id is not known yet.
-    """
-
-    body: Body
-    acks: tuple[bytes | int, ...] | None = None
-    timestamp: int | None = None
-    deps: tuple[bytes, ...] = ()
-    files: tuple[Reference, ...] = ()
-    removed_files: tuple[bytes, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A commit as written, ready for the way in."""
-
-    commit_id: bytes
-    key: bytes
-    encoded: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class _Sealed:
-    """A commit in its blocks: its own, then its body's."""
-
-    commit: Commit
-    blocks: tuple[Block, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a new commit stands: its epoch, its place in the author's feed, what it follows, and the keys to that."""
-
-    epoch: bytes
-    sequence: int
-    previous: bytes | None = None
-    skip: bytes | None = None
-    seen: tuple[bytes, ...] = ()
-    acks: tuple[bytes, ...] = ()
-    keys: HeaderKeys = field(default_factory=HeaderKeys)
+_EARLIER_OPENED: Final = 64
+"""Latest earlier epochs that an epoch's history opens at least: who catches up takes one step for so many."""
 
 
 class Author:
@@ -96,9 +53,17 @@ class Author:
 
     def __init__(self, replica: Replica, user_seed: bytes, clock_ms: Callable[[], int]) -> None:
         self._replica = replica
-        self.user, self._secret = signing.key_pair(user_seed)
+        self._keys = AuthorKeys(*signing.key_pair(user_seed))
         self._clock_ms = clock_ms
         self._lock = threading.Lock()
+        self._not_due: dict[
+            bytes, tuple[bytes, ...]
+        ] = {}  # by repo: root branch heads with which no epoch is due
+
+    @property
+    def user(self) -> bytes:
+        """Whom it writes for."""
+        return self._keys.user
 
     @property
     def database(self) -> Database:
@@ -108,10 +73,18 @@ class Author:
     def write(
         self, branch: Branch, draft: Draft | Body, *, after: InTransaction | None = None
     ) -> tuple[Written, Intake]:
-        """Write one commit; a body alone goes on the branch's heads. `after` runs in its transaction.
+        """Write one commit on the branch's current topic; a body alone goes on its heads. `after` runs in its transaction.
 
-        Raises ServiceError where the rules refuse it.
+        Raises ServiceError where the rules refuse it, or the secrets to write with are not here.
         """
+        current, begun = self._ready(branch)
+        written, intake = self.write_on(current, draft, after=after)
+        return written, begun.with_more(intake)
+
+    def write_on(
+        self, branch: Branch, draft: Draft | Body, *, after: InTransaction | None = None
+    ) -> tuple[Written, Intake]:
+        """The same on the very topic that `branch` is on, whatever epoch there is now."""
         with self._lock, self._replica.database.read() as connection:
             written = self._seal(connection, branch, [draft if isinstance(draft, Draft) else Draft(draft)])
             intake = self._take(branch, written, after=after)
@@ -124,42 +97,50 @@ class Author:
         after: Callable[[Connection, Sequence[Written]], None],
     ) -> tuple[list[Written], Intake]:
         """Write the commits that `plan` makes of the store as it stands; `after` runs in their transaction."""
+        current, begun = self._ready(branch)
         with self._lock, self._replica.database.read() as connection:
-            written = self._seal(connection, branch, plan(connection))
+            written = self._seal(connection, current, plan(connection))
             if not written:
-                return [], Intake()
-            intake = self._take(branch, written, after=lambda transaction: after(transaction, written))
-        return written, intake
+                return [], begun
+            intake = self._take(current, written, after=lambda transaction: after(transaction, written))
+        return written, begun.with_more(intake)
 
-    def seal_write_secret(self, repo: Repo, user: bytes) -> bytes:
-        """The repo's write secret for another user. Raises ServiceError where this node has none."""
-        if repo.write_secret is None:
-            raise ServiceError("not_permitted", "this node may read the repo and not write to it")
+    def seal_secret(self, repo: Repo, user: bytes, secret: bytes) -> bytes:
+        """A secret of the repo for another user."""
         nonce = secrets.token_bytes(sealing.NONCE_SIZE)
-        return sealing.seal_secret(self._secret, user, repo.repo_id, repo.write_secret, nonce)
+        return sealing.seal_secret(self._keys.secret, user, repo.repo_id, secret, nonce)
 
-    def open_write_secret(self, repo: Repo, author: bytes, sealed: bytes) -> bytes:
-        """The write secret that a member sealed for this user. Raises NotForUs."""
-        return sealing.open_secret(self._secret, author, repo.repo_id, sealed)
+    def seal_epoch(self, repo: Repo, epoch: Epoch, user: bytes, permission: Permission) -> EpochBox:
+        """An epoch for a member: the write secret to who may write, to others the read secret."""
+        secret = epoch.write_secret if permission >= Permission.WRITE else epoch.read_secret
+        assert secret is not None, "who cannot write does not seal for others"
+        return EpochBox(user, self.seal_secret(repo, user, secret))
+
+    def open_secret(self, repo: Repo, author: bytes, sealed: bytes) -> bytes:
+        """The secret that a member sealed for this user. Raises NotForUs."""
+        return sealing.open_secret(self._keys.secret, author, repo.repo_id, sealed)
 
     def create_repo(self, name: str) -> tuple[Repo, Intake]:
         """Create a repo with this user as its owner; its root branch has one commit, the init."""
-        repo_seed, read_secret, write_secret = (secrets.token_bytes(32) for _ in range(3))
+        repo_seed, write_secret = (secrets.token_bytes(32) for _ in range(2))
+        read_secret = epoch_read_secret(write_secret)
         repo_id = signing.public_key(repo_seed)
         owners = (self.user,)
         body = RepoInit(name, owners, certify_repo(repo_seed, name, owners))
         # The init's own id is not known before it is sealed.
-        facts = BranchFacts(repo_id, NO_EPOCH, repo_id, NO_EPOCH)
-        branch = _new_branch(facts, read_secret, write_secret)
+        facts = BranchFacts(repo_id, NO_EPOCH, repo_id, NO_EPOCH, NO_EPOCH)
+        epoch = Epoch(0, 0, NO_EPOCH, self.user, read_secret, write_secret)
+        branch = new_branch(facts, epoch)
         with self._lock:
-            init = self._seal_one(branch, Draft(body), _Place(NO_EPOCH, sequence=1))
-            repo = Repo(0, repo_id, name, init.commit_id, init.key, read_secret, write_secret, None)
+            init = publish(branch, self._seal_draft(branch, Draft(body), Place(NO_EPOCH, sequence=1)))
+            repo = Repo(0, repo_id, name, init.commit_id, init.key, 0, is_behind=False, invitation=None)
+            epoch = replace(epoch, epoch_id=init.commit_id)
             intake = accept_batch(
                 self._replica,
                 None,
                 open_batch(branch, ()),
                 self._clock_ms(),
-                before=lambda connection: _store_repo(self._replica, connection, repo),
+                before=lambda connection: _store_repo(self._replica, connection, repo, epoch),
                 followups=[(branch.topic, init.encoded)],
             )
         return next(repo for repo in self._replica.repos.values() if repo.repo_id == repo_id), intake
@@ -169,34 +150,122 @@ class Author:
 
         Raises ServiceError where the rules refuse it.
         """
-        if repo.write_secret is None:
+        root, begun = self._ready(self._replica.root_branch(repo))
+        epoch = self._replica.tables.epochs[root.epoch_num]
+        if epoch.write_secret is None:
             raise ServiceError("not_permitted", "only an owner adds branches to this repo")
-        root = self._replica.root_branch(repo)
         with self._lock, self._replica.database.read() as connection:
             seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
             # The branch's id is that of its first commit, so that nobody can pin another.
-            unnamed = _new_branch(
-                BranchFacts(repo.repo_id, repo.init_id, NO_BRANCH, NO_EPOCH),
-                repo.read_secret,
-                repo.write_secret,
+            unnamed = new_branch(
+                BranchFacts(repo.repo_id, repo.init_id, NO_BRANCH, NO_EPOCH, epoch.epoch_id), epoch
             )
-            sealed = self._seal_commit(
-                unnamed, Draft(BranchRoot()), _Place(repo.init_id, sequence=1, seen=seen)
-            )
+            place = Place(epoch.epoch_id, sequence=1, seen=seen)
+            sealed = self._seal_draft(unnamed, Draft(BranchRoot()), place)
             branch_id = sealed.commit.commit_id
-            facts = BranchFacts(repo.repo_id, repo.init_id, branch_id, branch_id)
-            branch = _new_branch(facts, repo.read_secret, repo.write_secret)
-            first = _publish(branch, sealed)
+            facts = BranchFacts(repo.repo_id, repo.init_id, branch_id, branch_id, epoch.epoch_id)
+            branch = new_branch(facts, epoch)
+            first = publish(branch, sealed)
             body = BranchAdd(branch_id, name, 0, branch.topic, Reference(branch_id, first.key))
             pin = self._seal(connection, root, [Draft(body)])
             intake = self._take(root, pin, followups=[(branch.topic, first.encoded)])
-        return self._replica.by_topic[branch.topic], intake
+        return self._replica.by_topic[branch.topic], begun.with_more(intake)
+
+    def start_epoch(self, repo: Repo) -> Intake:
+        """Start an epoch after everything that this node knows of. Raises ServiceError where the rules refuse it."""
+        with self._lock:
+            epoch, intake = self._start_epoch(repo)
+        return intake.with_more(self.write_history(repo, epoch))
+
+    def start_epoch_if_due(self, repo: Repo) -> Intake:
+        """Start an epoch if one is due and this user may (E2). Raises ServiceError where the rules refuse it."""
+        with self._lock:
+            with self._replica.judging:
+                membership = self._replica.membership(repo.repo_id)
+                now, operations = membership.now(), membership.operations
+                if self._not_due.get(repo.repo_id) == now.heads:
+                    return Intake()
+                if not is_epoch_due(operations, now):
+                    self._not_due[repo.repo_id] = now.heads
+                    return Intake()
+                if (now.permission(self.user) or 0) < Permission.ADMIN:
+                    return Intake()
+            epoch, intake = self._start_epoch(repo)
+        return intake.with_more(self.write_history(repo, epoch))
+
+    def write_history(self, repo: Repo, epoch: Epoch) -> Intake:
+        """Open the epochs before one that this user started, to whoever comes to read that."""
+        with self._replica.judging:
+            operations = self._replica.membership(repo.repo_id).operations
+            started = operations[epoch.epoch_id]
+            before = [one.commit_id for one in operations.epochs if operations.precedes(one, started)]
+        assert isinstance(started.body, EpochInit), "the first epoch has none before it"
+        here = {one.epoch_id: one for one in self._replica.tables.epochs.values() if one.repo_num == repo.num}
+        chosen = dict.fromkeys([*started.body.previous, *reversed(before[-_EARLIER_OPENED:])])
+        earlier = [
+            EarlierEpoch(one.epoch_id, one.author, one.read_secret)
+            for one in (here[raw] for raw in chosen if raw in here)
+        ]
+        root = next(
+            one
+            for one in self._replica.on_topics.values()
+            if one.epoch_num == here[epoch.epoch_id].num and one.facts.is_root_branch
+        )
+        return self.write_on(root, EpochHistory(tuple(earlier[:EPOCH_HISTORY_COUNT_MAX])))[1]
+
+    def _ready(self, branch: Branch) -> tuple[Branch, Intake]:
+        """The branch on the topic to write to, after an epoch was started if one is due and this user may (E2)."""
+        begun = self.start_epoch_if_due(self._replica.repos[branch.repo_num])
+        repo = self._replica.repos[branch.repo_num]
+        current = self._replica.branches[branch.num]
+        is_behind = repo.is_behind or current.epoch_num != repo.epoch_num
+        if is_behind and not branch.facts.is_root_branch and self._replica.permission(repo, self.user):
+            raise ServiceError(
+                "incomplete",
+                "the repo has new secrets since somebody was excluded, and this node has not got them yet",
+                "it gets them when it meets the node of an admin",
+            )
+        return current, begun
+
+    def _start_epoch(self, repo: Repo) -> tuple[Epoch, Intake]:
+        write_secret = secrets.token_bytes(32)
+        read_secret = epoch_read_secret(write_secret)
+        epoch = Epoch(0, repo.num, NO_EPOCH, self.user, read_secret, write_secret)
+        root = self._replica.root_branch(repo)
+        with self._replica.database.read() as connection:
+            heads = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
+            with self._replica.judging:
+                membership = self._replica.membership(repo.repo_id)
+                before = membership.at(heads)
+                plan = describe_epoch(membership.operations, before)
+                held = [before.permission(user) or Permission.READ for user in plan.members]
+            body = EpochInit(
+                plan.previous,
+                topic_in(repo, read_secret, write_secret, repo.repo_id),
+                tuple(
+                    BranchTopic(branch, topic_in(repo, read_secret, write_secret, branch))
+                    for branch in plan.branches
+                ),
+                tuple(
+                    self.seal_epoch(repo, epoch, user, level)
+                    for user, level in zip(plan.members, held, strict=True)
+                ),
+            )
+            written = self._seal(connection, root, [Draft(body, heads)])
+            epoch = replace(epoch, epoch_id=written[0].commit_id)
+            intake = self._take(
+                root,
+                written,
+                before=lambda transaction: _store_epoch(self._replica, transaction, repo, epoch),
+            )
+        return epoch, intake
 
     def _take(
         self,
         branch: Branch,
         written: Sequence[Written],
         *,
+        before: InTransaction | None = None,
         after: InTransaction | None = None,
         followups: Sequence[tuple[bytes, bytes]] = (),
     ) -> Intake:
@@ -210,6 +279,7 @@ class Author:
                 branch,
                 batch,
                 self._clock_ms(),
+                before=before,
                 after=after,
                 followups=followups,
                 is_own=True,
@@ -231,7 +301,8 @@ class Author:
         heads = tuple(commit_id for commit_id, _ in load_heads(connection, branch.num, ACK_COUNT_MAX))
         named = {ack for draft in drafts for ack in (heads if draft.acks is None else draft.acks)}
         named.update(dep for draft in drafts for dep in draft.deps)
-        keys = load_commit_keys(connection, sorted(raw for raw in named if isinstance(raw, bytes)))
+        ids = sorted(raw for raw in named if isinstance(raw, bytes))
+        keys = load_commit_keys(connection, branch.epoch_num, ids)
         seen: tuple[bytes, ...] = ()
         if not branch.facts.is_root_branch:
             root = self._replica.root_branch(self._replica.repos[branch.repo_num])
@@ -243,94 +314,41 @@ class Author:
                 acks = tuple(written[ack].commit_id if isinstance(ack, int) else ack for ack in draft.acks)
             sequence += 1
             skip = lipmaa(sequence)
-            place = _Place(
-                branch.facts.init_id,
+            place = Place(
+                branch.facts.epoch_id,
                 sequence,
                 previous,
                 feed[skip] if skip != sequence - 1 else None,
                 seen,
                 acks,
+                # Who holds the secrets of this epoch alone gets no key of an earlier one.
                 HeaderKeys(
-                    tuple(keys[ack] for ack in acks),
-                    tuple(keys[dep] for dep in draft.deps),
+                    tuple(keys.get(ack, b"") for ack in acks),
+                    tuple(keys.get(dep, b"") for dep in draft.deps),
                     tuple(file.key for file in draft.files),
                 ),
             )
-            item = self._seal_one(branch, draft, place)
+            item = publish(branch, self._seal_draft(branch, draft, place))
             previous = feed[sequence] = item.commit_id
             keys[item.commit_id] = item.key
             heads = (item.commit_id,)
             written.append(item)
         return written
 
-    def _seal_one(self, branch: Branch, draft: Draft, place: "_Place") -> Written:
-        return _publish(branch, self._seal_commit(branch, draft, place))
-
-    def _seal_commit(self, branch: Branch, draft: Draft, place: "_Place") -> _Sealed:
-        try:
-            reference, body_blocks = build_object(encode_body(draft.body), branch.convergence_secret)
-            group = TanglePlace(GROUP, branch.facts.init_id, place.seen)
-            content = Content(
-                self.user,
-                branch.branch_id,
-                place.epoch,
-                place.sequence,
-                place.previous,
-                () if branch.facts.is_root_branch else (group,),
-                self._clock_ms() if draft.timestamp is None else draft.timestamp,
-                b"",
-                reference,
-                place.keys,
-            )
-            files = tuple(file.object_id for file in draft.files)
-            links = Links(deps=draft.deps, files=files, nfiles=draft.removed_files, lipmaa=place.skip)
-            commit, block = seal_commit(place.acks, links, content, self._secret, branch.convergence_secret)
-        except DecodeError as error:
-            raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
-        return _Sealed(commit, (block, *body_blocks))
+    def _seal_draft(self, branch: Branch, draft: Draft, place: Place) -> Sealed:
+        return seal_draft(self._keys, self._clock_ms(), branch, draft, place)
 
 
-def _publish(branch: Branch, sealed: _Sealed) -> Written:
-    """A sealed commit as it travels in its branch."""
-    if branch.topic_seed is None:
-        raise ServiceError("not_permitted", "this node may read the branch and not write to it")
-    try:
-        publication = seal_publication(
-            branch.topic_seed,
-            branch.read_key,
-            sealed.commit.key,
-            sealed.blocks,
-            secrets.token_bytes(NONCE_SIZE),
-        )
-        encoded = encode_publication(
-            publication.topic,
-            publication.sealed_key,
-            tuple(item.encoded for item in publication.blocks),
-            publication.signature,
-        )
-    except DecodeError as error:
-        raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
-    return Written(sealed.commit.commit_id, sealed.commit.key, encoded)
-
-
-def _new_branch(facts: BranchFacts, read_secret: bytes, write_secret: bytes) -> Branch:
-    seed = topic_seed(facts.repo_id, read_secret, write_secret, facts.branch_id, 0)
+def topic_in(repo: Repo, read_secret: bytes, write_secret: bytes, branch_id: bytes) -> bytes:
+    """The topic of a branch in an epoch of these secrets, before it was ever renewed."""
+    seed = branch_keys(repo.repo_id, read_secret, write_secret, branch_id, 0).topic_seed
     assert seed is not None, "the write secret is there"
-    return Branch(
-        num=0,
-        repo_num=0,
-        name="",
-        generation=0,
-        topic=signing.public_key(seed),
-        commit_count=0,
-        void_count=0,
-        is_archived=False,
-        facts=facts,
-        convergence_secret=convergence_secret(read_secret),
-        read_key=branch_read_key(branch_secret(read_secret, facts.branch_id, 0)),
-        topic_seed=seed,
-    )
+    return signing.public_key(seed)
 
 
-def _store_repo(replica: Replica, connection: Connection, repo: Repo) -> None:
-    add_repo(replica.database, connection, repo)
+def _store_repo(replica: Replica, connection: Connection, repo: Repo, epoch: Epoch) -> None:
+    add_repo(replica.database, connection, repo, epoch)
+
+
+def _store_epoch(replica: Replica, connection: Connection, repo: Repo, epoch: Epoch) -> None:
+    add_epoch(replica.database, connection, repo, epoch)

@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from node.replica import Replica, load_blocks_of
-from node.views import body_fields, open_stored
+from node.replica import Replica, load_blocks_of, open_stored
+from node.views import body_fields
 from node.why import explain, find_commit
 from protocol.text import id_text
 from storage.commits import TimelineRow, load_rows
@@ -23,7 +23,7 @@ def describe(replica: Replica, text: str) -> JsonObject:
         row = load_rows(connection, [found.commit_id]).get(found.commit_id)
         if row is None:  # kept or refused, and not read
             return verdict
-        branch = replica.branches[row.branch_num]
+        branch = replica.on_topics[row.topic_num]
         encoded = load_blocks_of(connection, [row])[row.num]
         commit, body = open_stored(branch, row, encoded)
         content, links = commit.content, commit.links
@@ -53,7 +53,7 @@ def list_past(replica: Replica, branch: Branch, text: str, limit: int) -> JsonOb
         blocks = load_blocks_of(connection, rows)
         items = []
         for row in rows:
-            _, body = open_stored(branch, row, blocks[row.num])
+            _, body = open_stored(replica.on_topics[row.topic_num], row, blocks[row.num])
             items.append(
                 {
                     "commit": id_text(row.commit_id),

@@ -10,7 +10,7 @@ from node.resolve import resolve
 from node.views import peer_view
 from protocol.codec import DecodeError
 from protocol.text import parse_id
-from storage.repos import forget_peer, keep_peer
+from storage.peers import forget_peer, keep_peer
 
 JsonObject = dict[str, Any]
 

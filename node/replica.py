@@ -5,7 +5,7 @@ threads: the tables are replaced whole, never changed in place, and show only wh
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from protocol.block import Reference, decode_block
 from protocol.body import Body, Permission, UnknownBody, decode_body
-from protocol.commit import open_commit
+from protocol.commit import Commit, open_commit
 from protocol.limits import BODY_SIZE_MAX
 from protocol.object import open_object
 from storage.blocks import read_blocks
@@ -21,27 +21,65 @@ from storage.commits import TimelineRow, iterate_arrivals
 from storage.database import Database, StorageError
 from storage.id_keys import unpack_nums
 from storage.packs import Packs
-from storage.repos import Branch, Repo, finish_join, load_branches, load_repos
+from storage.repos import Branch, Epoch, Repo, finish_join, load_branches, load_epochs, load_repos
+from verifier.epochs import find_preferred
 from verifier.membership import Membership, Refused
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """Repos and branches as one moment of the store has them."""
+    """Repos, epochs and branches as one moment of the store has them."""
 
     repos: Mapping[int, Repo]
-    branches: Mapping[int, Branch]
+    epochs: Mapping[int, Epoch]
+    branches: Mapping[int, Branch]  # on the topic that this node writes to
+    on_topics: Mapping[int, Branch]  # on each topic, by its number
     by_topic: Mapping[bytes, Branch]
+
+    def epochs_of(self, repo_num: int) -> dict[bytes, Epoch]:
+        """A repo's epochs whose secrets are here, by id."""
+        return {epoch.epoch_id: epoch for epoch in self.epochs.values() if epoch.repo_num == repo_num}
 
 
 def load_tables(connection: Connection) -> Tables:
     """The tables as this transaction sees them, its own changes included."""
-    branches = {branch.num: branch for branch in load_branches(connection)}
-    return Tables(
-        {repo.num: repo for repo in load_repos(connection)},
-        branches,
-        {branch.topic: branch for branch in branches.values()},
+    repos = {repo.num: repo for repo in load_repos(connection)}
+    on_topics = {branch.topic_num: branch for branch in load_branches(connection)}
+    # Of the epoch that is written in, else of the latest that has the branch.
+    ordered = sorted(
+        on_topics.values(),
+        key=lambda one: (one.epoch_num == repos[one.repo_num].epoch_num, one.epoch_num, one.generation),
     )
+    return Tables(
+        repos,
+        {epoch.num: epoch for epoch in load_epochs(connection)},
+        {branch.num: branch for branch in _last_of_each(ordered)},
+        on_topics,
+        {branch.topic: branch for branch in on_topics.values()},
+    )
+
+
+def choose_epoch(membership: Membership, repo: Repo, here: Mapping[bytes, Epoch]) -> tuple[int, bool]:
+    """The number of the epoch to write in, of those whose secrets are here, and whether members have gone on to another.
+
+    A newcomer by a link holds an epoch before it knows how that began, and stays with it.
+    """
+    operations, now = membership.operations, membership.now()
+    current = next((one for one in here.values() if one.num == repo.epoch_num), None)
+    if not operations.epochs or (current is not None and current.epoch_id not in operations):
+        return repo.epoch_num, repo.is_behind
+    preferred = find_preferred(now.epoch_tips())
+    if preferred.commit_id in here:
+        return here[preferred.commit_id].num, False
+    held = [one for one in operations.epochs if one.commit_id in here and now.counts(one)]
+    latest = [one for one in held if not any(operations.precedes(one, other) for other in held)]
+    return (here[find_preferred(latest).commit_id].num if latest else repo.epoch_num), True
+
+
+def _last_of_each(branches: Iterable[Branch]) -> list[Branch]:
+    """One value for each branch, in the order of their numbers: the last."""
+    last = {branch.num: branch for branch in branches}
+    return [last[num] for num in sorted(last)]
 
 
 class Replica:
@@ -72,12 +110,17 @@ class Replica:
 
     @property
     def branches(self) -> Mapping[int, Branch]:
-        """Branches by number."""
+        """Branches by number, on the topics that this node writes to."""
         return self.tables.branches
 
     @property
+    def on_topics(self) -> Mapping[int, Branch]:
+        """Branches by the number of the topic."""
+        return self.tables.on_topics
+
+    @property
     def by_topic(self) -> Mapping[bytes, Branch]:
-        """Branches by topic."""
+        """Branches by topic: a branch has one for each epoch."""
         return self.tables.by_topic
 
     def refresh(self) -> None:
@@ -120,8 +163,12 @@ class Replica:
             finish_join(connection, repo.num)
         self.refresh()
 
+    def writing_epoch(self, repo: Repo) -> Epoch:
+        """The epoch in which this node writes to a repo."""
+        return self.tables.epochs[self.repos[repo.num].epoch_num]
+
     def root_branch(self, repo: Repo) -> Branch:
-        """The repo's root branch."""
+        """The repo's root branch, on the topic that this node writes to."""
         return next(branch for branch in self.branches.values() if branch.branch_id == repo.repo_id)
 
     def _load_membership(self, repo_id: bytes) -> Membership:
@@ -131,9 +178,9 @@ class Replica:
                 if branch.branch_id != repo_id:
                     continue
                 for row in iterate_arrivals(connection, [branch.num]):
-                    encoded = load_blocks_of(connection, [row])[row.num]
-                    commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
-                    body = open_body(encoded[1:], commit.content.body, branch.convergence_secret)
+                    commit, body = open_stored(
+                        self.on_topics[row.topic_num], row, load_blocks_of(connection, [row])[row.num]
+                    )
                     try:
                         operation = membership.authorise_root_commit(commit, body)
                     except Refused as error:
@@ -152,6 +199,12 @@ def load_blocks_of(connection: Connection, rows: list[TimelineRow]) -> dict[int,
     expected.update((nums[row.num][0], row.commit_id) for row in rows)
     encoded = read_blocks(connection, expected)
     return {num: [encoded[block_num] for block_num in block_nums] for num, block_nums in nums.items()}
+
+
+def open_stored(branch: Branch, row: TimelineRow, encoded: list[bytes]) -> tuple[Commit, Body | UnknownBody]:
+    """An accepted commit and its body, from its blocks. `branch` is on the topic by which it came."""
+    commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
+    return commit, open_body(encoded[1:], commit.content.body, branch.convergence_secret)
 
 
 def open_body(encoded: list[bytes], reference: Reference, convergence_secret: bytes) -> Body | UnknownBody:

@@ -22,6 +22,8 @@ from node.network import Network
 from node.outbound import Author
 from node.past import describe, list_past
 from node.peers import Peers
+from node.renewing import Renewing
+from node.replica import load_tables
 from node.resolve import resolve
 from node.sharing import Sharing
 from node.tangles import show_tangle
@@ -30,7 +32,7 @@ from node.why import explain, list_voids
 from protocol.body import Post
 from protocol.text import PeerAddress, id_text
 from storage.commits import count_commits, count_heads, digest_timeline, load_facts, load_heads, load_timeline
-from storage.repos import Branch, Repo, load_branches
+from storage.repos import Branch, Repo
 from storage.waiting import UNREAD, count_rejections, count_waiting
 
 VERSION: Final = "0.1.0"
@@ -66,6 +68,7 @@ class NodeService:
         self.files = Files(hub, author, self._branch)
         self.feeds = Feeds(hub, self._branch)
         self.members = Members(hub, author, self._repo, self._branch)
+        self.renewing = Renewing(hub, author, self._repo)
         self.names = Names(hub, author, self._repo, self._branch)
         self.peers = Peers(hub, network, node_key)
         own_address = PeerAddress(advertise or listen, node_key)
@@ -184,7 +187,9 @@ class NodeService:
             commit = id_text(tag.commit)
         return await self._hub.run_blocking(list_past, self._hub.replica, target, commit, limit)
 
-    async def tangle(self, repo: str, kind: str, branch: str, author: str, limit: int) -> JsonObject:
+    async def tangle(
+        self, repo: str, kind: str, branch: str, author: str, epoch: str, limit: int
+    ) -> JsonObject:
         """The end of a tangle of a repo."""
         target = self._repo(repo)
         of_branch = self._hub.replica.root_branch(target)
@@ -193,7 +198,7 @@ class NodeService:
         users = await self._hub.run_blocking(self._hub.replica.members, target)
         user = find_user(author, users) if author else self._author.user
         return await self._hub.run_blocking(
-            show_tangle, self._hub.replica, target, kind, of_branch, user, limit
+            show_tangle, self._hub.replica, target, kind, of_branch, user, epoch, limit
         )
 
     async def import_items(self, branch: str, items: list[JsonObject], source: str) -> JsonObject:
@@ -236,7 +241,7 @@ class NodeService:
     async def _fresh_branches(self) -> list[Branch]:
         def read() -> list[Branch]:
             with self._hub.replica.database.read() as connection:
-                return load_branches(connection)
+                return list(load_tables(connection).branches.values())
 
         return await self._hub.run_blocking(read)
 
@@ -267,7 +272,7 @@ class NodeService:
     def _timeline(self, branch: Branch, offset: int, limit: int) -> JsonObject:
         with self._hub.replica.database.read() as connection:
             rows = load_timeline(connection, branch.num, offset, limit)
-            items = timeline_items(connection, branch, rows, offset)
+            items = timeline_items(connection, self._hub.replica.on_topics, rows, offset)
             total = count_commits(connection, branch.num)
         following = offset + len(rows)
         return {"items": items, "total": total, "next": following - 1 if rows and following < total else None}

@@ -73,7 +73,8 @@ class Sharing:
         root = self._hub.replica.root_branch(repo)
         written, intake = await self._hub.run_blocking(self._author.write, root, body)
         self._hub.announce(intake)
-        link = link_of(repo, written.commit_id, seed, wanted, expires_at, peers)
+        epoch = self._hub.replica.writing_epoch(repo)
+        link = link_of(repo, epoch, written.commit_id, seed, wanted, expires_at, peers)
         return {
             "invitation": invitation_text(link),
             "expires_at": expires_at // 1000,
@@ -96,8 +97,10 @@ class Sharing:
     async def capability(self, repo: Repo) -> JsonObject:
         """The repo's read capability as a link: a secret that does not expire, and makes nobody a member."""
         peers = self._ways_to(repo)
+        epoch = self._hub.replica.writing_epoch(repo)
+        root = Reference(repo.init_id, repo.init_key)
         capability = ReadCapability(
-            repo.repo_id, Reference(repo.init_id, repo.init_key), repo.read_secret, peers
+            repo.repo_id, root, epoch.epoch_id, epoch.author, epoch.read_secret, peers
         )
         return {"capability": capability_text(capability), "addresses": [peer.address for peer in peers]}
 
@@ -123,7 +126,7 @@ class Sharing:
     def _ways_to(self, repo: Repo) -> tuple[PeerAddress, ...]:
         """Where the repo can be had: here, and at peers that follow it. Others are nobody's business."""
         topics = {
-            branch.topic for branch in self._hub.replica.branches.values() if branch.repo_num == repo.num
+            branch.topic for branch in self._hub.replica.by_topic.values() if branch.repo_num == repo.num
         }
         ways = [self._own_address] if is_dialable(self._own_address.address) else []
         ways += [

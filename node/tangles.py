@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from node.errors import ServiceError
-from node.replica import Replica, load_blocks_of
-from node.views import open_stored
+from node.replica import Replica, load_blocks_of, open_stored
+from node.resolve import resolve
 from protocol.body import Body, UnknownBody, body_kind
 from protocol.commit import Commit
 from protocol.limits import TANGLE_SHOWN_COMMITS_MAX
@@ -33,11 +33,12 @@ class _Stored:
 
 
 def show_tangle(
-    replica: Replica, repo: Repo, kind_name: str, branch: Branch, author: bytes, limit: int
+    replica: Replica, repo: Repo, kind_name: str, branch: Branch, author: bytes, epoch: str, limit: int
 ) -> JsonObject:
     """The last `limit` commits, in canonical order, of one tangle of a repo, and what each follows in it.
 
-    `branch` is that of a branch's or a feed's tangle, `author` that of a feed's; the others begin at the repo's init.
+    `branch` is that of a branch's or a feed's tangle, `author` that of a feed's, `epoch` (id or prefix; empty: the one
+    that is written in) that of the members'; the others begin at the repo's init.
     Raises ServiceError `bad_request`, `not_found`, `too_large`.
     """
     kinds = TangleKinds()
@@ -48,6 +49,7 @@ def show_tangle(
     sources = [branch] if kind_name in ("branch", "feed") else [root]
     if kind_name == "group":
         sources = [one for one in replica.branches.values() if one.repo_num == repo.num]
+    begin = _find_epoch(replica, repo, epoch) if kind_name == "members" else None
     with replica.database.read() as connection:
         if sum(count_commits(connection, one.num) for one in sources) > TANGLE_SHOWN_COMMITS_MAX:
             raise ServiceError(
@@ -55,7 +57,10 @@ def show_tangle(
                 f"it may have more than {TANGLE_SHOWN_COMMITS_MAX} commits",
                 "export it, and use Spark",
             )
-        tangle, rows = _grow(connection, kind, sources, author if kind_name == "feed" else None)
+        stored = _load(replica, connection, sources)
+        if kind_name == "feed":
+            stored = [one for one in stored if one.row.author == author]
+        tangle, rows = _grow(kind, stored, begin)
     if tangle is None:
         raise ServiceError("not_found", "there is no commit of that tangle here")
     graph = tangle.graph
@@ -83,24 +88,37 @@ def show_tangle(
     }
 
 
-def _grow(
-    connection: Connection, kind: TangleKind, sources: list[Branch], author: bytes | None
-) -> tuple[KindTangle | None, dict[bytes, _Stored]]:
-    """The tangle whose root is the first commit that is found (of that author), and its commits by id."""
-    by_num = {branch.num: branch for branch in sources}
-    tangle: KindTangle | None = None
-    kept: dict[bytes, _Stored] = {}
-    arrivals = list(iterate_arrivals(connection, list(by_num)))
+def _find_epoch(replica: Replica, repo: Repo, text: str) -> bytes:
+    if not text:
+        return replica.writing_epoch(repo).epoch_id
+    with replica.judging:
+        epochs = replica.membership(repo.repo_id).operations.epochs
+        return resolve("epoch", text, [(one.commit_id, "", one.commit_id) for one in epochs])
+
+
+def _load(replica: Replica, connection: Connection, sources: list[Branch]) -> list[_Stored]:
+    """All commits of some branches, causes first."""
+    loaded: list[_Stored] = []
+    arrivals = list(iterate_arrivals(connection, [branch.num for branch in sources]))
     for start in range(0, len(arrivals), _LOADED_AT_ONCE):
         rows = arrivals[start : start + _LOADED_AT_ONCE]
         blocks = load_blocks_of(connection, rows)
-        for row in rows:
-            if author is not None and row.author != author:
-                continue
-            stored = _Stored(*open_stored(by_num[row.branch_num], row, blocks[row.num]), row)
-            kept[row.commit_id] = stored
-            if tangle is None:
-                tangle = KindTangle(kind, stored)
-            else:
-                tangle.take(stored)
+        loaded += [
+            _Stored(*open_stored(replica.on_topics[row.topic_num], row, blocks[row.num]), row) for row in rows
+        ]
+    return loaded
+
+
+def _grow(
+    kind: TangleKind, stored: list[_Stored], begin: bytes | None
+) -> tuple[KindTangle | None, dict[bytes, _Stored]]:
+    """The tangle whose root is `begin`, else the first commit that is given; and all commits by id."""
+    kept = {one.row.commit_id: one for one in stored}
+    root = kept.get(begin) if begin is not None else next(iter(stored), None)
+    if root is None:
+        return None, kept
+    tangle = KindTangle(kind, root)
+    for one in stored:
+        if one is not root:
+            tangle.take(one)
     return tangle, kept

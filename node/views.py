@@ -1,15 +1,13 @@
 """How things are shown: rows and values to plain JSON, in one place, so that every answer uses the same fields."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
 
 from node.network import PeerState
-from node.replica import load_blocks_of, open_body
-from protocol.block import decode_block
+from node.replica import load_blocks_of, open_stored
 from protocol.body import Body, Files, Imported, Permission, Post, UnknownBody
-from protocol.commit import Commit, open_commit
 from protocol.text import id_text
 from storage.commits import TimelineRow
 from storage.repos import Branch, Repo
@@ -79,17 +77,14 @@ def peer_view(state: PeerState, branches: dict[bytes, Branch]) -> JsonObject:
 
 
 def timeline_items(
-    connection: Connection, branch: Branch, rows: list[TimelineRow], position: int
+    connection: Connection, on_topics: Mapping[int, Branch], rows: list[TimelineRow], position: int
 ) -> list[JsonObject]:
-    """Timeline rows with their bodies opened, from `position` on."""
+    """Timeline rows with their bodies opened, from `position` on; `on_topics` are branches by their topics' numbers."""
     blocks = load_blocks_of(connection, rows)
-    return [_timeline_item(branch, row, blocks[row.num], position + index) for index, row in enumerate(rows)]
-
-
-def open_stored(branch: Branch, row: TimelineRow, encoded: list[bytes]) -> tuple[Commit, Body | UnknownBody]:
-    """An accepted commit and its body, from its blocks. Every block is found by its hash."""
-    commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
-    return commit, open_body(encoded[1:], commit.content.body, branch.convergence_secret)
+    return [
+        _timeline_item(on_topics[row.topic_num], row, blocks[row.num], position + index)
+        for index, row in enumerate(rows)
+    ]
 
 
 def _timeline_item(branch: Branch, row: TimelineRow, encoded: list[bytes], position: int) -> JsonObject:

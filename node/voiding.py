@@ -28,6 +28,7 @@ class Review:
             for branch in tables.branches.values()
             if branch.repo_num == repo_num and not branch.facts.is_root_branch
         ]
+        self._on_topics = tables.on_topics
         # By branch and last commit: what a forked feed contains, None where no fork leaves a doubt.
         self._ways_back: dict[tuple[int, bytes, int, bytes], set[bytes] | None] = {}
         self.changed: dict[bytes, int] = {}
@@ -71,7 +72,7 @@ class Review:
         """Whether a commit is void, and why."""
         if not self._membership.now().counting:
             return None
-        place = self._open(branch, one).place(GROUP)
+        place = self._open(one).place(GROUP)
         assert place is not None, "V3"
         return find_void(
             self._membership,
@@ -113,10 +114,12 @@ class Review:
             if not known or (known[0].author, known[0].sequence) != (author, sequence):
                 break
             found.add(known[0].commit_id)
-            link = self._open(branch, known[0]).content.feed_previous
+            link = self._open(known[0]).content.feed_previous
         return found
 
-    def _open(self, branch: Branch, one: Judged) -> Commit:
+    def _open(self, one: Judged) -> Commit:
         num = unpack_nums(one.block_nums)[0]
         encoded = read_blocks(self._connection, {num: one.commit_id})[num]
-        return open_commit(decode_block(encoded), one.commit_key, branch.convergence_secret)
+        return open_commit(
+            decode_block(encoded), one.commit_key, self._on_topics[one.topic_num].convergence_secret
+        )

@@ -12,7 +12,7 @@ from protocol.body import Grant, Join, Remove, RepoInit
 from protocol.codec import DecodeError
 from protocol.text import id_text, parse_id_prefix
 from storage.lookup import FoundCommit, find_commits
-from storage.repos import Branch, load_branches
+from storage.repos import Branch
 from storage.voids import load_judged, load_void_ids
 from storage.waiting import load_causes
 from verifier.membership import Membership
@@ -27,7 +27,7 @@ def explain(replica: Replica, text: str) -> JsonObject:
     """The verdict on the commit of that id or unique prefix. Raises ServiceError `not_found`, `ambiguous`."""
     with replica.judging, replica.database.read() as connection:
         found = find_commit(connection, text)
-        branch = next(one for one in load_branches(connection) if one.num == found.branch_num)
+        branch = replica.branches[found.branch_num]
         answer: JsonObject = {
             "commit": id_text(found.commit_id),
             "branch": id_text(branch.branch_id),

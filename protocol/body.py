@@ -1,6 +1,6 @@
 """Bodies: what a commit says, as one of a table of kinds.
 
-Root branch kinds change the repo (init, branch-add, invite, join); the others are content. A body of a kind that this
+Root branch kinds change the repo (init, branch-add, invite, join, ...); the others are content. A body of a kind that this
 node does not know is carried and ordered, not interpreted (`UnknownBody`); a body of a known kind that does not decode
 is refused.
 """
@@ -13,10 +13,14 @@ from msgspec import Meta
 
 from protocol import hashing, signing
 from protocol.block import Reference
-from protocol.codec import DecodeError, Id, Signature, Wire, decode, encode, peek_tag
+from protocol.codec import DecodeError, Id, Key, Signature, Wire, decode, encode, peek_tag
 from protocol.limits import (
     ADOPTED_COUNT_MAX,
     BODY_SIZE_MAX,
+    EPOCH_BOX_COUNT_MAX,
+    EPOCH_HISTORY_COUNT_MAX,
+    EPOCH_TIP_COUNT_MAX,
+    EPOCH_TOPIC_COUNT_MAX,
     FEED_SEQUENCE_MAX,
     FILE_COUNT_MAX,
     FILE_SIZE_MAX,
@@ -135,6 +139,59 @@ class Tag(Wire, frozen=True, tag="tag1"):
     commit: Id | None
 
 
+class BranchTopic(Wire, frozen=True):
+    """A branch's topic in an epoch."""
+
+    branch: Id
+    topic: Id
+
+
+class EpochBox(Wire, frozen=True):
+    """An epoch's secret for one member: the write secret, or for who may not write the read secret."""
+
+    user: Id
+    sealed: SealedSecret
+
+
+class EpochInit(Wire, frozen=True, tag="epoch-init1"):
+    """Starts an epoch, whose id is this commit's. Published in an epoch before it, whose members can read it.
+
+    `previous` are the epochs that it follows; `topics` and `boxes` say the rest of what its members need.
+    """
+
+    previous: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=EPOCH_TIP_COUNT_MAX)]
+    root_topic: Id
+    topics: Annotated[tuple[BranchTopic, ...], Meta(max_length=EPOCH_TOPIC_COUNT_MAX)]
+    boxes: Annotated[tuple[EpochBox, ...], Meta(min_length=1, max_length=EPOCH_BOX_COUNT_MAX)]
+
+
+class EpochAdd(Wire, frozen=True, tag="epoch-add1"):
+    """Adds to an epoch what its init did not know: branches, and members. `author` and `root_topic` are the init's."""
+
+    epoch: Id
+    author: Id
+    root_topic: Id
+    topics: Annotated[tuple[BranchTopic, ...], Meta(max_length=EPOCH_TOPIC_COUNT_MAX)]
+    boxes: Annotated[tuple[EpochBox, ...], Meta(max_length=EPOCH_BOX_COUNT_MAX)]
+
+
+class EarlierEpoch(Wire, frozen=True):
+    """What opens an epoch for reading."""
+
+    epoch: Id
+    author: Id
+    read_secret: Key
+
+
+class EpochHistory(Wire, frozen=True, tag="epoch-history1"):
+    """Opens earlier epochs to whoever can read this one: all that it follows directly, and the latest of the others.
+
+    Their own histories open what is before them.
+    """
+
+    earlier: Annotated[tuple[EarlierEpoch, ...], Meta(min_length=1, max_length=EPOCH_HISTORY_COUNT_MAX)]
+
+
 class BranchRoot(Wire, frozen=True, tag="branch-root1"):
     """First commit of a branch: says nothing but that the branch begins."""
 
@@ -185,6 +242,9 @@ Body = (
     | Adopt
     | BranchEdit
     | Tag
+    | EpochInit
+    | EpochAdd
+    | EpochHistory
     | BranchRoot
     | Post
     | Imported

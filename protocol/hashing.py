@@ -11,6 +11,7 @@ from typing import Final
 from blake3 import blake3
 
 _CONTEXT: Final = "ravel 2026-11 "
+_EPOCH_READ_SECRET: Final = _CONTEXT + "epoch write secret to epoch read secret v1"
 _CONVERGENCE: Final = _CONTEXT + "epoch read secret to convergence secret v1"
 _BRANCH_SECRET: Final = _CONTEXT + "epoch read secret and branch to branch secret v1"
 _BRANCH_READ_KEY: Final = _CONTEXT + "branch secret to branch read key v1"
@@ -32,6 +33,11 @@ def block_id(encoded: bytes) -> bytes:
 def block_key(convergence_secret: bytes, plaintext: bytes) -> bytes:
     """Key of a block: keyed BLAKE3 of its plaintext, so that equal plaintexts share a block inside one epoch only."""
     return blake3(plaintext, key=convergence_secret).digest()
+
+
+def epoch_read_secret(write_secret: bytes) -> bytes:
+    """An epoch's read secret: who may write may read, so one secret serves a writer."""
+    return _derive(_EPOCH_READ_SECRET, write_secret)
 
 
 def convergence_secret(read_secret: bytes) -> bytes:

@@ -60,11 +60,20 @@ TIMESTAMP_MAX_MS: Final = 2**53 - 1
 INVITATION_USE_COUNT_MAX: Final = 10_000
 """Uses of one invitation."""
 
-# --- the wire ---
 REMOVED_FEED_COUNT_MAX: Final = 4096
 """Feeds of a removed member, one for each branch, that a removal names: they fit its body."""
 ADOPTED_COUNT_MAX: Final = 1024
 """Void commits that one commit adopts."""
+EPOCH_TIP_COUNT_MAX: Final = 1024
+"""Epochs that one epoch names as those it follows; the others it follows too. 35 KB."""
+EPOCH_TOPIC_COUNT_MAX: Final = 2500
+"""Branches whose topics one commit names: 170 KB. Those of more are added by further commits."""
+EPOCH_BOX_COUNT_MAX: Final = 1500
+"""Members for whom one commit has boxes: 213 KB, so that with tips and topics it is a body. More get theirs by others."""
+EPOCH_HISTORY_COUNT_MAX: Final = 2048
+"""Earlier epochs that one commit opens: all that can be followed directly, and as many again; 210 KB."""
+
+# --- the wire ---
 PUBLICATION_BLOCK_COUNT_MAX: Final = 8
 """Blocks in one publication: the commit's and its body's."""
 PUBLICATION_SIZE_MAX: Final = BLOCK_SIZE_MAX

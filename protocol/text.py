@@ -32,14 +32,17 @@ class PeerAddress(Wire, frozen=True):
     peer: Id
 
 
-class InvitationLink(Wire, frozen=True, tag="invitation1"):
-    """All that a newcomer needs: the repo's read capability, the invitation's key, and where to find a peer.
+class InvitationLink(Wire, frozen=True, tag="invitation2"):
+    """All that a newcomer needs: an epoch's secrets, the invitation's key, and where to find a peer.
 
     It is a bearer secret: whoever has the link can read the repo. `write_secret` is there only when it grants writing.
+    The secrets of earlier epochs are in the epoch, as its author says (`body.EpochHistory`).
     """
 
     repo: Id
     root: Reference
+    epoch: Id
+    epoch_author: Id
     read_secret: Key
     write_secret: Key | None
     invitation: Id
@@ -53,14 +56,16 @@ class InvitationLink(Wire, frozen=True, tag="invitation1"):
         return f"InvitationLink(repo={id_text(self.repo)}, permission={self.permission.name.lower()})"
 
 
-class ReadCapability(Wire, frozen=True, tag="read1"):
+class ReadCapability(Wire, frozen=True, tag="read2"):
     """All that opens a repo for reading, and where to find a peer: who holds it reads and follows, and is no member.
 
-    It is a bearer secret that does not expire.
+    It is a bearer secret that does not expire; what is written in later epochs it does not open.
     """
 
     repo: Id
     root: Reference
+    epoch: Id
+    epoch_author: Id
     read_secret: Key
     peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
 

@@ -19,7 +19,8 @@ from storage.bulk import insert_rows
 from storage.database import Database
 from storage.feeds import FeedPlace, keep_feed_forks
 from storage.id_keys import chunks, id_key, pack_ids, pack_nums, unpack_ids
-from storage.schema import authors, branches, commits, heads
+from storage.repos import Branch
+from storage.schema import authors, branches, commits, heads, topics
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
 from verifier.verify import VerifiedCommit
@@ -40,12 +41,15 @@ _FACTS = (
 _PLACES = select(commits.c.commit_id, commits.c.rank, commits.c.acks).where(
     commits.c.id_key.in_(bindparam("keys", expanding=True))
 )
-_KEYS = select(commits.c.commit_id, commits.c.commit_key).where(
-    commits.c.id_key.in_(bindparam("keys", expanding=True))
+_KEYS = (
+    select(commits.c.commit_id, commits.c.commit_key)
+    .join(topics, topics.c.num == commits.c.topic_num)
+    .where(commits.c.id_key.in_(bindparam("keys", expanding=True)), topics.c.epoch_num == bindparam("epoch"))
 )
 _ROWS = select(
     commits.c.num,
     commits.c.branch_num,
+    commits.c.topic_num,
     commits.c.commit_id,
     commits.c.rank,
     authors.c.user,
@@ -62,6 +66,7 @@ _COLUMNS: Final = (
     "id_key",
     "commit_id",
     "branch_num",
+    "topic_num",
     "author_num",
     "feed_sequence",
     "rank",
@@ -92,6 +97,7 @@ class TimelineRow:
 
     num: int
     branch_num: int
+    topic_num: int
     commit_id: bytes
     rank: int
     author: bytes
@@ -129,23 +135,26 @@ def find_heads(connection: Connection, branch_num: int, ids: Iterable[bytes]) ->
     """Those of these commits that are heads of the branch."""
     found: set[bytes] = set()
     for part in chunks(sorted(set(ids))):
-        query = select(heads.c.commit_id).where(heads.c.branch_num == branch_num, heads.c.commit_id.in_(part))
+        query = select(heads.c.commit_id).where(
+            heads.c.branch_num == branch_num, heads.c.commit_id.in_(part), ~heads.c.is_acked
+        )
         found.update(connection.execute(query).scalars())
     return found
 
 
-def load_commit_keys(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, bytes]:
-    """Keys of those of these commits that are accepted here."""
+def load_commit_keys(connection: Connection, epoch_num: int, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+    """Keys of those of these commits that are accepted here, and were published in that epoch."""
     found: dict[bytes, bytes] = {}
     for part in chunks([id_key(raw) for raw in ids]):
-        found.update((row[0], row[1]) for row in connection.execute(_KEYS, {"keys": part}))
+        rows = connection.execute(_KEYS, {"keys": part, "epoch": epoch_num})
+        found.update((row[0], row[1]) for row in rows)
     return {commit_id: key for commit_id, key in found.items() if commit_id in set(ids)}
 
 
 def accept_commits(
-    database: Database, connection: Connection, branch_num: int, new: Sequence[NewCommit], received_at: int
+    database: Database, connection: Connection, branch: Branch, new: Sequence[NewCommit], received_at: int
 ) -> list[int]:
-    """Store accepted commits of one branch, causes before effects, and give their numbers: blocks, rows and heads."""
+    """Store accepted commits of one topic, causes before effects, and give their numbers: blocks, rows and heads."""
     if not new:
         return []
     fresh = [commit.publication.blocks[0] for commit in new]
@@ -155,21 +164,19 @@ def accept_commits(
     author_nums = _author_nums(database, connection, {commit.content.author for commit in stored})
     nums = database.next_nums(connection, commits, len(new))
     rows = [
-        _row(num, branch_num, commit, block_nums, author_nums, received_at)
+        _row(num, branch, commit, block_nums, author_nums, received_at)
         for num, commit in zip(nums, new, strict=True)
     ]
     insert_rows(connection, commits, _COLUMNS, rows)
-    _advance_heads(connection, branch_num, new)
+    _advance_heads(connection, branch, new)
     places = [
         FeedPlace(author_nums[commit.content.author], commit.content.feed_sequence, commit.commit_id)
         for commit in stored
     ]
-    keep_feed_forks(connection, branch_num, places)
-    connection.execute(
-        update(branches)
-        .where(branches.c.num == branch_num)
-        .values(commit_count=branches.c.commit_count + len(new))
-    )
+    keep_feed_forks(connection, branch.num, places)
+    for table, table_num in ((branches, branch.num), (topics, branch.topic_num)):
+        more = table.c.commit_count + len(new)
+        connection.execute(update(table).where(table.c.num == table_num).values(commit_count=more))
     return list(nums)
 
 
@@ -177,7 +184,7 @@ def load_heads(connection: Connection, branch_num: int, limit: int) -> list[tupl
     """(id, rank) of a branch's heads, those of highest rank first."""
     query = (
         select(heads.c.commit_id, heads.c.rank)
-        .where(heads.c.branch_num == branch_num)
+        .where(heads.c.branch_num == branch_num, ~heads.c.is_acked)
         .order_by(heads.c.rank.desc(), heads.c.commit_id)
         .limit(limit)
     )
@@ -186,7 +193,7 @@ def load_heads(connection: Connection, branch_num: int, limit: int) -> list[tupl
 
 def count_heads(connection: Connection, branch_num: int) -> int:
     """How many heads a branch has."""
-    query = select(func.count()).select_from(heads).where(heads.c.branch_num == branch_num)
+    query = select(func.count()).where(heads.c.branch_num == branch_num, ~heads.c.is_acked)
     return int(connection.execute(query).scalar_one())
 
 
@@ -203,7 +210,8 @@ def load_timeline(connection: Connection, branch_num: int, offset: int, limit: i
 
 def iterate_arrivals(connection: Connection, branch_nums: Sequence[int]) -> Iterator[TimelineRow]:
     """Every accepted commit of some branches, void ones too, in the order of acceptance: causes before effects."""
-    query = _ROWS.where(commits.c.branch_num.in_(branch_nums)).order_by(commits.c.num)
+    by_topic = select(topics.c.num).where(topics.c.branch_num.in_(branch_nums))
+    query = _ROWS.where(commits.c.topic_num.in_(by_topic)).order_by(commits.c.num)
     for row in connection.execute(query):
         yield _timeline_row(row)
 
@@ -240,15 +248,15 @@ def count_commits(connection: Connection, branch_num: int) -> int:
 
 
 def _timeline_row(row: Sequence[Any]) -> TimelineRow:
-    num, branch_num, commit_id, rank, user, acks, key, block_nums, kind, timestamp, is_void = row
+    num, branch, topic, commit_id, rank, user, acks, key, block_nums, kind, timestamp, is_void = row
     return TimelineRow(
-        num, branch_num, commit_id, rank, user, unpack_ids(acks), key, block_nums, kind, timestamp, is_void
+        num, branch, topic, commit_id, rank, user, unpack_ids(acks), key, block_nums, kind, timestamp, is_void
     )
 
 
 def _row(
     num: int,
-    branch_num: int,
+    branch: Branch,
     new: NewCommit,
     block_nums: dict[bytes, int],
     author_nums: dict[bytes, int],
@@ -259,7 +267,8 @@ def _row(
         num,
         id_key(commit.commit_id),
         commit.commit_id,
-        branch_num,
+        branch.num,
+        branch.topic_num,
         author_nums[commit.content.author],
         commit.content.feed_sequence,
         new.verified.rank,
@@ -290,20 +299,24 @@ def _author_nums(database: Database, connection: Connection, users: set[bytes]) 
     return found
 
 
-def _advance_heads(connection: Connection, branch_num: int, new: Sequence[NewCommit]) -> None:
+def _advance_heads(connection: Connection, branch: Branch, new: Sequence[NewCommit]) -> None:
+    """Acked by their own topic, heads go; acked by another, they are marked, and go on standing for their topic's past."""
     acked = {ack for commit in new for ack in commit.verified.commit.acks}
-    old = {
-        row[0]
-        for row in connection.execute(select(heads.c.commit_id).where(heads.c.branch_num == branch_num))
-    }
-    for part in chunks(sorted(acked & old)):
-        connection.execute(
-            delete(heads).where(
-                tuple_(heads.c.branch_num, heads.c.commit_id).in_([(branch_num, raw) for raw in part])
-            )
-        )
+    query = select(heads.c.topic_num, heads.c.commit_id).where(heads.c.branch_num == branch.num)
+    old = [(topic_num, raw) for topic_num, raw in connection.execute(query) if raw in acked]
+    place = tuple_(heads.c.topic_num, heads.c.commit_id)
+    for part in chunks([row for row in old if row[0] == branch.topic_num]):
+        connection.execute(delete(heads).where(place.in_(part)))
+    for part in chunks([row for row in old if row[0] != branch.topic_num]):
+        connection.execute(update(heads).where(place.in_(part)).values(is_acked=True))
     rows = [
-        {"branch_num": branch_num, "commit_id": verified.commit.commit_id, "rank": verified.rank}
+        {
+            "topic_num": branch.topic_num,
+            "commit_id": verified.commit.commit_id,
+            "branch_num": branch.num,
+            "rank": verified.rank,
+            "is_acked": False,
+        }
         for verified in (commit.verified for commit in new)
         if verified.commit.commit_id not in acked
     ]

@@ -1,9 +1,12 @@
-"""What one node should send another: everything that is not an ancestor of commits both are known to hold.
+"""What one node should send another on a topic: everything that is not an ancestor of commits both are known to hold.
 
 A node that accepted a commit holds all its ancestors, so naming a few commits stands for their whole past. A summary
-names a branch's heads, and samples of its timeline at exponentially growing distances from the end (as git's skipping
-negotiation does); whoever reads it sends all that the named commits it knows do not imply. What is sent is then a
-superset of what is missing, and exceeds it by at most the distance between two samples.
+names a topic's heads, and samples of its commits at exponentially growing distances from the latest arrival (as git's
+skipping negotiation does); whoever reads it sends all that the named commits it knows do not imply. What is sent is then
+a superset of what is missing, and exceeds it by at most the distance between two samples.
+
+Each topic is compared for itself: paths that lead through commits of the branch's other topics are not followed, so
+where an author wrote on an older topic than others, something may be sent twice.
 """
 
 import heapq
@@ -17,20 +20,19 @@ from protocol import signing
 from protocol.limits import SUMMARY_HEAD_COUNT_MAX, SUMMARY_SAMPLE_COUNT_MAX
 from protocol.publication import decode_publication, encode_publication, sign_publication
 from storage.blocks import read_blocks
-from storage.commits import load_heads
 from storage.id_keys import chunks, id_key, unpack_ids, unpack_nums
 from storage.repos import Branch
-from storage.schema import branches, commits
+from storage.schema import commits, heads, topics
 from storage.waiting import find_unread, load_unread
 
 _PLACE = select(
-    commits.c.commit_id, commits.c.num, commits.c.rank, commits.c.acks, commits.c.branch_num
+    commits.c.commit_id, commits.c.num, commits.c.rank, commits.c.acks, commits.c.topic_num
 ).where(commits.c.id_key.in_(bindparam("keys", expanding=True)))
 
 
 @dataclass(frozen=True, slots=True)
-class BranchSummary:
-    """What a branch holds, in a few ids."""
+class TopicSummary:
+    """What came by a topic, in a few ids."""
 
     heads: tuple[bytes, ...]
     count: int
@@ -53,41 +55,39 @@ class _Place:
     acks: tuple[bytes, ...]
 
 
-def summarise(connection: Connection, branch_num: int) -> BranchSummary:
-    """The summary of a branch."""
-    count = connection.execute(
-        select(branches.c.commit_count).where(branches.c.num == branch_num)
-    ).scalar_one()
-    heads = tuple(commit_id for commit_id, _ in load_heads(connection, branch_num, SUMMARY_HEAD_COUNT_MAX))
+def summarise(connection: Connection, topic_num: int) -> TopicSummary:
+    """The summary of a topic."""
+    count = connection.execute(select(topics.c.commit_count).where(topics.c.num == topic_num)).scalar_one()
     samples: list[bytes] = []
     distance = 1
     while distance < count and len(samples) < SUMMARY_SAMPLE_COUNT_MAX:
         query = (
             select(commits.c.commit_id)
-            .where(commits.c.branch_num == branch_num)
-            .order_by(commits.c.rank.desc(), commits.c.commit_id.desc())
+            .where(commits.c.topic_num == topic_num)
+            .order_by(commits.c.num.desc())
             .offset(distance)
             .limit(1)
         )
         samples.extend(connection.execute(query).scalars())
         distance *= 2
-    return BranchSummary(heads, count, tuple(samples))
+    return TopicSummary(
+        tuple(_load_heads(connection, topic_num, SUMMARY_HEAD_COUNT_MAX)), count, tuple(samples)
+    )
 
 
-def plan_sending(connection: Connection, branch_num: int, held: Sequence[bytes]) -> SendPlan:
+def plan_sending(connection: Connection, topic_num: int, held: Sequence[bytes]) -> SendPlan:
     """What to send to a peer that holds the commits `held` (those not known here are passed over) and all their past."""
-    upto = connection.execute(
-        select(func.coalesce(func.max(commits.c.num), 0)).where(commits.c.branch_num == branch_num)
-    ).scalar_one()
-    known = _places(connection, branch_num, held)
-    unread = find_unread(connection, branch_num)
+    of_topic = commits.c.topic_num == topic_num
+    upto = connection.execute(select(func.coalesce(func.max(commits.c.num), 0)).where(of_topic)).scalar_one()
+    known = _places(connection, topic_num, held)
+    unread = find_unread(connection, topic_num)
     if not known:
-        query = select(commits.c.num).where(commits.c.branch_num == branch_num).order_by(commits.c.num)
+        query = select(commits.c.num).where(of_topic).order_by(commits.c.num)
         return SendPlan(array("q", connection.execute(query).scalars()), upto, unread)
-    our_heads = [commit_id for commit_id, _ in load_heads(connection, branch_num, limit=1_000_000)]
+    our_heads = _load_heads(connection, topic_num, limit=1_000_000)
     if all(head in known for head in our_heads):
         return SendPlan(array("q"), upto, unread)
-    nums = array("q", sorted(_not_implied(connection, branch_num, our_heads, known)))
+    nums = array("q", sorted(_not_implied(connection, topic_num, our_heads, known)))
     return SendPlan(nums, upto, unread)
 
 
@@ -145,20 +145,31 @@ def _signed_again(branch: Branch, encoded: bytes) -> bytes:
     return encode_publication(branch.topic, publication.sealed_key, blocks, signature)
 
 
-def find_nums(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> list[int]:
-    """Numbers of those of these commits that the branch holds, unread ones first, then causes before effects."""
-    held = sorted(place.num for place in _places(connection, branch_num, ids).values())
-    return [*find_unread(connection, branch_num, ids), *held]
+def find_nums(connection: Connection, topic_num: int, ids: Sequence[bytes]) -> list[int]:
+    """Numbers of those of these commits that came by the topic, unread ones first, then causes before effects."""
+    held = sorted(place.num for place in _places(connection, topic_num, ids).values())
+    return [*find_unread(connection, topic_num, ids), *held]
+
+
+def _load_heads(connection: Connection, topic_num: int, limit: int) -> list[bytes]:
+    """Commits of the topic that none of it acks, those of highest rank first."""
+    query = (
+        select(heads.c.commit_id)
+        .where(heads.c.topic_num == topic_num)
+        .order_by(heads.c.rank.desc(), heads.c.commit_id)
+        .limit(limit)
+    )
+    return list(connection.execute(query).scalars())
 
 
 def _not_implied(
-    connection: Connection, branch_num: int, our_heads: list[bytes], known: dict[bytes, _Place]
+    connection: Connection, topic_num: int, our_heads: list[bytes], known: dict[bytes, _Place]
 ) -> list[int]:
     """Walk down by rank from both sides; stop when nothing is left that the peer is not known to hold.
 
     A commit's acks are of lower rank, so when it is met all its descendants have been: its mark is final.
     """
-    places = {**_places(connection, branch_num, our_heads), **known}
+    places = {**_places(connection, topic_num, our_heads), **known}
     theirs = set(known)
     queue = [(-place.rank, commit_id) for commit_id, place in places.items()]
     heapq.heapify(queue)
@@ -181,7 +192,7 @@ def _not_implied(
                 result.append(place.num)
                 ours_in_queue -= 1
             wanted.update(ack for ack in place.acks if ack not in places)
-        for commit_id, place in _places(connection, branch_num, list(wanted)).items():
+        for commit_id, place in _places(connection, topic_num, list(wanted)).items():
             places[commit_id] = place
             heapq.heappush(queue, (-place.rank, commit_id))
             ours_in_queue += commit_id not in theirs
@@ -190,11 +201,11 @@ def _not_implied(
     return result
 
 
-def _places(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> dict[bytes, _Place]:
+def _places(connection: Connection, topic_num: int, ids: Sequence[bytes]) -> dict[bytes, _Place]:
     wanted = set(ids)
     found: dict[bytes, _Place] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
-        for commit_id, num, rank, acks, row_branch in connection.execute(_PLACE, {"keys": part}):
-            if commit_id in wanted and row_branch == branch_num:
+        for commit_id, num, rank, acks, row_topic in connection.execute(_PLACE, {"keys": part}):
+            if commit_id in wanted and row_topic == topic_num:
                 found[commit_id] = _Place(num, rank, unpack_ids(acks))
     return found

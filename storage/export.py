@@ -20,7 +20,7 @@ from sqlalchemy import Connection, func, select
 from storage.database import Database, StorageError
 from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION
 from storage.id_keys import unpack_ids
-from storage.schema import authors, branches, commits, repos
+from storage.schema import authors, branches, commits, repos, topics
 
 _ROWS_PER_GROUP: Final = 20_000
 _HASH_CHUNK_SIZE: Final = 1 << 20
@@ -142,7 +142,7 @@ def _batches(
         select(
             commits.c.num,
             commits.c.commit_id,
-            branches.c.topic,
+            topics.c.topic,
             repos.c.repo_id,
             branches.c.branch_id,
             branches.c.name,
@@ -154,6 +154,7 @@ def _batches(
             commits.c.timestamp,
             commits.c.received_at,
         )
+        .join(topics, topics.c.num == commits.c.topic_num)
         .join(branches, branches.c.num == commits.c.branch_num)
         .join(repos, repos.c.num == branches.c.repo_num)
         .join(authors, authors.c.num == commits.c.author_num)

@@ -53,6 +53,7 @@ class FileRow:
     object_key: bytes = field(repr=False)
     name: str
     size: int | None
+    topic_num: int  # by which the commit came that added it
     commit_id: bytes
     author: bytes
     timestamp: int
@@ -168,6 +169,7 @@ def _load(
             files.c.object_key,
             files.c.name,
             files.c.size,
+            commits.c.topic_num,
             commits.c.commit_id,
             authors.c.user,
             commits.c.timestamp,

@@ -1,39 +1,62 @@
-"""Repos and branches of this node, with the secrets that open them, and the addresses of peers."""
+"""Repos of this node, their epochs and their branches, with the secrets that open them.
+
+A branch has a topic for each epoch (and for each renewal inside one). A `Branch` value is the branch as it stands on one
+topic, with the keys of that: many values may be one branch, of which the repo's writing epoch has the current one.
+"""
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, insert, select, update
 
 from protocol import hashing, signing
 from storage.database import Database
-from storage.schema import branches, imports, peers, repos
+from storage.schema import branches, epochs, repos, topics
 from verifier.facts import BranchFacts
+
+_KEYS_REMEMBERED_MAX = 8192
+"""Branches on their topics whose derived keys are remembered: about 500 bytes each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """An epoch whose secrets are here. They never show in its repr."""
+
+    num: int
+    repo_num: int
+    epoch_id: bytes
+    author: bytes
+    read_secret: bytes = field(repr=False)
+    write_secret: bytes | None = field(repr=False)  # only where this node may write
 
 
 @dataclass(frozen=True, slots=True)
 class Repo:
-    """A repo that this node can open. Secrets never show in its repr."""
+    """A repo that this node can open, and the number of the epoch that it writes in."""
 
     num: int
     repo_id: bytes
     name: str
     init_id: bytes
     init_key: bytes = field(repr=False)
-    read_secret: bytes = field(repr=False)
-    write_secret: bytes | None = field(repr=False)
+    epoch_num: int
+    is_behind: bool  # members have gone on to an epoch whose secrets are not here
     invitation: bytes | None = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A branch with everything that opens it, derived from the repo's secrets."""
+    """A branch on one of its topics, with everything that opens it there, derived from the epoch's secrets."""
 
     num: int
     repo_num: int
+    topic_num: int
+    epoch_num: int
     name: str
     generation: int
     topic: bytes
-    commit_count: int  # accepted ones
+    commit_count: int  # accepted ones, of all topics
     void_count: int  # of these
     is_archived: bool
     facts: BranchFacts
@@ -47,72 +70,108 @@ class Branch:
         return self.facts.branch_id
 
 
-@dataclass(frozen=True, slots=True)
-class PeerRow:
-    """A peer's key and where it was last known to listen; `is_dialed` when this node keeps a connection to it."""
+class BranchKeys(NamedTuple):
+    """What an epoch's secrets give for one branch. `topic_seed` is None where only a writer could derive it."""
 
-    peer: bytes
-    address: str
-    is_dialed: bool
+    convergence_secret: bytes
+    read_key: bytes
+    topic_seed: bytes | None
 
 
-def topic_seed(
+@lru_cache(maxsize=_KEYS_REMEMBERED_MAX)
+def branch_keys(
     repo_id: bytes, read_secret: bytes, write_secret: bytes | None, branch_id: bytes, generation: int
-) -> bytes | None:
-    """Seed of a branch's topic, or None where only a writer could derive it."""
+) -> BranchKeys:
+    """The keys of a branch in an epoch."""
     if branch_id == repo_id:
-        return hashing.root_topic_seed(read_secret, repo_id)
-    return None if write_secret is None else hashing.branch_topic_seed(write_secret, branch_id, generation)
+        seed: bytes | None = hashing.root_topic_seed(read_secret, repo_id)
+    elif write_secret is None:
+        seed = None
+    else:
+        seed = hashing.branch_topic_seed(write_secret, branch_id, generation)
+    secret = hashing.branch_secret(read_secret, branch_id, generation)
+    return BranchKeys(hashing.convergence_secret(read_secret), hashing.branch_read_key(secret), seed)
 
 
-def add_repo(database: Database, connection: Connection, repo: Repo) -> Repo:
-    """Store a repo and its root branch; gives it with its number. A repo already here gets the secrets it lacked."""
-    existing = connection.execute(select(repos).where(repos.c.repo_id == repo.repo_id)).first()
-    if existing:
-        old = _repo(existing)
-        merged = replace(
-            old,
-            write_secret=old.write_secret or repo.write_secret,
-            invitation=repo.invitation or old.invitation,
-        )
-        connection.execute(
-            update(repos)
-            .where(repos.c.num == old.num)
-            .values(write_secret=merged.write_secret, invitation=merged.invitation)
-        )
-        return merged
-    num = database.next_nums(connection, repos, 1)[0]
+def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoch) -> Repo:
+    """Store a repo, an epoch of it and its root branch; gives it with its number.
+
+    A repo that is here already gets the epoch, and the secrets and the invitation that it lacked.
+    """
+    found = connection.execute(select(repos).where(repos.c.repo_id == repo.repo_id)).first()
+    if found:
+        known = _repo(found)
+        add_epoch(database, connection, known, epoch)
+        if repo.invitation is not None:
+            known = replace(known, invitation=repo.invitation)
+            connection.execute(
+                update(repos).where(repos.c.num == known.num).values(invitation=repo.invitation)
+            )
+        return known
+    stored = replace(
+        repo,
+        num=database.next_nums(connection, repos, 1)[0],
+        epoch_num=database.next_nums(connection, epochs, 1)[0],
+    )
     connection.execute(
         insert(repos).values(
-            num=num,
-            repo_id=repo.repo_id,
-            name=repo.name,
-            init_id=repo.init_id,
-            init_key=repo.init_key,
-            read_secret=repo.read_secret,
-            write_secret=repo.write_secret,
-            invitation=repo.invitation,
+            num=stored.num,
+            repo_id=stored.repo_id,
+            name=stored.name,
+            init_id=stored.init_id,
+            init_key=stored.init_key,
+            epoch_num=stored.epoch_num,
+            is_behind=stored.is_behind,
+            invitation=stored.invitation,
         )
     )
-    topic = signing.public_key(hashing.root_topic_seed(repo.read_secret, repo.repo_id))
-    add_branch(database, connection, num, repo.repo_id, "root", 0, topic, repo.init_id)
-    return replace(repo, num=num)
+    add_branch(database, connection, stored.num, stored.repo_id, "root", stored.init_id)
+    _insert_epoch(
+        database, connection, stored.repo_id, replace(epoch, num=stored.epoch_num, repo_num=stored.num)
+    )
+    return stored
+
+
+def add_epoch(database: Database, connection: Connection, repo: Repo, epoch: Epoch) -> int | None:
+    """Store an epoch of a repo, and its root branch's topic.
+
+    Gives the epoch's number when it, or its write secret, was not here before.
+    """
+    found = connection.execute(
+        select(epochs).where(epochs.c.repo_num == repo.num, epochs.c.epoch_id == epoch.epoch_id)
+    ).first()
+    if found is None:
+        num = database.next_nums(connection, epochs, 1)[0]
+        _insert_epoch(database, connection, repo.repo_id, replace(epoch, num=num, repo_num=repo.num))
+        return num
+    if found.write_secret is not None or epoch.write_secret is None or found.read_secret != epoch.read_secret:
+        return None
+    connection.execute(
+        update(epochs).where(epochs.c.num == found.num).values(write_secret=epoch.write_secret)
+    )
+    return int(found.num)
+
+
+def _insert_epoch(database: Database, connection: Connection, repo_id: bytes, epoch: Epoch) -> None:
+    connection.execute(
+        insert(epochs).values(
+            num=epoch.num,
+            repo_num=epoch.repo_num,
+            epoch_id=epoch.epoch_id,
+            author=epoch.author,
+            read_secret=epoch.read_secret,
+            write_secret=epoch.write_secret,
+        )
+    )
+    topic = signing.public_key(hashing.root_topic_seed(epoch.read_secret, repo_id))
+    add_topic(database, connection, epoch, repo_id, 0, topic)
 
 
 def add_branch(
-    database: Database,
-    connection: Connection,
-    repo_num: int,
-    branch_id: bytes,
-    name: str,
-    generation: int,
-    topic: bytes,
-    root_id: bytes,
+    database: Database, connection: Connection, repo_num: int, branch_id: bytes, name: str, root_id: bytes
 ) -> None:
-    """Store a branch; one that is there already stays as it is, and nobody takes over a topic that is followed."""
-    same = ((branches.c.repo_num == repo_num) & (branches.c.branch_id == branch_id)) | (
-        branches.c.topic == topic
-    )
+    """Store a branch; one that is there already stays as it is."""
+    same = (branches.c.repo_num == repo_num) & (branches.c.branch_id == branch_id)
     if connection.execute(select(branches.c.num).where(same)).first():
         return
     connection.execute(
@@ -121,12 +180,56 @@ def add_branch(
             repo_num=repo_num,
             branch_id=branch_id,
             name=name,
-            generation=generation,
-            topic=topic,
             root_id=root_id,
             commit_count=0,
         )
     )
+
+
+def add_topic(
+    database: Database, connection: Connection, epoch: Epoch, branch_id: bytes, generation: int, topic: bytes
+) -> bool:
+    """Follow a branch's topic of an epoch from now on; whether that is new.
+
+    The branch must be here. A topic that is there already stays as it is, and nobody takes over one that is followed.
+    """
+    branch_num = connection.execute(
+        select(branches.c.num).where(branches.c.repo_num == epoch.repo_num, branches.c.branch_id == branch_id)
+    ).scalar()
+    is_same = (topics.c.epoch_num == epoch.num) & (topics.c.branch_num == branch_num)
+    is_same &= topics.c.generation == generation
+    if (
+        branch_num is None
+        or connection.execute(select(topics.c.num).where(is_same | (topics.c.topic == topic))).first()
+    ):
+        return False
+    connection.execute(
+        insert(topics).values(
+            num=database.next_nums(connection, topics, 1)[0],
+            branch_num=branch_num,
+            epoch_num=epoch.num,
+            generation=generation,
+            topic=topic,
+            commit_count=0,
+        )
+    )
+    return True
+
+
+def follow_topic(
+    database: Database,
+    connection: Connection,
+    repo_id: bytes,
+    epoch: Epoch,
+    branch_id: bytes,
+    topic: bytes,
+    *,
+    generation: int = 0,
+) -> None:
+    """Follow a branch's topic as somebody states it, unless this node can tell that it is another (writers can)."""
+    seed = branch_keys(repo_id, epoch.read_secret, epoch.write_secret, branch_id, generation).topic_seed
+    if seed is None or signing.public_key(seed) == topic:
+        add_topic(database, connection, epoch, branch_id, generation, topic)
 
 
 def name_branch(connection: Connection, branch_num: int, name: str, *, is_archived: bool) -> None:
@@ -136,18 +239,16 @@ def name_branch(connection: Connection, branch_num: int, name: str, *, is_archiv
     )
 
 
+def set_writing_epoch(connection: Connection, repo_num: int, epoch_num: int, *, is_behind: bool) -> None:
+    """Write in this epoch from now on."""
+    connection.execute(
+        update(repos).where(repos.c.num == repo_num).values(epoch_num=epoch_num, is_behind=is_behind)
+    )
+
+
 def rename_repo(connection: Connection, repo_num: int, name: str) -> None:
     """Give a repo the name that its init commit says."""
     connection.execute(update(repos).where(repos.c.num == repo_num).values(name=name))
-
-
-def keep_write_secret(connection: Connection, repo_num: int, write_secret: bytes) -> None:
-    """Keep the write secret of a repo that this node could only read."""
-    connection.execute(
-        update(repos)
-        .where(repos.c.num == repo_num, repos.c.write_secret.is_(None))
-        .values(write_secret=write_secret)
-    )
 
 
 def finish_join(connection: Connection, repo_num: int) -> None:
@@ -160,79 +261,48 @@ def load_repos(connection: Connection) -> list[Repo]:
     return [_repo(row) for row in connection.execute(select(repos).order_by(repos.c.num))]
 
 
+def load_epochs(connection: Connection) -> list[Epoch]:
+    """All epochs of all repos, in the order in which they came to this node."""
+    return [Epoch(**row._mapping) for row in connection.execute(select(epochs).order_by(epochs.c.num))]
+
+
 def load_branches(connection: Connection) -> list[Branch]:
-    """All branches of all repos, oldest first, with their secrets derived."""
+    """All branches of all repos on all their topics, in the order in which the topics came, with their keys derived."""
     by_num = {repo.num: repo for repo in load_repos(connection)}
-    rows = connection.execute(select(branches).order_by(branches.c.num))
-    return [_branch(row, by_num[row.repo_num]) for row in rows]
-
-
-def load_peers(connection: Connection) -> list[PeerRow]:
-    """All peers whose address is known."""
-    return [
-        PeerRow(*row) for row in connection.execute(select(peers.c.peer, peers.c.address, peers.c.is_dialed))
-    ]
-
-
-def keep_peer(connection: Connection, peer: bytes, address: str) -> None:
-    """Keep a peer to be dialed, with its newest address."""
-    connection.execute(delete(peers).where(peers.c.peer == peer))
-    connection.execute(insert(peers).values(peer=peer, address=address, is_dialed=True))
-
-
-def forget_peer(connection: Connection, peer: bytes) -> None:
-    """Forget a peer."""
-    connection.execute(delete(peers).where(peers.c.peer == peer))
-
-
-def load_imported(
-    connection: Connection, branch_num: int, source: str, source_ids: list[str]
-) -> dict[str, bytes]:
-    """Commit ids of those of these items that were imported from `source` before."""
-    query = select(imports.c.source_id, imports.c.commit_id).where(
-        imports.c.branch_num == branch_num, imports.c.source == source, imports.c.source_id.in_(source_ids)
+    opened = {epoch.num: epoch for epoch in load_epochs(connection)}
+    query = (
+        select(
+            topics.c.num.label("topic_num"),
+            topics.c.epoch_num,
+            topics.c.generation,
+            topics.c.topic,
+            branches,
+        )
+        .join(branches, branches.c.num == topics.c.branch_num)
+        .order_by(topics.c.num)
     )
-    return {row[0]: row[1] for row in connection.execute(query)}
-
-
-def keep_imported(
-    database: Database, connection: Connection, branch_num: int, source: str, items: dict[str, bytes]
-) -> None:
-    """Remember which commit each imported item became."""
-    nums = database.next_nums(connection, imports, len(items))
-    rows = [
-        {
-            "num": num,
-            "branch_num": branch_num,
-            "source": source,
-            "source_id": source_id,
-            "commit_id": commit_id,
-        }
-        for num, (source_id, commit_id) in zip(nums, items.items(), strict=True)
-    ]
-    if rows:
-        connection.execute(insert(imports), rows)
+    return [_branch(row, by_num[row.repo_num], opened[row.epoch_num]) for row in connection.execute(query)]
 
 
 def _repo(row: Row[tuple[object, ...]]) -> Repo:
     return Repo(**row._mapping)
 
 
-def _branch(row: Row[tuple[object, ...]], repo: Repo) -> Branch:
-    facts = BranchFacts(repo.repo_id, repo.init_id, row.branch_id, row.root_id)
-    secret = hashing.branch_secret(repo.read_secret, row.branch_id, row.generation)
-    seed = topic_seed(repo.repo_id, repo.read_secret, repo.write_secret, row.branch_id, row.generation)
+def _branch(row: Row[tuple[object, ...]], repo: Repo, epoch: Epoch) -> Branch:
+    keys = branch_keys(repo.repo_id, epoch.read_secret, epoch.write_secret, row.branch_id, row.generation)
     return Branch(
         num=row.num,
         repo_num=repo.num,
+        topic_num=row.topic_num,
+        epoch_num=epoch.num,
         name=row.name,
         generation=row.generation,
         topic=row.topic,
         commit_count=row.commit_count,
         void_count=row.void_count,
         is_archived=row.is_archived,
-        facts=facts,
-        convergence_secret=hashing.convergence_secret(repo.read_secret),
-        read_key=hashing.branch_read_key(secret),
-        topic_seed=seed,
+        facts=BranchFacts(repo.repo_id, repo.init_id, row.branch_id, row.root_id, epoch.epoch_id),
+        convergence_secret=keys.convergence_secret,
+        read_key=keys.read_key,
+        topic_seed=keys.topic_seed,
     )

@@ -6,6 +6,9 @@ index and never an identity: every look-up compares the whole id.
 
 `commits.num` grows in the order of acceptance, so causes always stand before effects, and reading commits by `num` is
 reading the branch's edits in causal order: one insert each.
+
+A branch has a topic for each epoch (and for each renewal inside one); a commit's `topic_num` says by which it came, and
+with that which secrets open it.
 """
 
 from typing import Final
@@ -49,11 +52,24 @@ repos = Table(
     Column("name", String, nullable=False),
     Column("init_id", Bytes(32), nullable=False),
     Column("init_key", Bytes(32), nullable=False),
-    Column("read_secret", Bytes(32), nullable=False),
-    Column("write_secret", Bytes(32)),  # only where this node may write
+    Column("epoch_num", NUM, nullable=False),  # of the epoch that this node writes in
+    # Whether members have gone on to an epoch whose secrets are not here.
+    Column("is_behind", Boolean, nullable=False, server_default=false()),
     Column(
         "invitation", Bytes()
     ),  # of a repo that is being joined: the encoded link, until the join is accepted
+)
+
+epochs = Table(
+    "epochs",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("repo_num", NUM, ForeignKey("repos.num"), nullable=False),
+    Column("epoch_id", Bytes(32), nullable=False),
+    Column("author", Bytes(32), nullable=False),  # who started it; zeros where nobody asks (the first epoch)
+    Column("read_secret", Bytes(32), nullable=False),
+    Column("write_secret", Bytes(32)),  # only where this node may write
+    UniqueConstraint("repo_num", "epoch_id", name="epochs_in_repo"),
 )
 
 branches = Table(
@@ -63,13 +79,23 @@ branches = Table(
     Column("repo_num", NUM, ForeignKey("repos.num"), nullable=False),
     Column("branch_id", Bytes(32), nullable=False),
     Column("name", String, nullable=False),
-    Column("generation", Integer, nullable=False),
-    Column("topic", Bytes(32), nullable=False, unique=True),
     Column("root_id", Bytes(32), nullable=False),
     Column("commit_count", BigInteger, nullable=False),
     Column("void_count", BigInteger, nullable=False, server_default="0"),  # of the commits that are void
     Column("is_archived", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("repo_num", "branch_id", name="branches_in_repo"),
+)
+
+topics = Table(
+    "topics",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("branch_num", NUM, ForeignKey("branches.num"), nullable=False),
+    Column("epoch_num", NUM, ForeignKey("epochs.num"), nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("topic", Bytes(32), nullable=False, unique=True),
+    Column("commit_count", BigInteger, nullable=False),  # of those that came by it
+    UniqueConstraint("branch_num", "epoch_num", "generation", name="topics_of_branch"),
 )
 
 blocks = Table(
@@ -116,6 +142,7 @@ commits = Table(
     Column("id_key", BigInteger, nullable=False),
     Column("commit_id", Bytes(32), nullable=False),
     Column("branch_num", NUM, nullable=False),
+    Column("topic_num", NUM, nullable=False),
     Column("author_num", NUM, nullable=False),
     Column("feed_sequence", BigInteger, nullable=False),
     Column("rank", BigInteger, nullable=False),
@@ -132,17 +159,21 @@ commits = Table(
     Index("commits_id_key", "id_key"),
     # With the mark, so that the timeline is read, counted and skipped through without looking at rows.
     Index("commits_order", "branch_num", "rank", "commit_id", "is_void"),
-    Index("commits_arrival", "branch_num", "num"),
+    Index("commits_arrival", "topic_num", "num"),
     Index("commits_feed", "branch_num", "author_num", "feed_sequence"),
 )
 
 heads = Table(
     "heads",
     metadata,
-    Column("branch_num", NUM, primary_key=True),
+    Column("topic_num", NUM, primary_key=True),
     Column("commit_id", Bytes(32), primary_key=True),
+    Column("branch_num", NUM, nullable=False),
     Column("rank", BigInteger, nullable=False),
+    Column("is_acked", Boolean, nullable=False),
+    Index("heads_branch", "branch_num"),
 )
+"""Commits that none of the same topic acks. Those that none at all acks are the branch's heads."""
 
 feed_forks = Table(
     "feed_forks",
@@ -182,11 +213,13 @@ pending = Table(
     metadata,
     Column("num", NUM, primary_key=True),
     Column("branch_num", NUM, nullable=False),
+    Column("topic_num", NUM, nullable=False),
     Column("commit_id", Bytes(32), nullable=False),
     Column("publication", Bytes(), nullable=False),
     Column("reason", String, nullable=False),  # "causes", or "version" for a format that is not known here
     UniqueConstraint("commit_id", name="pending_commit_id"),
     Index("pending_branch", "branch_num"),
+    Index("pending_topic", "topic_num"),
 )
 
 pending_causes = Table(

@@ -15,6 +15,7 @@ class Judged:
     """An accepted commit, as far as it must be known to judge it again."""
 
     num: int
+    topic_num: int
     commit_id: bytes
     author: bytes
     sequence: int
@@ -87,6 +88,7 @@ def has_forks(connection: Connection, branch_num: int, author: bytes, last: int)
 def _query() -> Select[Any]:
     return select(
         commits.c.num,
+        commits.c.topic_num,
         commits.c.commit_id,
         authors.c.user,
         commits.c.feed_sequence,

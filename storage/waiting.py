@@ -7,7 +7,7 @@ lists of what to send, unread ones are negative.
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from protocol.limits import PENDING_COUNT_MAX, PENDING_SIZE_MAX, REJECTION_COUNT_MAX, UNREAD_SENT_MAX
 from storage.database import Database
 from storage.id_keys import chunks
+from storage.repos import Branch
 from storage.schema import pending, pending_causes, rejections
 from verifier.verify import Rejected
 
@@ -45,9 +46,9 @@ class Kept:
 
 
 def keep_waiting(
-    database: Database, connection: Connection, branch_num: int, waiting: Sequence[Waiting]
+    database: Database, connection: Connection, branch: Branch, waiting: Sequence[Waiting]
 ) -> Kept:
-    """Keep what fits under the branch's bounds."""
+    """Keep what came by one topic and fits under the branch's bounds."""
     if not waiting:
         return Kept(0, ())
     ids = [item.commit_id for item in waiting]
@@ -57,7 +58,7 @@ def keep_waiting(
             connection.execute(select(pending.c.commit_id).where(pending.c.commit_id.in_(part))).scalars()
         )
     totals = select(func.count(), func.coalesce(func.sum(func.length(pending.c.publication)), 0)).where(
-        pending.c.branch_num == branch_num
+        pending.c.branch_num == branch.num
     )
     count, size = connection.execute(totals).one()
     kept = len(known)
@@ -73,7 +74,8 @@ def keep_waiting(
         connection.execute(
             insert(pending).values(
                 num=num,
-                branch_num=branch_num,
+                branch_num=branch.num,
+                topic_num=branch.topic_num,
                 commit_id=item.commit_id,
                 publication=item.publication,
                 reason=item.reason,
@@ -89,9 +91,9 @@ def keep_waiting(
     return Kept(kept, tuple(unread))
 
 
-def find_unread(connection: Connection, branch_num: int, ids: Sequence[bytes] | None = None) -> "array[int]":
-    """Numbers (negative) of a branch's unread commits, oldest first: of these ids, or the first UNREAD_SENT_MAX of all."""
-    query = select(pending.c.num).where(pending.c.branch_num == branch_num, pending.c.reason == UNREAD)
+def find_unread(connection: Connection, topic_num: int, ids: Sequence[bytes] | None = None) -> "array[int]":
+    """Numbers (negative) of a topic's unread commits, oldest first: of these ids, or the first UNREAD_SENT_MAX of all."""
+    query = select(pending.c.num).where(pending.c.topic_num == topic_num, pending.c.reason == UNREAD)
     if ids is not None:
         query = query.where(pending.c.commit_id.in_(ids))
     nums = connection.execute(query.order_by(pending.c.num).limit(UNREAD_SENT_MAX)).scalars()
@@ -113,17 +115,17 @@ def load_unread(connection: Connection, nums: Sequence[int], size_target: int) -
 
 
 def take_unread(connection: Connection) -> dict[int, list[bytes]]:
-    """All unread publications by branch number; they are no longer kept."""
-    query = select(pending.c.branch_num, pending.c.publication).where(pending.c.reason == UNREAD)
+    """All unread publications by the topic's number; they are no longer kept."""
+    query = select(pending.c.topic_num, pending.c.publication).where(pending.c.reason == UNREAD)
     taken: dict[int, list[bytes]] = {}
-    for branch_num, publication in connection.execute(query.order_by(pending.c.num)):
-        taken.setdefault(branch_num, []).append(publication)
+    for topic_num, publication in connection.execute(query.order_by(pending.c.num)):
+        taken.setdefault(topic_num, []).append(publication)
     connection.execute(delete(pending).where(pending.c.reason == UNREAD))
     return taken
 
 
 def take_waiting(connection: Connection, causes: Iterable[bytes]) -> dict[int, list[bytes]]:
-    """Publications by branch number of all that waited for any of these causes; they are no longer kept."""
+    """Publications by topic number of all that waited for any of these causes; they are no longer kept."""
     nums: set[int] = set()
     if connection.execute(_ANY_WAITING).first() is None:
         return {}  # the usual case, and this stands in the way of every batch
@@ -135,9 +137,9 @@ def take_waiting(connection: Connection, causes: Iterable[bytes]) -> dict[int, l
         )
     taken: dict[int, list[bytes]] = {}
     for numbers in chunks(sorted(nums)):
-        query = select(pending.c.branch_num, pending.c.publication).where(pending.c.num.in_(numbers))
-        for branch_num, publication in connection.execute(query.order_by(pending.c.num)):
-            taken.setdefault(branch_num, []).append(publication)
+        query = select(pending.c.topic_num, pending.c.publication).where(pending.c.num.in_(numbers))
+        for topic_num, publication in connection.execute(query.order_by(pending.c.num)):
+            taken.setdefault(topic_num, []).append(publication)
         connection.execute(delete(pending_causes).where(pending_causes.c.pending_num.in_(numbers)))
         connection.execute(delete(pending).where(pending.c.num.in_(numbers)))
     return taken
@@ -151,18 +153,34 @@ def count_waiting(connection: Connection, branch_num: int | None = None, *, reas
     return int(connection.execute(query).scalar_one())
 
 
-def missing_causes(connection: Connection, branch_num: int, limit: int) -> list[bytes]:
-    """Causes that commits of a branch wait for and that do not wait themselves, oldest waiting first: what to ask for."""
+def missing_causes(connection: Connection, topic_num: int, limit: int) -> list[bytes]:
+    """Causes that commits of a topic wait for and that do not wait themselves, oldest waiting first: what to ask for."""
     query = (
         select(pending_causes.c.cause)
         .join(pending, pending.c.num == pending_causes.c.pending_num)
-        .where(pending.c.branch_num == branch_num)
+        .where(pending.c.topic_num == topic_num)
         .where(pending_causes.c.cause.not_in(select(pending.c.commit_id)))
         .group_by(pending_causes.c.cause)
         .order_by(func.min(pending.c.num))
         .limit(limit)
     )
     return list(connection.execute(query).scalars())
+
+
+def load_waiting(
+    connection: Connection, branch_num: int, known: Collection[bytes]
+) -> list[tuple[bytes, int, bytes]]:
+    """(id, number of the topic, publication) of a branch's commits that wait for causes and are not `known`, in order."""
+    query = select(pending.c.num, pending.c.commit_id).where(
+        pending.c.branch_num == branch_num, pending.c.reason == CAUSES
+    )
+    nums = [row[0] for row in connection.execute(query.order_by(pending.c.num)) if row[1] not in known]
+    found: list[tuple[bytes, int, bytes]] = []
+    for part in chunks(nums):
+        columns = select(pending.c.commit_id, pending.c.topic_num, pending.c.publication)
+        rows = connection.execute(columns.where(pending.c.num.in_(part)).order_by(pending.c.num))
+        found += [(row[0], row[1], row[2]) for row in rows]
+    return found
 
 
 def load_causes(connection: Connection, commit_id: bytes) -> list[bytes]:

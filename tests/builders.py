@@ -6,11 +6,13 @@ makes four posts in a branch, `a` on the branch's root, and gives their publicat
 """
 
 import secrets
+from dataclasses import replace
 from pathlib import Path
 
+from node.drafting import Draft, Written
 from node.inbound import Intake, accept_batch
 from node.opening import open_batch
-from node.outbound import Author, Draft, Written
+from node.outbound import Author
 from node.replica import Replica
 from protocol.body import Post
 from storage.commits import load_timeline
@@ -57,18 +59,11 @@ class World:
         folder.mkdir()
         replica = Replica(folder)
         self._copies.append(replica)
-        repo = Repo(
-            0,
-            self.repo.repo_id,
-            "copy",
-            self.repo.init_id,
-            self.repo.init_key,
-            self.repo.read_secret,
-            self.repo.write_secret if is_writer else None,
-            None,
-        )
+        epoch = self.replica.writing_epoch(self.repo)
+        if not is_writer:
+            epoch = replace(epoch, write_secret=None)
         with replica.database.write() as connection:
-            add_repo(replica.database, connection, repo)
+            add_repo(replica.database, connection, replace(self.repo, name="copy"), epoch)
         replica.refresh()
         root = self.replica.root_branch(self.repo)
         give(replica, replica.by_topic[root.topic], self.publications(root))
@@ -79,7 +74,7 @@ class World:
     def publications(self, branch: Branch) -> list[bytes]:
         """All publications of a branch, causes before effects."""
         with self.replica.database.read() as connection:
-            nums = plan_sending(connection, branch.num, ()).nums
+            nums = plan_sending(connection, branch.topic_num, ()).nums
             found: list[bytes] = []
             while len(found) < len(nums):
                 found += load_publications(connection, branch, nums[len(found) :], 1 << 20)

@@ -13,28 +13,35 @@ from node.connection import Connection
 from node.hub import Hub
 from node.inbound import Intake
 from node.joining import Joiner, link_of
+from node.members import Members
 from node.outbound import Author
 from node.replica import Replica
 from node.transport import accept, dial
+from protocol.block import Reference
 from protocol.body import Invite, Permission, Post
 from protocol.signing import key_pair
-from protocol.text import InvitationLink
-from storage.commits import digest_timeline, load_heads
-from storage.repos import Branch, Repo
+from protocol.text import InvitationLink, ReadCapability, id_text
+from storage.commits import count_commits, digest_timeline, load_heads, load_timeline
+from storage.repos import Branch, Epoch, Repo
 
 
 class Node:
     """One node without a network of its own. Seeds are its name, its clock counts milliseconds."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         self.seed = name.encode().ljust(32, b"-")
         self.key = key_pair(self.seed)[0]
-        clock = count(1_700_000_000_000)
-        self.replica = Replica(folder)
-        self.hub = Hub(self.replica, inline(), lambda: next(clock))
         self.user_seed = b"user of " + self.seed[:24]
-        self.author = Author(self.replica, self.user_seed, lambda: next(clock))
+        self._folder = folder
+        self._clock = count(1_700_000_000_000)
+        self.open()
+
+    def open(self) -> None:
+        """Open the store, at first or after it was closed."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self.replica = Replica(self._folder)
+        self.hub = Hub(self.replica, inline(), lambda: next(self._clock))
+        self.author = Author(self.replica, self.user_seed, lambda: next(self._clock))
         self.joiner = Joiner(self.hub, self.author)
 
     def create_repo(self, name: str = "repo") -> tuple[Repo, Branch]:
@@ -63,12 +70,24 @@ class Node:
         body = Invite(key_pair(seed)[0], permission, uses, expires_at)
         written, intake = self.author.write(self.replica.root_branch(repo), body)
         self.hub.announce(intake)
-        return link_of(repo, written.commit_id, seed, permission, expires_at, ())
+        return link_of(
+            repo, self.replica.writing_epoch(repo), written.commit_id, seed, permission, expires_at, ()
+        )
+
+    def capability(self) -> ReadCapability:
+        """What opens the node's one repo, without addresses."""
+        repo, epoch = self.repo(), self.epoch()
+        root = Reference(repo.init_id, repo.init_key)
+        return ReadCapability(repo.repo_id, root, epoch.epoch_id, epoch.author, epoch.read_secret, ())
 
     def repo(self) -> Repo:
         """The node's one repo."""
         (repo,) = self.replica.repos.values()
         return repo
+
+    def epoch(self) -> Epoch:
+        """The epoch in which the node writes to its one repo."""
+        return self.replica.writing_epoch(self.repo())
 
     def branch(self, name: str = "main") -> Branch:
         """A branch by name."""
@@ -131,3 +150,52 @@ async def until_equal(first: Node, second: Node, name: str = "main") -> None:
         ):
             return
         await trio.sleep(0.1)
+
+
+def ids(node: Node) -> list[str]:
+    """Ids of the timeline of the branch called main."""
+    branch = node.branch()
+    with node.replica.database.read() as connection:
+        rows = load_timeline(connection, branch.num, 0, 1000)
+        assert len(rows) == count_commits(connection, branch.num)
+    return [id_text(row.commit_id) for row in rows]
+
+
+def members_of(node: Node) -> Members:
+    """What changes the members of a node's one repo."""
+
+    def find_branch(text: str) -> Branch:
+        return node.branch(text)
+
+    return Members(node.hub, node.author, lambda _: node.repo(), find_branch)
+
+
+async def together(*nodes: Node) -> None:
+    """Connect all to the first until they agree about everything."""
+    first, *others = nodes
+    for other in [*others, *others]:
+        async with connected(other, first):
+            await until_equal(first, other, "root")
+            await until_equal(first, other)
+
+
+async def meet(*nodes: Node) -> None:
+    """Connect all to the first for a while; they need not come to agree."""
+    first, *others = nodes
+    for other in [*others, *others]:
+        async with connected(other, first):
+            await trio.sleep(10)
+
+
+async def share(alice: Node, *others: Node, permission: Permission = Permission.WRITE) -> None:
+    """Alice creates a repo, and the others join it, one after the other."""
+    repo, _ = alice.create_repo()
+    for other in others:
+        link = alice.invite(repo, permission)
+        await other.joiner.begin(link)
+        async with connected(other, alice):
+            await until_equal(alice, other)
+            await until_equal(alice, other, "root")
+            while alice.replica.permission(repo, other.author.user) is None:
+                await alice.hub.wait_for_change()
+            await until_equal(alice, other, "root")

@@ -40,12 +40,13 @@ class CommitLookup(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BranchFacts:
-    """What pins a branch: the repo it belongs to, and the one commit that may stand at its root."""
+    """What pins a branch on a topic: its repo, the one commit that may stand at its root, and the topic's epoch."""
 
     repo_id: bytes
     init_id: bytes  # the root branch's first commit
     branch_id: bytes
     root_id: bytes
+    epoch_id: bytes
 
     @property
     def is_root_branch(self) -> bool:

@@ -13,11 +13,16 @@ say, for any set of commits. Rules (docs/membership.md has them in words, and wh
   M7  Removing needs the permission of an admin and the one that the member holds, and takes something away. A founding
       owner is removed by nobody else. Anyone may remove oneself.
   M8  Revoking an invitation, and adopting void commits, need the permission of an admin.
+  M9  Starting an epoch needs the permission of an admin. Its init names exactly the epochs that it follows, and has a
+      topic for every branch and a box for every member, each once and in order (`epochs.describe_epoch`).
+  M10 Adding to an epoch needs the permission of an admin. The epoch was started in the commit's own past, its author and
+      topic are named, the boxes are for members and the topics of branches, each once and in order.
 
 This module judges; it does not look at signatures (see `verify`), nor does it keep anything beyond memory.
 """
 
 from collections import OrderedDict
+from itertools import pairwise
 from typing import Final
 
 from protocol.body import (
@@ -25,6 +30,8 @@ from protocol.body import (
     Body,
     BranchAdd,
     BranchEdit,
+    EpochAdd,
+    EpochInit,
     Grant,
     Invite,
     Join,
@@ -40,6 +47,7 @@ from protocol.body import (
 from protocol.commit import Commit
 from protocol.signing import BadSignature, verify_public_key
 from verifier.deciding import find_counting
+from verifier.epochs import describe_epoch
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution
 
@@ -135,6 +143,14 @@ class Membership:
             case BranchEdit() | Tag():
                 needs = Permission.MANAGE
                 _need(held, needs, "M2: naming and archiving need the permission to manage")
+            case EpochInit():
+                needs = Permission.ADMIN
+                _need(held, needs, "M9: starting an epoch needs the permission of an admin")
+                self._check_epoch(body, before)
+            case EpochAdd():
+                needs = Permission.ADMIN
+                _need(held, needs, "M10: adding to an epoch needs the permission of an admin")
+                self._check_epoch_add(body, before)
             case Revoke() | Adopt():
                 needs = Permission.ADMIN
                 _need(held, needs, "M8: revoking and adopting need the permission of an admin")
@@ -142,7 +158,7 @@ class Membership:
                     raise Refused("unknown_invitation", "M8: no such invitation in the commit's past")
             case _:
                 _need(held, Permission.WRITE, "M5: the author may not write here")
-        return Operation(commit.commit_id, author, body, needs)
+        return Operation(commit.commit_id, author, body, needs, commit.content.epoch)
 
     def add(self, operation: Operation, acks: tuple[bytes, ...]) -> None:
         """Keep an accepted operation."""
@@ -176,6 +192,33 @@ class Membership:
         )
         if added or body.branch == self._repo_id:
             raise Refused("branch_exists", "M2: the branch was added before")
+
+    def _check_epoch(self, body: EpochInit, before: Resolution) -> None:
+        plan = describe_epoch(self.operations, before)
+        if body.previous != plan.previous:
+            raise Refused("bad_epoch", "M9: it does not name the epochs that it follows")
+        if tuple(item.branch for item in body.topics) != plan.branches:
+            raise Refused("bad_epoch", "M9: not one topic for each branch")
+        if tuple(box.user for box in body.boxes) != plan.members:
+            raise Refused("bad_epoch", "M9: not one box for each member")
+
+    def _check_epoch_add(self, body: EpochAdd, before: Resolution) -> None:
+        epoch = self.operations.find(body.epoch)
+        if epoch is None or not isinstance(epoch.body, EpochInit) or not before.is_within(epoch):
+            raise Refused("bad_epoch", "M10: no such epoch in the commit's past")
+        if (body.author, body.root_topic) != (epoch.author, epoch.body.root_topic):
+            raise Refused("bad_epoch", "M10: the epoch's init says another author or topic")
+        users = [box.user for box in body.boxes]
+        branches = [item.branch for item in body.topics]
+        for chosen in (users, branches):
+            if any(later <= earlier for earlier, later in pairwise(chosen)):
+                raise Refused("bad_epoch", "M10: not in order, or named twice")
+        if any(before.permission(user) is None for user in users):
+            raise Refused("bad_epoch", "M10: a box for who is no member")
+        if not all(
+            any(before.is_within(one) for one in self.operations.branch_adds(branch)) for branch in branches
+        ):
+            raise Refused("bad_epoch", "M10: a topic of no branch")
 
     def _find_invitation(self, commit_id: bytes, before: Resolution) -> Operation | None:
         found = self.operations.find(commit_id)

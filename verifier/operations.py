@@ -12,6 +12,8 @@ from protocol.body import (
     Body,
     BranchAdd,
     BranchEdit,
+    EpochAdd,
+    EpochInit,
     Grant,
     Invite,
     Join,
@@ -22,6 +24,7 @@ from protocol.body import (
     Tag,
     UnknownBody,
 )
+from protocol.commit import NO_EPOCH
 from verifier.tangle import Tangle
 
 _FOUNDATIONS_KEPT: Final = 1000
@@ -36,6 +39,7 @@ class Operation:
     author: bytes
     body: Body | UnknownBody
     needs: Permission | None = None
+    epoch: bytes = NO_EPOCH  # in which it was published
     num: int = 0  # given by `Operations.add`; larger than those of all in its past
 
 
@@ -53,12 +57,17 @@ class Operations:
         self._branch_adds: dict[bytes, list[Operation]] = {}
         self._foundations: dict[bytes, Mapping[bytes, Sequence[Operation]]] = {}
         self._adoptions_of: dict[bytes, list[Operation]] = {}
+        self._published_in: dict[bytes, list[Operation]] = {}
         self.edits: dict[bytes, list[Operation]] = {}
         """Edits of branches, by branch."""
         self.tags: dict[str, list[Operation]] = {}
         """What gives a name to a commit, moves it or takes it away, by name."""
         self.adoptions: list[Operation] = []
         self.invitations: list[Operation] = []
+        self.epochs: list[Operation] = []
+        """What starts an epoch: the repo's init, and epoch inits."""
+        self.epoch_adds: list[Operation] = []
+        """What adds branches and members to epochs."""
         self.removals: list[Operation] = []
         """What takes rights away: removals and revocations of invitations."""
 
@@ -72,8 +81,10 @@ class Operations:
             assert entered, "causes come first"
         self._by_id[made.commit_id] = made
         self._authored.setdefault(made.author, []).append(made)
+        self._published_in.setdefault(made.epoch, []).append(made)
         match made.body:
             case RepoInit():
+                self.epochs.append(made)
                 for owner in made.body.owners:
                     self._grants.setdefault(owner, []).append(made)
             case Grant():
@@ -95,6 +106,10 @@ class Operations:
                 self.edits.setdefault(made.body.branch, []).append(made)
             case Tag():
                 self.tags.setdefault(made.body.name, []).append(made)
+            case EpochInit():
+                self.epochs.append(made)
+            case EpochAdd():
+                self.epoch_adds.append(made)
             case Adopt():
                 self.adoptions.append(made)
                 for commit_id in made.body.commits:
@@ -144,6 +159,10 @@ class Operations:
     def branches(self) -> Iterable[bytes]:
         """Ids of all branches that were ever added."""
         return self._branch_adds
+
+    def published_in(self, epoch: bytes) -> Sequence[Operation]:
+        """Everything that was published in this epoch, its init aside."""
+        return self._published_in.get(epoch, ())
 
     def adoptions_of(self, commit_id: bytes) -> Sequence[Operation]:
         """What adopts this content commit."""

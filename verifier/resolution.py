@@ -39,6 +39,7 @@ class Resolution:
         self._verdicts: dict[bytes, bool] = {}
         self._judged: set[bytes] = set()  # authors of what has a verdict
         self._held: dict[bytes, Permission | None] = {}
+        self._epoch_tips: tuple[Operation, ...] | None = None
 
     def having(self, removals: Sequence[Operation]) -> "Resolution":
         """The same, when these removals count too. What they cannot touch is not judged again."""
@@ -106,6 +107,20 @@ class Resolution:
             and all(operations.precedes(exclusion, grant) for exclusion in reversed(exclusions))
             and self.counts(grant)
         ]
+
+    def epoch_tips(self) -> tuple[Operation, ...]:
+        """What starts the epochs that count and that none that counts follows, by id."""
+        if self._epoch_tips is None:
+            tips: list[Operation] = []
+            for one in reversed(self._operations.epochs):
+                if (
+                    self.is_within(one)
+                    and not any(self._operations.precedes(one, tip) for tip in tips)
+                    and self.counts(one)
+                ):
+                    tips.append(one)
+            self._epoch_tips = tuple(sorted(tips, key=lambda tip: tip.commit_id))
+        return self._epoch_tips
 
     # --- R1 to R3 ---
 

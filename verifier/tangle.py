@@ -59,13 +59,14 @@ class Tangle:
         """Add a commit that follows `previous` (at least one), and give the ids of all that entered by it, in order.
 
         Nothing enters while something it follows is missing, or when it is here already. A commit that is not shown is
-        not part of the tangle and hands on what it follows to those that follow it. Of what a commit follows, only what
+        not part of the tangle and hands on what it follows to those that follow it; nothing, where it lies beside or
+        before the root. What follows nothing of the tangle is not part of it either. Of what a commit follows, only what
         nothing else among it implies is kept.
         """
         if commit_id in self._nums or commit_id in self._hidden or commit_id in self._waiting:
             return ()
         followed = tuple(dict.fromkeys(previous))
-        if not followed:
+        if not followed and is_shown:
             return ()  # a second root
         missing = [other for other in followed if other not in self._nums and other not in self._hidden]
         if missing:
@@ -81,7 +82,7 @@ class Tangle:
         ready = [(commit_id, followed, is_shown)]
         for ready_id, ready_followed, ready_shown in ready:  # grows while it is read
             nums = self._resolve(ready_followed)
-            if ready_shown:
+            if ready_shown and nums:
                 self._append(ready_id, nums)
                 entered.append(ready_id)
             else:

@@ -12,7 +12,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from protocol.body import Body, Invite, Join, RepoInit, UnknownBody
+from protocol.body import (
+    Body,
+    EpochAdd,
+    EpochInit,
+    Grant,
+    Invite,
+    Join,
+    Remove,
+    RepoInit,
+    Revoke,
+    UnknownBody,
+)
 from protocol.commit import Commit
 from protocol.limits import TANGLE_WAITING_COUNT_MAX
 from verifier.tangle import Tangle
@@ -155,11 +166,13 @@ def _is_of_epoch(commit: ReadCommit, root: ReadCommit) -> bool:
 
 
 def _is_about_members(commit: ReadCommit, root: ReadCommit) -> bool:
-    return _is_of_epoch(commit, root) and isinstance(commit.body, Invite | Join)
+    return _is_of_epoch(commit, root) and isinstance(
+        commit.body, Invite | Join | Grant | Remove | Revoke | EpochAdd
+    )
 
 
 def _starts_epoch(commit: ReadCommit, root: ReadCommit) -> bool:
-    return _is_of_branch(commit, root) and isinstance(commit.body, RepoInit)
+    return _is_of_branch(commit, root) and isinstance(commit.body, RepoInit | EpochInit)
 
 
 _BUILT_IN: Final = (
@@ -170,7 +183,7 @@ _BUILT_IN: Final = (
     # All commits of a repo, from its init on: what caused what across branches.
     TangleKind(GROUP, _is_of_group, _acks_and_group_previous),
     # Who came and went in one epoch, from the epoch's init on.
-    TangleKind("members", _is_about_members, _acks, hands_on=_is_of_epoch),
+    TangleKind("members", _is_about_members, _acks, hands_on=_is_of_branch),
     # The commits that start epochs, from the repo's init on.
     TangleKind("epoch", _starts_epoch, _acks, hands_on=_is_of_branch),
 )

@@ -149,7 +149,7 @@ def _check_place(commit: Commit, branch: BranchFacts) -> None:
     if commit.branch_id != branch.branch_id:
         raise Refused("other_branch", "V1: the commit says another branch")
     is_init = branch.is_root_branch and commit.commit_id == branch.init_id
-    if commit.content.epoch != (NO_EPOCH if is_init else branch.init_id):
+    if commit.content.epoch != (NO_EPOCH if is_init else branch.epoch_id):
         raise Refused("other_epoch", "V1: the commit says another epoch")
     if (not commit.acks) != (commit.commit_id == branch.root_id):
         raise Refused("second_root", "V2: a branch has the one root that was pinned when it was added")

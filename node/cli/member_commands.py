@@ -78,9 +78,18 @@ def exclude(
 ) -> None:
     """Exclude a member: what the member wrote and nobody has seen becomes void, and nothing more is accepted.
 
-    The excluded keep what they could read, and can go on reading: new secrets are not made yet.
+    The repo gets new secrets, sealed to each remaining member. The excluded keep what they could read before; they
+    read, write and follow nothing after.
     """
     _show(client(context).remove_member(repo, user), as_json=as_json)
+
+
+@member.command("rekey")
+def rekey(
+    context: typer.Context, repo: RepoArgument, user: UserArgument, as_json: JsonOption = False
+) -> None:
+    """Seal the repo's current secrets for a member again, whose node says that it has not got them."""
+    _show(client(context).rekey_member(repo, user), as_json=as_json)
 
 
 @member.command("invitations")

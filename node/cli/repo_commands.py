@@ -75,7 +75,9 @@ def join(
 
 @repo.command("capability")
 def capability(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
-    """Print the repo's read capability. It is a secret: whoever has it reads the repo, now and later, unseen by members.
+    """Print the repo's read capability. It is a secret: whoever has it reads the repo, unseen by members.
+
+    It opens all there is, and what follows until somebody is excluded or the repo is renewed.
 
     To share with a person who shall be a member, use `ravel repo invite`.
     """
@@ -115,6 +117,46 @@ def list_repos(context: typer.Context, as_json: JsonOption = False) -> None:
         return
     columns = ("repo", "name", "permission", "branches", "commits")
     print_table(columns, ([item[column] for column in columns] for item in answer["repos"]))
+
+
+@repo.command("epochs")
+def list_epochs(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
+    """List the epochs of a repo: each has secrets of its own, and every exclusion starts the next."""
+    answer = client(context).list_epochs(repo)
+    if as_json:
+        print_json(answer)
+        return
+    print_table(
+        ("epoch", "author", "readers", "follows", ""),
+        (
+            (
+                item["epoch"],
+                item["author"][:12],
+                item["readers"],
+                " ".join(one[:12] for one in item["follows"]),
+                ", ".join(
+                    word
+                    for word, holds in (
+                        ("current", item["current"]),
+                        ("does not count", not item["counts"]),
+                        ("not open here", not item["open"]),
+                    )
+                    if holds
+                ),
+            )
+            for item in answer["epochs"]
+        ),
+    )
+
+
+@repo.command("renew")
+def renew(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
+    """Make new secrets for a repo, for exactly its members: a link that leaked opens the past and nothing new.
+
+    Whoever follows by a read capability and is no member needs a new one.
+    """
+    answer = client(context).renew_repo(repo)
+    print_json(answer) if as_json else print_fields(answer.items())
 
 
 @repo.command("leave")

@@ -32,12 +32,15 @@ def show(
         str, typer.Option(help="Of a branch's or a feed's tangle: the branch, by name or id.")
     ] = "main",
     author: Annotated[str, typer.Option(help="Of a feed's tangle: the member; you, if none is said.")] = "",
+    epoch: Annotated[
+        str, typer.Option(help="Of a members' tangle: the epoch; the current one, if none is said.")
+    ] = "",
     limit: Annotated[int, typer.Option(min=1, max=TANGLE_WINDOW_MAX, help="How many, the last ones.")] = 50,
     dot: Annotated[bool, typer.Option("--dot", help="For Graphviz: pipe it into `dot -Tsvg`.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show the end of a tangle: its commits in canonical order, and what each follows in it."""
-    answer = client(context).tangle(repo, kind.value, branch, author, limit)
+    answer = client(context).tangle(repo, kind.value, branch, author, limit, epoch)
     if as_json:
         print_json(answer)
     elif dot:

@@ -48,6 +48,7 @@ REQUESTS: Final = (
     ("PUT", "/repos/r/tags/t"),
     ("GET", "/repos/r/tangles/group"),
     ("GET", "/branches/b/past/c"),
+    ("POST", "/repos/r/rekeys"),
 )
 """What a request may be made to, by the number in its first byte: with a body, a query, or a range of the file."""
 _QUERIES: Final = {

@@ -317,7 +317,7 @@ def _texts() -> Iterator[JsonObject]:
     yield refuse(
         "id", "with_loose_bits", "bad_id", full[:-1] + ("b" if full[-1] == "a" else chr(ord(full[-1]) + 1))
     )
-    link = InvitationLink(ID, Reference(ID, OTHER), ID, None, OTHER, ID, Permission.READ, 7, ())
+    link = InvitationLink(ID, Reference(ID, OTHER), ID, OTHER, ID, None, OTHER, ID, Permission.READ, 7, ())
     text = invitation_text(link)
     yield refuse(
         "invitation", "mistyped", "mistyped", text[:40] + ("a" if text[40] != "a" else "b") + text[41:]
@@ -329,10 +329,10 @@ def _texts() -> Iterator[JsonObject]:
     yield refuse("invitation", "of_another_scheme", "not_a_link", text.replace("ravel", "https"))
     yield refuse("invitation", "empty", "mistyped", "ravel:invite:")
     yield refuse("invitation", "too_long", "too_large", text + "a" * LINK_SIZE_MAX)
-    newer = encode(link).replace(b"invitation1", b"invitation2")
+    newer = encode(link).replace(b"invitation2", b"invitation3")
     checked = newer + hashing.link_checksum(b"invite" + newer)
     yield refuse("invitation", "of_other_version", "unknown_version", "ravel:invite:" + id_text(checked))
-    capability = capability_text(ReadCapability(ID, Reference(ID, OTHER), ID, ()))
+    capability = capability_text(ReadCapability(ID, Reference(ID, OTHER), ID, OTHER, ID, ()))
     yield refuse("capability", "swapped_letters", "mistyped", _swap(capability))
     yield refuse("capability", "of_another_kind", "other_kind", text)
     yield refuse("capability", "called_an_invitation", "mistyped", text.replace("invite", "read"))

@@ -16,6 +16,12 @@ from protocol.body import (
     BranchAdd,
     BranchEdit,
     BranchRoot,
+    BranchTopic,
+    EarlierEpoch,
+    EpochAdd,
+    EpochBox,
+    EpochHistory,
+    EpochInit,
     FeedEnd,
     FileEntry,
     Files,
@@ -88,6 +94,7 @@ def derivations() -> JsonObject:
         "branch_id": BRANCH_ID.hex(),
         "generation": 1,
         "session_id": EPOCH.hex(),
+        "epoch_read_secret": hashing.epoch_read_secret(WRITE_SECRET).hex(),
         "convergence_secret": CONVERGENCE.hex(),
         "branch_secret": secret.hex(),
         "branch_read_key": hashing.branch_read_key(secret).hex(),
@@ -128,14 +135,17 @@ def bodies() -> list[JsonObject]:
         "branch-root": BranchRoot(),
         "invite": Invite(signing.public_key(INVITATION_SEED), Permission.WRITE, 1, 1_900_000_000_000),
         "join": Join(EPOCH, prove_invitation(INVITATION_SEED, REPO_ID, USER)),
-        "grant": Grant(
-            MEMBER, Permission.WRITE, seal_secret(USER_SECRET, MEMBER, REPO_ID, WRITE_SECRET, NONCE)
-        ),
+        "grant": Grant(MEMBER, Permission.WRITE, _seal(WRITE_SECRET)),
         "remove": Remove(MEMBER, None, (FeedEnd(BRANCH_ID, 3, EPOCH),)),
         "revoke": Revoke(EPOCH),
         "branch-edit": BranchEdit(BRANCH_ID, None, True),  # as it stands in the encoding
         "tag": Tag("1.0", BRANCH_ID, EPOCH),
         "adopt": Adopt(BRANCH_ID, (EPOCH, BRANCH_ID)),
+        "epoch-init": EpochInit(
+            (EPOCH,), MEMBER, (BranchTopic(BRANCH_ID, USER),), (EpochBox(MEMBER, _seal(WRITE_SECRET)),)
+        ),
+        "epoch-add": EpochAdd(EPOCH, USER, MEMBER, (), (EpochBox(MEMBER, _seal(WRITE_SECRET)),)),
+        "epoch-history": EpochHistory((EarlierEpoch(EPOCH, USER, READ_SECRET),)),
         "post": Post("Grüße"),
         "imported": Imported("59931ee9", "author-0000", -1_000, "before 1970"),
         "files": Files((FileEntry("notes.txt", 7), FileEntry("Fotos/Grüße.jpg", 2**40))),
@@ -145,6 +155,10 @@ def bodies() -> list[JsonObject]:
         {"kind": kind, "encoded": encode_body(body).hex()} | (sealed if kind == "grant" else {})
         for kind, body in made.items()
     ]
+
+
+def _seal(secret: bytes) -> bytes:
+    return seal_secret(USER_SECRET, MEMBER, REPO_ID, secret, NONCE)
 
 
 def commits() -> JsonObject:
@@ -256,6 +270,8 @@ def links() -> JsonObject:
     link = InvitationLink(
         REPO_ID,
         Reference(EPOCH, BRANCH_ID),
+        EPOCH,
+        USER,
         READ_SECRET,
         WRITE_SECRET,
         EPOCH,
@@ -270,7 +286,7 @@ def links() -> JsonObject:
 def capabilities() -> JsonObject:
     """A read capability, as a link."""
     capability = ReadCapability(
-        REPO_ID, Reference(EPOCH, BRANCH_ID), READ_SECRET, (PeerAddress("[::1]:7474", USER),)
+        REPO_ID, Reference(EPOCH, BRANCH_ID), EPOCH, USER, READ_SECRET, (PeerAddress("[::1]:7474", USER),)
     )
     return {"encoded": encode(capability).hex(), "text": capability_text(capability)}
 

@@ -39,6 +39,20 @@ BODIES: dict[str, Shapes] = {
     "revoke1": {"invitation": ID},
     "branch-edit1": {"branch": ID, "name": {str, None}, "archived": {bool, None}},
     "tag1": {"name": str, "branch": ID, "commit": {ID, None}},
+    "epoch-init1": {
+        "previous": [ID],
+        "root_topic": ID,
+        "topics": [(ID, ID)],
+        "boxes": [(ID, SEALED_SECRET)],
+    },
+    "epoch-add1": {
+        "epoch": ID,
+        "author": ID,
+        "root_topic": ID,
+        "topics": [(ID, ID)],
+        "boxes": [(ID, SEALED_SECRET)],
+    },
+    "epoch-history1": {"earlier": [(ID, ID, KEY)]},
     "adopt1": {"branch": ID, "commits": [ID]},
     "branch-root1": {},
     "post1": {"text": str},
@@ -53,10 +67,15 @@ CONTENT = {
 }  # fmt: skip
 PEERS = [(str, ID)]
 LINK_KINDS: dict[str, dict[str, Shapes]] = {
-    "read": {"read1": {"repo": ID, "root": REFERENCE, "read_secret": KEY, "peers": PEERS}},
+    "read": {
+        "read2": {
+            "repo": ID, "root": REFERENCE, "epoch": ID, "epoch_author": ID, "read_secret": KEY, "peers": PEERS,
+        },
+    },
     "invite": {
-        "invitation1": {
-            "repo": ID, "root": REFERENCE, "read_secret": KEY, "write_secret": {KEY, None}, "invitation": ID,
+        "invitation2": {
+            "repo": ID, "root": REFERENCE, "epoch": ID, "epoch_author": ID,
+            "read_secret": KEY, "write_secret": {KEY, None}, "invitation": ID,
             "invitation_seed": KEY, "permission": range(1, 3), "expires_at": NUMBER, "peers": PEERS,
         },
     },
@@ -141,6 +160,10 @@ def tagged(encoded: bytes, table: Mapping[str, Shapes]) -> tuple[str, dict[str, 
 def derive(words: str, material: bytes) -> bytes:
     """`derive(context, material)` of the docs."""
     return blake3(material, derive_key_context=f"ravel 2026-11 {words}").digest()
+
+
+def epoch_read_secret(write_secret: bytes) -> bytes:
+    return derive("epoch write secret to epoch read secret v1", write_secret)
 
 
 def convergence_secret(read_secret: bytes) -> bytes:

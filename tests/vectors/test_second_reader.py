@@ -55,6 +55,7 @@ def remake_derivations(vector: Vector) -> Vector:
     generation = vector["generation"]
     secret = reader.branch_secret(read, branch, generation)
     return {name: vector[name] for name in (*given, "generation")} | {
+        "epoch_read_secret": reader.epoch_read_secret(write),
         "convergence_secret": reader.convergence_secret(read),
         "branch_secret": secret,
         "branch_read_key": reader.branch_read_key(secret),

@@ -7,9 +7,9 @@ import pytest
 import trio
 
 from node import files as files_module
+from node.drafting import Draft
 from node.errors import ServiceError
 from node.files import Files
-from node.outbound import Draft
 from protocol import body
 from protocol.block import Reference
 from protocol.limits import FILE_COUNT_MAX, LEAF_SIZE

@@ -274,7 +274,7 @@ def test_what_an_older_version_could_not_read_is_taken_up_at_start(world: World)
     replica, branch = world.copy()
     unread = Waiting(world.commits["b"].commit_id, items[1], (), UNREAD)
     with replica.database.write() as connection:
-        keep_waiting(replica.database, connection, branch.num, [unread])
+        keep_waiting(replica.database, connection, branch, [unread])
     give(replica, branch, [items[0], items[2]])
     assert len(timeline(replica, branch)) == 2, "c waits for b"
     intake = retry_unread(replica, NOW_MS)

@@ -69,7 +69,7 @@ def test_tangles_of_every_kind_are_shown(world: World) -> None:
     world.author.write(world.branch, Post("after it"))
 
     def shown(kind: str, limit: int = 100) -> dict[str, object]:
-        return show_tangle(world.replica, world.repo, kind, world.branch, world.author.user, limit)
+        return show_tangle(world.replica, world.repo, kind, world.branch, world.author.user, "", limit)
 
     counts = {kind: shown(kind)["count"] for kind in ("branch", "feed", "group", "members", "epoch")}
     assert counts == {"branch": 7, "feed": 7, "group": 10, "members": 2, "epoch": 1}
@@ -88,5 +88,5 @@ def test_tangles_of_every_kind_are_shown(world: World) -> None:
 def test_a_tangle_over_its_bound_is_not_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tangles_module, "TANGLE_SHOWN_COMMITS_MAX", 5)
     with pytest.raises(ServiceError) as caught:
-        show_tangle(world.replica, world.repo, "branch", world.branch, world.author.user, 10)
+        show_tangle(world.replica, world.repo, "branch", world.branch, world.author.user, "", 10)
     assert caught.value.code == "too_large"

@@ -8,12 +8,10 @@ import trio
 from trio.testing import MockClock
 
 from node.errors import ServiceError
-from node.members import Members
 from node.names import Names
-from protocol.body import Permission
 from protocol.text import id_text
 from storage.commits import load_heads
-from tests.nodes import Node, connected, open_nodes, until_equal
+from tests.nodes import Node, connected, meet, members_of, open_nodes, share, together, until_equal
 
 
 @pytest.fixture
@@ -28,17 +26,9 @@ def _names(node: Node) -> Names:
 
 async def _share(alice: Node, bob: Node) -> None:
     """Bob may manage."""
-    repo, _ = alice.create_repo()
-    await bob.joiner.begin(alice.invite(repo))
-    async with connected(bob, alice):
-        while alice.replica.permission(repo, bob.author.user) is None:
-            await alice.hub.wait_for_change()
-        members = Members(alice.hub, alice.author, lambda _: repo, alice.branch)
-        await members.grant("", id_text(bob.author.user), "manage")
-        while bob.replica.permission(bob.repo(), bob.author.user) is not Permission.MANAGE:
-            await bob.hub.wait_for_change()
-        await until_equal(alice, bob)
-        await until_equal(alice, bob, "root")
+    await share(alice, bob)
+    await members_of(alice).grant("", id_text(bob.author.user), "manage")
+    await together(alice, bob)
 
 
 def _shown(node: Node) -> list[tuple[str, bool]]:
@@ -68,10 +58,8 @@ async def test_what_a_removed_member_named_is_forgotten(nodes: list[Node], autoj
         await _share(alice, bob)
         await _names(bob).edit_branch("main", "mine", archived=True)
         bob.hub.announce(bob.author.create_branch(bob.repo(), "spam")[1])
-        members = Members(alice.hub, alice.author, lambda _: alice.repo(), alice.branch)
-        await members.remove("", id_text(bob.author.user), "")
-        async with connected(bob, alice):
-            await until_equal(alice, bob, "root")
+        await members_of(alice).remove("", id_text(bob.author.user), "")
+        await meet(bob, alice)
         assert _shown(alice) == _shown(bob) == [("main", False), ("root", False), ("spam", True)]
 
 

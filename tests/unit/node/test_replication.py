@@ -10,10 +10,9 @@ from node.errors import ServiceError
 from node.inbound import accept_batch
 from node.opening import open_batch
 from node.outbound import Author
-from protocol.block import Reference, seal_block
+from protocol.block import seal_block
 from protocol.body import Permission
 from protocol.publication import encode_publication, seal_publication
-from protocol.text import ReadCapability
 from storage.database import StorageError
 from storage.repos import Branch
 from storage.waiting import UNREAD, count_waiting
@@ -46,8 +45,7 @@ async def test_who_follows_by_a_read_capability_reads_and_is_no_member(
     with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         repo, branch = alice.create_repo()
         alice.write(branch, "for all to read")
-        root = Reference(repo.init_id, repo.init_key)
-        followed = await bob.joiner.follow(ReadCapability(repo.repo_id, root, repo.read_secret, ()))
+        followed = await bob.joiner.follow(alice.capability())
         async with connected(bob, alice):
             await until_equal(alice, bob)
             alice.write(branch, "and this")

@@ -17,7 +17,12 @@ from protocol.text import (
 )
 
 CAPABILITY = ReadCapability(
-    b"r" * 32, Reference(b"i" * 32, b"k" * 32), b"s" * 32, (PeerAddress("host:7474", b"p" * 32),)
+    b"r" * 32,
+    Reference(b"i" * 32, b"k" * 32),
+    b"e" * 32,
+    b"a" * 32,
+    b"s" * 32,
+    (PeerAddress("host:7474", b"p" * 32),),
 )
 
 

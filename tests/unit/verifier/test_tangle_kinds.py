@@ -4,14 +4,29 @@ import pytest
 
 from protocol import signing
 from protocol.block import Reference
-from protocol.body import Body, BranchAdd, BranchRoot, Invite, Join, Permission, Post, RepoInit
+from protocol.body import (
+    Body,
+    BranchAdd,
+    BranchRoot,
+    EarlierEpoch,
+    EpochBox,
+    EpochHistory,
+    EpochInit,
+    Invite,
+    Join,
+    Permission,
+    Post,
+    RepoInit,
+)
 from protocol.commit import NO_EPOCH, Content, HeaderKeys, Links, TanglePlace, seal_commit
+from protocol.sealing import SEALED_SECRET_SIZE
 from verifier.tangle_kinds import KindTaken, KindTangle, ReadCommit, TangleKind, TangleKinds, stated_kind
 from verifier.verify import Rejected, SignedCommit, sign_off
 
 SECRET = b"c" * 32
 REPO, MAIN, NOTES = b"r" * 32, b"m" * 32, b"n" * 32
 ALICE, BOB = b"alice".ljust(32), b"bob".ljust(32)
+BOX = EpochBox(b"u" * 32, bytes(SEALED_SECRET_SIZE))
 SOMETHING = Reference(b"s" * 32, b"k" * 32)
 
 
@@ -98,6 +113,33 @@ def test_members_epoch_and_group_share_the_init(history: _History) -> None:
     assert group.precedes(_id(beside), _id(post)), "cause and effect are known across branches"
     assert group.concurrent(_id(beside), _id(content))
     assert members.root == epoch.root == group.root == history.init_id
+
+
+def test_each_epoch_has_a_members_tangle_of_its_own(history: _History) -> None:
+    """An invitation before, one after, and one that its author made beside the epoch without knowing of it."""
+    before = history.write(REPO, (history.init,), Invite(b"i" * 32, Permission.WRITE, 1, 1))
+    init = history.write(REPO, (before,), EpochInit((history.init_id,), b"t" * 32, (), (BOX,)))
+    beside = history.write(REPO, (before,), Invite(b"j" * 32, Permission.WRITE, 1, 1))
+    opened = history.write(
+        REPO, (init,), EpochHistory((EarlierEpoch(history.init_id, b"a" * 32, b"r" * 32),)), epoch=_id(init)
+    )
+    after = history.write(REPO, (opened, beside), Invite(b"k" * 32, Permission.WRITE, 1, 1), epoch=_id(init))
+    join = history.write(REPO, (after,), Join(_id(after), b"p" * 64), author=BOB, epoch=_id(init))
+    late = history.write(REPO, (beside,), Join(_id(beside), b"p" * 64), author=BOB)
+    commits = [before, init, beside, opened, after, join, late]
+    kinds = TangleKinds()
+
+    members = _grown(kinds["members"], init, [history.init, *commits]).graph
+    assert list(members.in_order()) == [_id(init), _id(after), _id(join)]
+    assert members.previous(_id(after)) == [_id(init)]
+    assert members.missing() == []
+
+    first = _grown(kinds["members"], history.init, commits).graph
+    assert set(first.in_order()) == {history.init_id, _id(before), _id(beside), _id(late)}
+
+    epoch = _grown(kinds["epoch"], history.init, commits).graph
+    assert list(epoch.in_order()) == [history.init_id, _id(init)]
+    assert _id(init) in _grown(kinds["group"], history.init, commits).graph, "it is in all three"
 
 
 def test_a_branch_takes_its_own_commits_alone(history: _History) -> None:

@@ -1,0 +1,110 @@
+"""Epochs: what it costs to exclude one of many members with new secrets for all others, and to catch up over many epochs.
+
+python benchmarks/bench_epochs.py [members] [epochs]
+
+Real stores on disk. One member is excluded of a repo whose members were granted their rights, which makes a sealed box
+for each other member; the limit is that many bare crypto_boxes in the same run. Catching up: a member who was away takes
+in all publications of each topic as it opens, as over a connection, but without one; the limit is a second for ten
+epochs.
+"""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from nacl import bindings
+
+from benchmarks.common import batches, clock_ms, figure, follow, note, timed
+from node.drafting import Draft
+from node.epochs import EpochKeeper
+from node.inbound import accept_batch
+from node.opening import open_batch
+from node.outbound import Author
+from node.replica import Replica
+from protocol.body import Grant, Permission, Post, Remove
+from protocol.signing import key_pair
+from storage.repos import Branch, Repo
+
+_SECONDS_LIMIT = 0.1  # for each epoch that is caught up with
+
+
+def main() -> None:
+    """Print the figures."""
+    members = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    epochs = int(sys.argv[2]) if len(sys.argv) > 2 else 100
+    with tempfile.TemporaryDirectory() as folder:
+        _exclude_one_of(members, Path(folder) / "members")
+        _catch_up_over(epochs, Path(folder))
+
+
+def _exclude_one_of(members: int, folder: Path) -> None:
+    note(f"a repo with {members} members")
+    replica, author, repo, _ = _create(folder)
+    users = [key_pair(b"user" + number.to_bytes(28))[0] for number in range(members - 1)]
+    root = replica.root_branch(repo)
+    drafts = [Draft(Grant(user, Permission.WRITE, None)) for user in users]
+    author.write_many(root, lambda _: drafts, lambda _connection, _written: None)
+    excluding = timed(lambda: author.write(root, Remove(users[0], None, ())))
+    starting = timed(lambda: author.start_epoch_if_due(repo))
+    assert len(replica.tables.epochs) == 2
+    secret = bindings.crypto_sign_ed25519_sk_to_curve25519(key_pair(b"s" * 32)[1])
+    boxing = timed(lambda: [_seal(user, secret) for user in users])
+    figure("exclude", excluding * 1e3, "ms", members=members)
+    figure("start_epoch", starting * 1e3, "ms", members=members)
+    figure("start_epoch_to_bare_boxes", boxing / starting, "ratio", bare_ms=round(boxing * 1e3, 1))
+    replica.close()
+
+
+def _seal(user: bytes, secret: bytes) -> bytes:
+    theirs = bindings.crypto_sign_ed25519_pk_to_curve25519(user)
+    return bindings.crypto_box(bytes(64), os.urandom(24), theirs, secret)
+
+
+def _catch_up_over(epochs: int, folder: Path) -> None:
+    note(f"a repo with {epochs} epochs")
+    replica, author, repo, branch = _create(folder / "source")
+    away = Author(replica, b"a" * 32, clock_ms).user
+    author.write(replica.root_branch(repo), Grant(away, Permission.WRITE, None))
+    target = follow(folder / "target", replica, repo)
+    for _ in range(epochs):
+        author.start_epoch(repo)
+        author.write(branch, Post("something new"))
+    reader = Author(target, b"a" * 32, clock_ms)
+    keeper = EpochKeeper(target, reader)
+    seconds = timed(lambda: _catch_up(replica, target, keeper))
+    assert len(target.tables.epochs) == epochs + 1
+    assert target.branches[branch.num].commit_count == replica.branches[branch.num].commit_count
+    figure("catch_up", seconds, "s", epochs=epochs)
+    figure(
+        "catch_up_to_limit",
+        _SECONDS_LIMIT * epochs / seconds,
+        "ratio",
+        limit_s=_SECONDS_LIMIT * epochs,
+    )
+    for one in (replica, target):
+        one.close()
+
+
+def _catch_up(source: Replica, target: Replica, keeper: EpochKeeper) -> None:
+    done: set[bytes] = set()
+    while fresh := [branch for topic, branch in target.by_topic.items() if topic not in done]:
+        for branch in fresh:
+            done.add(branch.topic)
+            for items in batches(source, source.by_topic[branch.topic]):
+                accept_batch(target, branch, open_batch(branch, items), clock_ms())
+        for repo in list(target.repos.values()):
+            keeper.take_secrets(repo)
+
+
+def _create(folder: Path) -> tuple[Replica, Author, Repo, Branch]:
+    folder.mkdir(parents=True)
+    replica = Replica(folder)
+    author = Author(replica, b"o" * 32, clock_ms)
+    repo, _ = author.create_repo("bench")
+    branch, _ = author.create_branch(repo, "main")
+    return replica, author, repo, branch
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,286 @@
+"""Epochs of the repos that this node follows: taking up their secrets, and handing them to members who lack them.
+
+Secrets come in boxes that members seal for this user (in an epoch's init or added to it later), and for earlier epochs
+in what the author of an epoch says of its history. Both can stand in commits that wait for causes which only these
+secrets open, so what waits is read too. A box is checked against the topic that is stated beside it.
+
+Everything here runs in worker threads, and again after each change, until there is nothing left to do.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import structlog
+
+from node.errors import ServiceError
+from node.inbound import Intake
+from node.opening import read_waiting
+from node.outbound import Author, topic_in
+from node.replica import Replica, choose_epoch, load_tables
+from protocol.body import (
+    Body,
+    BranchTopic,
+    EpochAdd,
+    EpochBox,
+    EpochHistory,
+    EpochInit,
+    Grant,
+    Permission,
+    UnknownBody,
+)
+from protocol.commit import Commit
+from protocol.hashing import epoch_read_secret, root_topic_seed
+from protocol.limits import EPOCH_BOX_COUNT_MAX, EPOCH_TOPIC_COUNT_MAX
+from protocol.sealing import NotForUs
+from protocol.signing import public_key
+from protocol.text import id_text
+from storage.id_keys import chunks
+from storage.repos import Branch, Epoch, Repo, add_epoch, follow_topic, set_writing_epoch
+from storage.waiting import load_waiting
+from verifier.epochs import find_readers, find_topics
+from verifier.membership import Membership
+from verifier.operations import Operation
+
+log = structlog.get_logger()
+
+
+class EpochKeeper:
+    """Keeps the epochs of one user complete. Not for two threads at a time."""
+
+    def __init__(self, replica: Replica, author: Author) -> None:
+        self._replica = replica
+        self._author = author
+        self._looked_at: set[bytes] = set()  # commits whose offers were taken up, or are of no use
+        self._complete: dict[
+            bytes, tuple[bytes, ...]
+        ] = {}  # by repo: root branch heads at which nobody lacked anything
+
+    # --- taking ---
+
+    def take_secrets(self, repo: Repo) -> bool:
+        """Take up all secrets that are offered; whether any was new. Raises StorageError."""
+        looked_at: set[bytes] = set()
+        with self._replica.judging:
+            membership = self._replica.membership(repo.repo_id)
+            here = self._replica.tables.epochs_of(repo.num)
+            offered = [*self._in_operations(repo, membership, here, looked_at)]
+            offered += self._in_waiting(repo, membership, here, looked_at)
+        fresh = [epoch for epoch in offered if _adds_to(epoch, here.get(epoch.epoch_id))]
+        if fresh:
+            self._keep(repo, fresh)
+        self._looked_at |= looked_at
+        return bool(fresh)
+
+    def _in_operations(
+        self, repo: Repo, membership: Membership, here: dict[bytes, Epoch], looked_at: set[bytes]
+    ) -> Iterator[Epoch]:
+        """What accepted commits offer."""
+        operations = membership.operations
+        grants = operations.grants_of(self._author.user)
+        for one in [*operations.epochs, *operations.epoch_adds, *grants]:
+            if one.commit_id in self._looked_at:
+                continue
+            body, known = one.body, here.get(one.epoch)
+            if isinstance(body, EpochInit):
+                yield from self._open_boxes(repo, one.author, body, (one.commit_id, one.author))
+            elif isinstance(body, EpochAdd):
+                yield from self._open_boxes(repo, one.author, body, (body.epoch, body.author))
+            elif isinstance(body, Grant) and body.write_secret is not None:
+                if known is None:
+                    continue  # it may be looked at again when that epoch's secrets are here
+                secret = self._open(repo, one.author, body.write_secret)
+                # Else sealed by somebody who wished us to write where nobody reads.
+                if secret is not None and epoch_read_secret(secret) == known.read_secret:
+                    yield Epoch(0, repo.num, known.epoch_id, known.author, known.read_secret, secret)
+            looked_at.add(one.commit_id)
+
+    def _in_waiting(
+        self, repo: Repo, membership: Membership, here: dict[bytes, Epoch], looked_at: set[bytes]
+    ) -> Iterator[Epoch]:
+        """What commits offer that wait for causes: an epoch's author opens those before it, and admins hand over."""
+        by_num = {epoch.num: epoch for epoch in here.values()}
+        for branch, commit, body in self._read_waiting(repo, looked_at):
+            author = commit.content.author
+            if isinstance(body, EpochHistory):
+                if author == by_num[branch.epoch_num].author:
+                    looked_at.add(commit.commit_id)
+                    for item in body.earlier:
+                        yield Epoch(0, repo.num, item.epoch, item.author, item.read_secret, None)
+            elif isinstance(body, EpochInit | EpochAdd):
+                if (membership.now().permission(author) or 0) >= Permission.ADMIN:
+                    looked_at.add(commit.commit_id)
+                    started = (commit.commit_id, author)
+                    if isinstance(body, EpochAdd):
+                        started = (body.epoch, body.author)
+                    yield from self._open_boxes(repo, author, body, started)
+            else:
+                looked_at.add(commit.commit_id)
+
+    def _read_waiting(
+        self, repo: Repo, looked_at: set[bytes]
+    ) -> Iterator[tuple[Branch, Commit, Body | UnknownBody]]:
+        replica = self._replica
+        with replica.database.read() as connection:
+            waiting = load_waiting(connection, replica.root_branch(repo).num, self._looked_at)
+        for commit_id, topic_num, publication in waiting:
+            branch = replica.on_topics.get(topic_num)
+            found = None if branch is None else read_waiting(branch, publication)
+            if branch is None or found is None:
+                looked_at.add(commit_id)
+            else:
+                yield branch, *found
+
+    def _open_boxes(
+        self, repo: Repo, author: bytes, body: EpochInit | EpochAdd, epoch: tuple[bytes, bytes]
+    ) -> Iterator[Epoch]:
+        """The epoch (of this id and author) whose secret is in a box for this user."""
+        for box in body.boxes:
+            if box.user != self._author.user:
+                continue
+            secret = self._open(repo, author, box.sealed)
+            pairs = [] if secret is None else [(epoch_read_secret(secret), secret), (secret, None)]
+            for read_secret, write_secret in pairs:
+                if public_key(root_topic_seed(read_secret, repo.repo_id)) == body.root_topic:
+                    yield Epoch(0, repo.num, *epoch, read_secret, write_secret)
+                    return
+            log.warning("a box for this user does not open the epoch", repo=id_text(repo.repo_id))
+
+    def _open(self, repo: Repo, author: bytes, sealed: bytes) -> bytes | None:
+        try:
+            return self._author.open_secret(repo, author, sealed)
+        except NotForUs:
+            return None
+
+    def _keep(self, repo: Repo, fresh: list[Epoch]) -> None:
+        """Store epochs, follow their topics, and write in the right one."""
+        replica = self._replica
+        database = replica.database
+        with database.write() as connection, replica.judging:
+            for epoch in fresh:
+                add_epoch(database, connection, repo, epoch)
+            membership = replica.membership(repo.repo_id)
+            tables = load_tables(connection)
+            here = tables.epochs_of(repo.num)
+            for epoch_id in {epoch.epoch_id for epoch in fresh}:
+                started = membership.operations.find(epoch_id)
+                for branch_id, topic in find_topics(membership.operations, started) if started else ():
+                    follow_topic(database, connection, repo.repo_id, here[epoch_id], branch_id, topic)
+            number, is_behind = choose_epoch(membership, tables.repos[repo.num], here)
+            set_writing_epoch(connection, repo.num, number, is_behind=is_behind)
+        replica.refresh()
+
+    # --- handing over ---
+
+    def hand_over(self, repo: Repo) -> Intake:
+        """As an admin, give the epoch that is written in to members who lack it, and topics to branches that lack one.
+
+        A member who was added while others started the epoch holds another one, and is told there. Raises ServiceError,
+        StorageError.
+        """
+        replica, intake = self._replica, Intake()
+        epoch = replica.writing_epoch(repo)
+        with replica.judging:
+            membership = replica.membership(repo.repo_id)
+            now, operations = membership.now(), membership.operations
+            started = operations.find(epoch.epoch_id)
+            if self._complete.get(repo.repo_id) == now.heads or started is None:
+                return intake
+            bodies: list[tuple[int, EpochAdd]] = []
+            if (
+                now.permission(self._author.user) or 0
+            ) >= Permission.ADMIN and epoch.write_secret is not None:
+                bodies = [*self._for_members(repo, epoch, started, membership)]
+                bodies += self._for_branches(repo, epoch, started, membership)
+            is_untold = epoch.author == self._author.user and not any(
+                isinstance(one.body, EpochHistory) for one in operations.published_in(epoch.epoch_id)
+            )
+            self._complete[repo.repo_id] = now.heads
+        if is_untold and isinstance(started.body, EpochInit):  # cut off while starting it
+            intake = intake.with_more(self._author.write_history(repo, epoch))
+        for epoch_num, body in bodies:
+            intake = intake.with_more(self._author.write_on(self._root_in(epoch_num), body)[1])
+        return intake
+
+    def hand_to(self, repo: Repo, user: bytes) -> Intake:
+        """Seal the epoch that is written in for a member again, and say so in every other in which the user wrote.
+
+        For who was given a box that does not open. Raises ServiceError, StorageError.
+        """
+        replica, intake = self._replica, Intake()
+        epoch = replica.writing_epoch(repo)
+        here = replica.tables.epochs_of(repo.num)
+        with replica.judging:
+            membership = replica.membership(repo.repo_id)
+            held, operations = membership.now().permission(user), membership.operations
+            started = operations.find(epoch.epoch_id)
+            wrote_in = {one.epoch for one in operations.authored_by(user)} - {epoch.epoch_id}
+        if held is None:
+            raise ServiceError("bad_request", "that is no member", "`ravel member grant` makes one")
+        if started is None or not isinstance(started.body, EpochInit) or epoch.write_secret is None:
+            raise ServiceError("bad_request", "there are no newer secrets to hand over")
+        body = _addition(started, (), [self._author.seal_epoch(repo, epoch, user, held)])
+        for epoch_id in sorted(wrote_in & here.keys()):
+            intake = intake.with_more(self._author.write_on(self._root_in(here[epoch_id].num), body)[1])
+        return intake
+
+    def _root_in(self, epoch_num: int) -> Branch:
+        return next(
+            one
+            for one in self._replica.on_topics.values()
+            if one.epoch_num == epoch_num and one.facts.is_root_branch
+        )
+
+    def _for_members(
+        self, repo: Repo, epoch: Epoch, started: Operation, membership: Membership
+    ) -> Iterator[tuple[int, EpochAdd]]:
+        """What to publish in which epoch: the latest that a member surely holds, else the latest that it may."""
+        if not isinstance(started.body, EpochInit):
+            return  # of the first epoch nobody who can be reached lacks anything
+        operations, members = membership.operations, membership.now().members()
+        here = self._replica.tables.epochs_of(repo.num)
+        known = find_readers(operations)
+        lacking = members.keys() - known[started.commit_id]
+        if not lacking:
+            return
+        told = {
+            (one.epoch, box.user)
+            for one in operations.epoch_adds
+            if isinstance(one.body, EpochAdd) and one.body.epoch == started.commit_id
+            for box in one.body.boxes
+        }
+        for readers in (known, find_readers(operations, is_sure=False)):
+            for other in reversed(operations.epochs):
+                if other.commit_id == started.commit_id or other.commit_id not in here:
+                    continue
+                reached = lacking & readers[other.commit_id]
+                lacking -= reached
+                users = sorted(user for user in reached if (other.commit_id, user) not in told)
+                for part in chunks(users, EPOCH_BOX_COUNT_MAX):
+                    boxes = tuple(self._author.seal_epoch(repo, epoch, user, members[user]) for user in part)
+                    yield here[other.commit_id].num, _addition(started, (), boxes)
+
+    def _for_branches(
+        self, repo: Repo, epoch: Epoch, started: Operation, membership: Membership
+    ) -> Iterator[tuple[int, EpochAdd]]:
+        if not isinstance(started.body, EpochInit) or epoch.write_secret is None:
+            return
+        followed = {one.branch_id for one in self._replica.on_topics.values() if one.epoch_num == epoch.num}
+        lacking = sorted(set(membership.operations.branches()) - followed)
+        for part in chunks(lacking, EPOCH_TOPIC_COUNT_MAX):
+            topics = tuple(
+                BranchTopic(branch, topic_in(repo, epoch.read_secret, epoch.write_secret, branch))
+                for branch in part
+            )
+            yield epoch.num, _addition(started, topics, ())
+
+
+def _adds_to(offered: Epoch, known: Epoch | None) -> bool:
+    return known is None or (
+        known.write_secret is None
+        and offered.write_secret is not None
+        and offered.read_secret == known.read_secret
+    )
+
+
+def _addition(started: Operation, topics: tuple[BranchTopic, ...], boxes: Iterable[EpochBox]) -> EpochAdd:
+    assert isinstance(started.body, EpochInit), "the first epoch is added to by what it publishes"
+    return EpochAdd(started.commit_id, started.author, started.body.root_topic, topics, tuple(boxes))

@@ -1,0 +1,70 @@
+"""Secrets of a repo as a user looks at and renews them: its epochs, the next one, and a member who lacks one."""
+
+from collections.abc import Callable
+from typing import Any
+
+from node.epochs import EpochKeeper
+from node.hub import Hub
+from node.members import find_user
+from node.outbound import Author
+from protocol.body import EpochInit
+from protocol.text import id_text
+from storage.repos import Repo
+from verifier.epochs import find_readers
+
+JsonObject = dict[str, Any]
+
+
+class Renewing:
+    """Lists and starts epochs. Repos are named as `find_repo` takes them."""
+
+    def __init__(self, hub: Hub, author: Author, find_repo: Callable[[str], Repo]) -> None:
+        self._hub = hub
+        self._author = author
+        self._find_repo = find_repo
+
+    async def list_epochs(self, repo_text: str) -> JsonObject:
+        """A repo's epochs, causes first."""
+        repo = self._find_repo(repo_text)
+        return {"epochs": await self._hub.run_blocking(self._epochs, repo)}
+
+    async def renew(self, repo_text: str) -> JsonObject:
+        """Start an epoch though nobody was excluded: who follows by a link, and is no member, reads no further."""
+        repo = self._find_repo(repo_text)
+        self._hub.announce(await self._hub.run_blocking(self._author.start_epoch, repo))
+        return {
+            "epoch": id_text(self._hub.replica.writing_epoch(repo).epoch_id),
+            "repo": id_text(repo.repo_id),
+        }
+
+    async def rekey(self, repo_text: str, user_text: str) -> JsonObject:
+        """Seal the current epoch's secrets for a member again, who could not open what was sealed before."""
+        repo = self._find_repo(repo_text)
+        user = find_user(user_text, await self._hub.run_blocking(self._hub.replica.members, repo))
+        keeper = EpochKeeper(self._hub.replica, self._author)
+        self._hub.announce(await self._hub.run_blocking(keeper.hand_to, repo, user))
+        return {"user": id_text(user), "repo": id_text(repo.repo_id)}
+
+    def _epochs(self, repo: Repo) -> list[JsonObject]:
+        replica = self._hub.replica
+        here, current = replica.tables.epochs_of(repo.num), replica.repos[repo.num].epoch_num
+        with replica.judging:
+            membership = replica.membership(repo.repo_id)
+            now, operations = membership.now(), membership.operations
+            readers = find_readers(operations)
+            tips = {tip.commit_id for tip in now.epoch_tips()}
+            return [
+                {
+                    "epoch": id_text(one.commit_id),
+                    "author": id_text(one.author),
+                    "follows": [
+                        id_text(raw) for raw in (one.body.previous if isinstance(one.body, EpochInit) else ())
+                    ],
+                    "readers": len(readers[one.commit_id]),
+                    "counts": now.counts(one),
+                    "tip": one.commit_id in tips,
+                    "open": one.commit_id in here,
+                    "current": one.commit_id in here and here[one.commit_id].num == current,
+                }
+                for one in operations.epochs
+            ]

@@ -1,0 +1,226 @@
+"""Which epochs may be started, which is written in, and when the next is due: on commits alone, without secrets."""
+
+import pytest
+from msgspec.structs import replace
+
+from protocol.block import Reference
+from protocol.body import (
+    Body,
+    BranchAdd,
+    BranchTopic,
+    EpochAdd,
+    EpochBox,
+    EpochInit,
+    Grant,
+    Permission,
+    Post,
+    Remove,
+    RepoInit,
+    certify_repo,
+)
+from protocol.limits import ACK_COUNT_MAX
+from protocol.sealing import SEALED_SECRET_SIZE
+from tests.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
+from verifier.epochs import describe_epoch, find_preferred, find_readers, find_topics, is_epoch_due
+from verifier.membership import Membership, Refused
+
+ROOT_TOPIC = b"t" * 32
+BRANCHES = (b"b" * 32, b"c" * 32)
+BOX = bytes(SEALED_SECRET_SIZE)
+
+
+class History:
+    """Root branch commits by number: 0 is the init of ann, with two branches."""
+
+    def __init__(self) -> None:
+        self.membership = Membership(REPO)
+        self.count = 0
+        owners = (USERS["ann"],)
+        self.add("ann", RepoInit("repo", owners, certify_repo(REPO_SEED, "repo", owners)))
+        for branch in BRANCHES:
+            body = BranchAdd(branch, "branch", 0, branch, Reference(branch, branch))
+            self.add("ann", body, self.count - 1)
+
+    def add(self, author: str, body: Body, *acks: int) -> int:
+        """One more commit; its number. Raises Refused."""
+        commit = make_commit(self.count, author, acks)
+        operation = self.membership.authorise_root_commit(commit, body)
+        self.membership.add(operation, commit.acks)
+        self.count += 1
+        return self.count - 1
+
+    def grant(self, user: str, permission: Permission, *acks: int, by: str = "ann") -> int:
+        return self.add(by, Grant(USERS[user], permission, None), *acks)
+
+    def exclude(self, user: str, *acks: int, by: str = "ann") -> int:
+        return self.add(by, Remove(USERS[user], None, ()), *acks)
+
+    def init(self, *acks: int) -> EpochInit:
+        """What a rightful init after these commits says."""
+        before = self.membership.at(tuple(map(commit_id, acks)))
+        plan = describe_epoch(self.membership.operations, before)
+        return EpochInit(
+            plan.previous,
+            ROOT_TOPIC,
+            tuple(BranchTopic(branch, branch) for branch in plan.branches),
+            tuple(EpochBox(user, BOX) for user in plan.members),
+        )
+
+    def start(self, author: str, *acks: int) -> int:
+        return self.add(author, self.init(*acks), *acks)
+
+    def is_due(self) -> bool:
+        return is_epoch_due(self.membership.operations, self.membership.now())
+
+    def preferred(self) -> bytes:
+        return find_preferred(self.membership.now().epoch_tips()).commit_id
+
+
+@pytest.fixture
+def history() -> History:
+    made = History()
+    made.grant("ben", Permission.ADMIN, 2)
+    made.grant("cat", Permission.WRITE, 3)
+    made.grant("dan", Permission.READ, 4)
+    return made
+
+
+def _refusal(history: History, author: str, body: Body, *acks: int) -> str:
+    with pytest.raises(Refused) as caught:
+        history.add(author, body, *acks)
+    return caught.value.code
+
+
+def test_an_exclusion_is_followed_by_one_epoch_for_exactly_who_remains(history: History) -> None:
+    assert not history.is_due()
+    excluded = history.exclude("cat", 5)
+    assert history.is_due()
+    body = history.init(excluded)
+    assert [box.user for box in body.boxes] == sorted(USERS[name] for name in ("ann", "ben", "dan"))
+    assert [item.branch for item in body.topics] == list(BRANCHES)
+    assert body.previous == (commit_id(0),)
+    started = history.start("ben", excluded)
+    assert history.preferred() == commit_id(started)
+    assert not history.is_due()
+
+
+def test_who_is_no_admin_starts_none(history: History) -> None:
+    assert _refusal(history, "cat", history.init(5), 5) == "not_permitted"
+    assert _refusal(history, "eve", history.init(5), 5) == "unknown_author"
+
+
+def test_an_init_names_what_it_follows_every_branch_and_every_member(history: History) -> None:
+    right = history.init(5)
+    stranger = EpochBox(USERS["eve"], BOX)
+    with_stranger = tuple(sorted((*right.boxes, stranger), key=lambda box: box.user))
+    for wrong in (
+        replace(right, previous=(b"x" * 32,)),
+        replace(right, previous=(*right.previous, commit_id(5))),
+        replace(right, boxes=right.boxes[:-1]),
+        replace(right, boxes=right.boxes[1:]),
+        replace(right, boxes=with_stranger),
+        replace(right, boxes=tuple(reversed(right.boxes))),
+        replace(right, boxes=(*right.boxes, right.boxes[-1])),
+        replace(right, topics=right.topics[:-1]),
+        replace(right, topics=(*right.topics, BranchTopic(b"d" * 32, b"d" * 32))),
+        replace(right, topics=tuple(reversed(right.topics))),
+    ):
+        assert _refusal(history, "ann", wrong, 5) == "bad_epoch"
+    excluded = history.exclude("cat", 5)
+    assert _refusal(history, "ann", right, excluded) == "bad_epoch", "it is sealed to whom it excludes"
+    assert history.start("ann", excluded) == 7
+
+
+def test_forked_epochs_have_a_preference_and_are_merged_by_the_next(history: History) -> None:
+    """ann excludes cat and dan, ben excludes dan: hers has fewer members."""
+    by_ann = history.start("ann", history.exclude("cat", history.exclude("dan", 5)))
+    by_ben = history.start("ben", history.exclude("dan", 5, by="ben"))
+    assert history.preferred() == commit_id(by_ann)
+    assert history.is_due()
+    merged = history.init(by_ann, by_ben)
+    assert merged.previous == tuple(sorted(map(commit_id, (by_ann, by_ben))))
+    started = history.start("ann", by_ann, by_ben)
+    assert history.preferred() == commit_id(started)
+    assert not history.is_due()
+
+
+def test_between_epochs_of_one_size_the_smallest_id_is_preferred(history: History) -> None:
+    first = history.start("ann", history.exclude("cat", 5))
+    second = history.start("ben", history.exclude("dan", 5, by="ben"))
+    assert history.preferred() == min(commit_id(first), commit_id(second))
+    merged = history.start("ann", first, second)
+    remaining = {USERS["ann"], USERS["ben"]}
+    assert find_readers(history.membership.operations)[commit_id(merged)] == remaining
+
+
+def test_what_an_excluded_admin_started_meanwhile_does_not_count(history: History) -> None:
+    """ben excludes everybody that he can while ann excludes ben."""
+    by_ben = history.start("ben", history.exclude("dan", history.exclude("cat", 5, by="ben"), by="ben"))
+    by_ann = history.start("ann", history.exclude("ben", 5))
+    assert history.preferred() == commit_id(by_ann)
+    assert [tip.commit_id for tip in history.membership.now().epoch_tips()] == [commit_id(by_ann)]
+    assert not history.is_due()
+    boxes = history.init(by_ben, by_ann).boxes
+    assert [box.user for box in boxes] == sorted(USERS[name] for name in ("ann", "cat", "dan"))
+
+
+def test_who_leaves_or_loses_writing_makes_an_epoch_due(history: History) -> None:
+    left = history.add("cat", Remove(USERS["cat"], None, ()), 5)
+    assert history.is_due()
+    started = history.start("ann", left)
+    assert not history.is_due()
+    lowered = history.add("ann", Remove(USERS["ben"], Permission.WRITE, ()), started)
+    assert not history.is_due(), "who may still write keeps the secrets"
+    history.add("ann", Remove(USERS["ben"], Permission.READ, ()), lowered)
+    assert history.is_due()
+
+
+def test_additions_to_an_epoch_name_it_members_and_branches(history: History) -> None:
+    started = history.start("ann", history.exclude("cat", 5))
+    epoch, ann = commit_id(started), USERS["ann"]
+    added = history.grant("eve", Permission.WRITE, started)
+    box = EpochBox(USERS["eve"], BOX)
+    topic = BranchTopic(BRANCHES[0], b"n" * 32)
+    right = EpochAdd(epoch, ann, ROOT_TOPIC, (topic,), (box,))
+    for author, wrong in (
+        ("ann", EpochAdd(commit_id(0), ann, ROOT_TOPIC, (), (box,))),
+        ("ann", EpochAdd(commit_id(4), ann, ROOT_TOPIC, (), (box,))),
+        ("ann", EpochAdd(epoch, USERS["ben"], ROOT_TOPIC, (), (box,))),
+        ("ann", EpochAdd(epoch, ann, b"u" * 32, (), (box,))),
+        ("ann", EpochAdd(epoch, ann, ROOT_TOPIC, (), (EpochBox(USERS["cat"], BOX),))),
+        ("ann", EpochAdd(epoch, ann, ROOT_TOPIC, (), (box, box))),
+        ("ann", EpochAdd(epoch, ann, ROOT_TOPIC, (BranchTopic(b"x" * 32, b"n" * 32),), ())),
+    ):
+        assert _refusal(history, author, wrong, added) == "bad_epoch"
+    assert _refusal(history, "dan", right, added) == "not_permitted"
+    assert _refusal(history, "ann", right, 5) == "bad_epoch", "in its past there is no such epoch"
+    operations = history.membership.operations
+    assert USERS["eve"] not in find_readers(operations)[epoch]
+    history.add("ben", right, added)
+    assert USERS["eve"] in find_readers(operations)[epoch]
+    assert (topic.branch, topic.topic) in find_topics(operations, operations[epoch])
+
+
+def test_two_hundred_concurrent_epochs_become_one(history: History) -> None:
+    excluded = history.exclude("cat", 5)
+    started = [history.start("ann", excluded) for _ in range(200)]
+    assert len(history.membership.now().epoch_tips()) == 200
+    assert history.preferred() == min(map(commit_id, started))
+    first = history.add("ann", Post("of many"), *started[:ACK_COUNT_MAX])
+    second = history.add("ben", Post("of the others"), *started[ACK_COUNT_MAX:])
+    merged = history.start("ann", first, second)
+    assert history.preferred() == commit_id(merged)
+    assert not history.is_due()
+
+
+def test_no_order_of_arrival_prefers_another() -> None:
+    preferred = set()
+    for is_turned in (False, True):
+        made = History()
+        cat = made.grant("cat", Permission.WRITE, made.grant("ben", Permission.ADMIN, 2))
+        body = made.init(cat)
+        for number, author in sorted(enumerate(("ann", "ben")), reverse=is_turned):
+            commit = make_commit(made.count + number, author, (cat,))
+            made.membership.add(made.membership.authorise_root_commit(commit, body), commit.acks)
+        preferred.add(made.preferred())
+    assert len(preferred) == 1

@@ -1,0 +1,123 @@
+"""Epochs: which one is written in, when the next is due, and whom and what an epoch knows.
+
+Exclusions start epochs, and whoever makes them at the same time forks the tangle of epochs. Rules (docs/membership.md):
+
+  E1  Of the epochs that count and that none that counts follows, members write in the one that was made for the fewest
+      members; between equals, in the one of the smallest id.
+  E2  A new epoch is due when there are several such, or when a removal counts that leaves less than writing and is not in
+      the past of the one that is written in. Whoever may, starts it before writing anything else.
+  E3  An epoch's init has what `describe_epoch` says of its past (M9 holds it to that).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from protocol.body import BranchAdd, EpochAdd, EpochInit, Grant, Permission, Remove, RepoInit
+from protocol.limits import EPOCH_BOX_COUNT_MAX, EPOCH_TIP_COUNT_MAX, EPOCH_TOPIC_COUNT_MAX
+from verifier.operations import Operation, Operations
+from verifier.resolution import Resolution
+
+
+@dataclass(frozen=True, slots=True)
+class EpochPlan:
+    """What an epoch's init names: ids in their order. Of more than a commit can hold, the first are named."""
+
+    previous: tuple[bytes, ...]
+    branches: tuple[bytes, ...]
+    members: tuple[bytes, ...]
+
+
+def describe_epoch(operations: Operations, before: Resolution) -> EpochPlan:
+    """What the init of an epoch has to name that is started after these operations."""
+    branches = sorted(
+        branch
+        for branch in operations.branches()
+        if any(before.is_within(one) for one in operations.branch_adds(branch))
+    )
+    return EpochPlan(
+        tuple(tip.commit_id for tip in before.epoch_tips())[:EPOCH_TIP_COUNT_MAX],
+        tuple(branches[:EPOCH_TOPIC_COUNT_MAX]),
+        tuple(sorted(before.members())[:EPOCH_BOX_COUNT_MAX]),
+    )
+
+
+def find_preferred(epochs: Iterable[Operation]) -> Operation:
+    """The epoch to write in, of those that could be (E1)."""
+    return min(epochs, key=lambda one: (_size(one), one.commit_id))
+
+
+def is_epoch_due(operations: Operations, now: Resolution) -> bool:
+    """Whether a new epoch is due (E2)."""
+    tips = now.epoch_tips()
+    if len(tips) != 1:
+        return len(tips) > 1
+    return any(
+        isinstance(one.body, Remove)
+        and one.commit_id in now.counting
+        and (one.body.keeps or 0) < Permission.WRITE
+        and not operations.precedes(one, tips[0])
+        for one in reversed(operations.removals)
+    )
+
+
+def find_readers(operations: Operations, *, is_sure: bool = True) -> dict[bytes, set[bytes]]:
+    """By epoch: users who hold its secrets, as far as commits tell.
+
+    They wrote in it, or have a box in a commit of an epoch that they hold; in the first, whoever was granted something is
+    taken for a reader, and (unless `is_sure`) in the others too: they may follow by a link. Who holds an epoch holds
+    those before it, by its history.
+    """
+    readers = {epoch.commit_id: _who_may_read(operations, epoch, is_sure) for epoch in operations.epochs}
+    boxes = [
+        (one.commit_id if isinstance(one.body, EpochInit) else one.body.epoch, one.epoch, _boxed(one.body))
+        for one in [*operations.epochs, *operations.epoch_adds]
+        if isinstance(one.body, EpochInit | EpochAdd)
+    ]
+    size = -1
+    while size != (size := sum(map(len, readers.values()))):
+        for opened, published_in, users in boxes:
+            readers[opened] |= users & readers.get(published_in, set())
+        for epoch in reversed(operations.epochs):
+            if isinstance(epoch.body, EpochInit):
+                for previous in epoch.body.previous:
+                    readers[previous] |= readers[epoch.commit_id]
+    return readers
+
+
+def _who_may_read(operations: Operations, epoch: Operation, is_sure: bool) -> set[bytes]:
+    found = {epoch.author}
+    for one in operations.published_in(epoch.commit_id):
+        found.add(one.author)
+        if isinstance(one.body, Grant) and (isinstance(epoch.body, RepoInit) or not is_sure):
+            found.add(one.body.user)
+    return found
+
+
+def _boxed(body: EpochInit | EpochAdd) -> set[bytes]:
+    return {box.user for box in body.boxes}
+
+
+def find_topics(operations: Operations, epoch: Operation) -> list[tuple[bytes, bytes]]:
+    """Branches of an epoch and their topics, as commits state them: of several statements, the first is taken."""
+    found: list[tuple[bytes, bytes]] = []
+    if isinstance(epoch.body, EpochInit):
+        found += [(item.branch, item.topic) for item in epoch.body.topics]
+    for one in operations.published_in(epoch.commit_id):
+        if isinstance(one.body, BranchAdd):
+            found.append((one.body.branch, one.body.topic))
+    for added in additions_to(operations, epoch):
+        found += [(item.branch, item.topic) for item in added.topics]
+    return found
+
+
+def additions_to(operations: Operations, epoch: Operation) -> list[EpochAdd]:
+    """What was added to an epoch."""
+    return [
+        one.body
+        for one in operations.epoch_adds
+        if isinstance(one.body, EpochAdd) and one.body.epoch == epoch.commit_id
+    ]
+
+
+def _size(epoch: Operation) -> int:
+    return len(epoch.body.boxes) if isinstance(epoch.body, EpochInit) else 0
