@@ -58,8 +58,10 @@ class Files:
 
         Raises ServiceError `bad_request`, `too_large`, `not_permitted`; StorageError.
         """
-        branch = self._find_branch(branch_text)
         _check_name(name)
+        repo = self._hub.replica.repos[self._find_branch(branch_text).repo_num]
+        self._hub.announce(await self._hub.run_blocking(self._author.start_epoch_if_due, repo))
+        branch = self._find_branch(branch_text)
         if branch.topic_seed is None:  # before gigabytes are taken in
             raise ServiceError("not_permitted", "this node may read the branch and not write to it")
         run = self._hub.run_blocking
@@ -128,7 +130,7 @@ class Files:
         reference = builder.finish()
         draft.finish()
         commit = Draft(body.Files((body.FileEntry(name, builder.size),)), files=(reference,))
-        written, intake = self._author.write(branch, commit, after=draft.keep)
+        written, intake = self._author.write_sealed(branch, commit, after=draft.keep)
         draft.is_kept = True
         with self._hub.replica.database.read() as connection:
             return load_files_of(connection, branch.num, written.commit_id)[0], intake

@@ -81,6 +81,19 @@ class Author:
         written, intake = self.write_on(current, draft, after=after)
         return written, begun.with_more(intake)
 
+    def write_sealed(self, branch: Branch, draft: Draft, *, after: InTransaction) -> tuple[Written, Intake]:
+        """Write a commit whose files were sealed for the topic that `branch` is on.
+
+        Raises ServiceError `interrupted` where that is not the current one any more: its secrets would not open them.
+        """
+        current, begun = self._ready(branch)
+        if current.topic_num != branch.topic_num:
+            raise ServiceError(
+                "interrupted", "the repo got new secrets while the file was coming in", "add it again"
+            )
+        written, intake = self.write_on(current, draft, after=after)
+        return written, begun.with_more(intake)
+
     def write_on(
         self, branch: Branch, draft: Draft | Body, *, after: InTransaction | None = None
     ) -> tuple[Written, Intake]:

@@ -105,7 +105,7 @@ async def test_an_add_whose_transaction_fails_leaves_nothing(
         def fail(*_: object, **__: object) -> None:
             raise StorageError("disk full")
 
-        monkeypatch.setattr(alice.author, "write", fail)
+        monkeypatch.setattr(alice.author, "write_sealed", fail)
         with pytest.raises(StorageError):
             await _files_of(alice).add("main", "x", _stream(_content(LEAF_SIZE)))
         assert list((tmp_path / "alice" / "packs").iterdir()) == []
@@ -216,3 +216,29 @@ def test_names_and_files_of_a_commit_are_as_many(tmp_path: Path) -> None:
         assert alice.digest(branch) == before
         _write(alice, branch, Draft(body.Post("with an attachment"), files=(reference,)))
         assert _names(alice) == [""]
+
+
+async def test_files_of_all_epochs_are_read_and_one_that_comes_in_meanwhile_is_refused(
+    tmp_path: Path,
+) -> None:
+    """What was sealed for one epoch does not open with the secrets of the next."""
+    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+        repo, _ = alice.create_repo()
+        files = _files_of(alice)
+        await files.add("main", "before", _stream(b"old"))
+
+        async def cut_by_an_epoch() -> AsyncGenerator[bytes]:
+            yield b"half"
+            alice.hub.announce(alice.author.start_epoch(repo))
+            yield b"and half"
+
+        with pytest.raises(ServiceError, match="new secrets") as caught:
+            await files.add("main", "between", cut_by_an_epoch())
+        assert caught.value.code == "interrupted"
+        await files.add("main", "after", _stream(b"new"))
+        assert _names(alice) == ["before", "after"]
+        for name, content in (("before", b"old"), ("after", b"new")):
+            file = await files.open("main", name)
+            assert b"".join([part async for part in files.read(file, 0, file.size)]) == content
+        await files.remove("main", "before")
+        assert _names(alice) == ["after"]
