@@ -36,7 +36,7 @@ from protocol.text import id_text
 from storage.id_keys import chunks
 from storage.repos import Branch, Epoch, Repo, add_epoch, follow_topic, set_writing_epoch
 from storage.waiting import load_waiting
-from verifier.epochs import find_readers, find_topics
+from verifier.epochs import find_opened, find_readers, find_topics
 from verifier.membership import Membership
 from verifier.operations import Operation
 
@@ -76,7 +76,7 @@ class EpochKeeper:
         """What accepted commits offer."""
         operations = membership.operations
         grants = operations.grants_of(self._author.user)
-        for one in [*operations.epochs, *operations.epoch_adds, *grants]:
+        for one in [*operations.epochs, *operations.epoch_adds, *operations.histories, *grants]:
             if one.commit_id in self._looked_at:
                 continue
             body, known = one.body, here.get(one.epoch)
@@ -84,6 +84,10 @@ class EpochKeeper:
                 yield from self._open_boxes(repo, one.author, body, (one.commit_id, one.author))
             elif isinstance(body, EpochAdd):
                 yield from self._open_boxes(repo, one.author, body, (body.epoch, body.author))
+            elif isinstance(body, EpochHistory):
+                for item in body.earlier:
+                    if _is_secret_of(item.read_secret, operations[item.epoch], repo):
+                        yield Epoch(0, repo.num, item.epoch, item.author, item.read_secret, None)
             elif isinstance(body, Grant) and body.write_secret is not None:
                 if known is None:
                     continue  # it may be looked at again when that epoch's secrets are here
@@ -101,7 +105,8 @@ class EpochKeeper:
         for branch, commit, body in self._read_waiting(repo, looked_at):
             author = commit.content.author
             if isinstance(body, EpochHistory):
-                if author == by_num[branch.epoch_num].author:
+                is_admin = (membership.now().permission(author) or 0) >= Permission.ADMIN
+                if is_admin or author == by_num[branch.epoch_num].author:
                     looked_at.add(commit.commit_id)
                     for item in body.earlier:
                         yield Epoch(0, repo.num, item.epoch, item.author, item.read_secret, None)
@@ -184,20 +189,19 @@ class EpochKeeper:
             started = operations.find(epoch.epoch_id)
             if self._complete.get(repo.repo_id) == now.heads or started is None:
                 return intake
-            bodies: list[tuple[int, EpochAdd]] = []
+            bodies: list[tuple[Epoch, EpochAdd]] = []
             if (
                 now.permission(self._author.user) or 0
             ) >= Permission.ADMIN and epoch.write_secret is not None:
                 bodies = [*self._for_members(repo, epoch, started, membership)]
                 bodies += self._for_branches(repo, epoch, started, membership)
-            is_untold = epoch.author == self._author.user and not any(
-                isinstance(one.body, EpochHistory) for one in operations.published_in(epoch.epoch_id)
-            )
+            closed = self._closed(repo, epoch, membership) if isinstance(started.body, EpochInit) else []
             self._complete[repo.repo_id] = now.heads
-        if is_untold and isinstance(started.body, EpochInit):  # cut off while starting it
-            intake = intake.with_more(self._author.write_history(repo, epoch))
-        for epoch_num, body in bodies:
-            intake = intake.with_more(self._author.write_on(self._root_in(epoch_num), body)[1])
+        if closed:
+            intake = intake.with_more(self._author.open_earlier(repo, epoch.epoch_id, closed))
+        for published_in, body in bodies:
+            root = replica.root_branch_in(published_in)
+            intake = intake.with_more(self._author.write_on(root, body)[1])
         return intake
 
     def hand_to(self, repo: Repo, user: bytes) -> Intake:
@@ -219,19 +223,13 @@ class EpochKeeper:
             raise ServiceError("bad_request", "there are no newer secrets to hand over")
         body = _addition(started, (), [self._author.seal_epoch(repo, epoch, user, held)])
         for epoch_id in sorted(wrote_in & here.keys()):
-            intake = intake.with_more(self._author.write_on(self._root_in(here[epoch_id].num), body)[1])
+            root = replica.root_branch_in(here[epoch_id])
+            intake = intake.with_more(self._author.write_on(root, body)[1])
         return intake
-
-    def _root_in(self, epoch_num: int) -> Branch:
-        return next(
-            one
-            for one in self._replica.on_topics.values()
-            if one.epoch_num == epoch_num and one.facts.is_root_branch
-        )
 
     def _for_members(
         self, repo: Repo, epoch: Epoch, started: Operation, membership: Membership
-    ) -> Iterator[tuple[int, EpochAdd]]:
+    ) -> Iterator[tuple[Epoch, EpochAdd]]:
         """What to publish in which epoch: the latest that a member surely holds, else the latest that it may."""
         if not isinstance(started.body, EpochInit):
             return  # of the first epoch nobody who can be reached lacks anything
@@ -256,11 +254,11 @@ class EpochKeeper:
                 users = sorted(user for user in reached if (other.commit_id, user) not in told)
                 for part in chunks(users, EPOCH_BOX_COUNT_MAX):
                     boxes = tuple(self._author.seal_epoch(repo, epoch, user, members[user]) for user in part)
-                    yield here[other.commit_id].num, _addition(started, (), boxes)
+                    yield here[other.commit_id], _addition(started, (), boxes)
 
     def _for_branches(
         self, repo: Repo, epoch: Epoch, started: Operation, membership: Membership
-    ) -> Iterator[tuple[int, EpochAdd]]:
+    ) -> Iterator[tuple[Epoch, EpochAdd]]:
         if not isinstance(started.body, EpochInit) or epoch.write_secret is None:
             return
         followed = {one.branch_id for one in self._replica.on_topics.values() if one.epoch_num == epoch.num}
@@ -270,7 +268,38 @@ class EpochKeeper:
                 BranchTopic(branch, topic_in(repo, epoch.read_secret, epoch.write_secret, branch))
                 for branch in part
             )
-            yield epoch.num, _addition(started, topics, ())
+            yield epoch, _addition(started, topics, ())
+
+    def _closed(self, repo: Repo, epoch: Epoch, membership: Membership) -> list[bytes]:
+        """Epochs that are open here, and that readers of this one could not open, where it is on this user to say how.
+
+        So are epochs that others started meanwhile, and what was written in one that turned out not to count. It is on
+        every admin; where none holds one, on the first of the writers who do.
+        """
+        now, operations = membership.now(), membership.operations
+        held = now.permission(self._author.user) or 0
+        if held < Permission.WRITE:
+            return []
+        opened = find_opened(operations, epoch.epoch_id) | {epoch.epoch_id}
+        here = self._replica.tables.epochs_of(repo.num)
+        closed = [one.commit_id for one in operations.epochs if one.commit_id in here.keys() - opened]
+        if held >= Permission.ADMIN or not closed:
+            return closed
+        readers, members = find_readers(operations), now.members()
+        return [
+            raw
+            for raw in closed
+            if all(members.get(user, 0) < Permission.ADMIN for user in readers[raw])
+            and self._author.user
+            == min((user for user in readers[raw] if members.get(user, 0) >= Permission.WRITE), default=b"")
+        ]
+
+
+def _is_secret_of(read_secret: bytes, started: Operation, repo: Repo) -> bool:
+    """Whether an epoch's topic follows from a secret; of the first epoch nothing says so."""
+    if not isinstance(started.body, EpochInit):
+        return True
+    return public_key(root_topic_seed(read_secret, repo.repo_id)) == started.body.root_topic
 
 
 def _adds_to(offered: Epoch, known: Epoch | None) -> bool:

@@ -7,7 +7,7 @@ that first, so that who was excluded reads nothing of what follows.
 
 import secrets
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -188,7 +188,7 @@ class Author:
         """Start an epoch after everything that this node knows of. Raises ServiceError where the rules refuse it."""
         with self._lock:
             epoch, intake = self._start_epoch(repo)
-        return intake.with_more(self.write_history(repo, epoch))
+        return intake.with_more(self._open_history(repo, epoch))
 
     def start_epoch_if_due(self, repo: Repo) -> Intake:
         """Start an epoch if one is due and this user may (E2). Raises ServiceError where the rules refuse it."""
@@ -204,27 +204,30 @@ class Author:
                 if (now.permission(self.user) or 0) < Permission.ADMIN:
                     return Intake()
             epoch, intake = self._start_epoch(repo)
-        return intake.with_more(self.write_history(repo, epoch))
+        return intake.with_more(self._open_history(repo, epoch))
 
-    def write_history(self, repo: Repo, epoch: Epoch) -> Intake:
-        """Open the epochs before one that this user started, to whoever comes to read that."""
+    def open_earlier(self, repo: Repo, epoch_id: bytes, chosen: Iterable[bytes]) -> Intake:
+        """Open those of the chosen epochs whose secrets are here to whoever reads this one."""
+        here = self._replica.tables.epochs_of(repo.num)
+        with self._replica.judging:
+            operations = self._replica.membership(repo.repo_id).operations
+            earlier = [
+                EarlierEpoch(raw, operations[raw].author, here[raw].read_secret)
+                for raw in chosen
+                if raw in here
+            ]
+        root = self._replica.root_branch_in(here[epoch_id])
+        return self.write_on(root, EpochHistory(tuple(earlier[:EPOCH_HISTORY_COUNT_MAX])))[1]
+
+    def _open_history(self, repo: Repo, epoch: Epoch) -> Intake:
+        """Open what a new epoch follows, and the latest of what is before that."""
         with self._replica.judging:
             operations = self._replica.membership(repo.repo_id).operations
             started = operations[epoch.epoch_id]
             before = [one.commit_id for one in operations.epochs if operations.precedes(one, started)]
-        assert isinstance(started.body, EpochInit), "the first epoch has none before it"
-        here = {one.epoch_id: one for one in self._replica.tables.epochs.values() if one.repo_num == repo.num}
+        assert isinstance(started.body, EpochInit), "it was just started"
         chosen = dict.fromkeys([*started.body.previous, *reversed(before[-_EARLIER_OPENED:])])
-        earlier = [
-            EarlierEpoch(one.epoch_id, one.author, one.read_secret)
-            for one in (here[raw] for raw in chosen if raw in here)
-        ]
-        root = next(
-            one
-            for one in self._replica.on_topics.values()
-            if one.epoch_num == here[epoch.epoch_id].num and one.facts.is_root_branch
-        )
-        return self.write_on(root, EpochHistory(tuple(earlier[:EPOCH_HISTORY_COUNT_MAX])))[1]
+        return self.open_earlier(repo, epoch.epoch_id, chosen)
 
     def _ready(self, branch: Branch) -> tuple[Branch, Intake]:
         """The branch on the topic to write to, after an epoch was started if one is due and this user may (E2)."""

@@ -171,6 +171,14 @@ class Replica:
         """The repo's root branch, on the topic that this node writes to."""
         return next(branch for branch in self.branches.values() if branch.branch_id == repo.repo_id)
 
+    def root_branch_in(self, epoch: Epoch) -> Branch:
+        """The root branch on its topic of an epoch."""
+        return next(
+            branch
+            for branch in self.on_topics.values()
+            if branch.epoch_num == epoch.num and branch.facts.is_root_branch
+        )
+
     def _load_membership(self, repo_id: bytes) -> Membership:
         membership = Membership(repo_id)
         with self.database.read() as connection:

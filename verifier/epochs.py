@@ -12,7 +12,7 @@ Exclusions start epochs, and whoever makes them at the same time forks the tangl
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from protocol.body import BranchAdd, EpochAdd, EpochInit, Grant, Permission, Remove, RepoInit
+from protocol.body import BranchAdd, EpochAdd, EpochHistory, EpochInit, Grant, Permission, Remove, RepoInit
 from protocol.limits import EPOCH_BOX_COUNT_MAX, EPOCH_TIP_COUNT_MAX, EPOCH_TOPIC_COUNT_MAX
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution
@@ -108,6 +108,21 @@ def find_topics(operations: Operations, epoch: Operation) -> list[tuple[bytes, b
     for added in additions_to(operations, epoch):
         found += [(item.branch, item.topic) for item in added.topics]
     return found
+
+
+def find_opened(operations: Operations, epoch: bytes) -> set[bytes]:
+    """Earlier epochs that whoever reads this one can open, by its history and theirs."""
+    histories: dict[bytes, set[bytes]] = {}
+    for history in operations.histories:
+        if isinstance(history.body, EpochHistory):
+            histories.setdefault(history.epoch, set()).update(item.epoch for item in history.body.earlier)
+    opened: set[bytes] = set()
+    ahead = [epoch]
+    while ahead:
+        fresh = histories.get(ahead.pop(), set()) - opened
+        opened |= fresh
+        ahead += fresh
+    return opened
 
 
 def additions_to(operations: Operations, epoch: Operation) -> list[EpochAdd]:

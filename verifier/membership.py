@@ -17,6 +17,7 @@ say, for any set of commits. Rules (docs/membership.md has them in words, and wh
       topic for every branch and a box for every member, each once and in order (`epochs.describe_epoch`).
   M10 Adding to an epoch needs the permission of an admin. The epoch was started in the commit's own past, its author and
       topic are named, the boxes are for members and the topics of branches, each once and in order.
+  M11 Opening earlier epochs needs the permission to write. They were started in the commit's own past, by whom it says.
 
 This module judges; it does not look at signatures (see `verify`), nor does it keep anything beyond memory.
 """
@@ -31,6 +32,7 @@ from protocol.body import (
     BranchAdd,
     BranchEdit,
     EpochAdd,
+    EpochHistory,
     EpochInit,
     Grant,
     Invite,
@@ -151,6 +153,9 @@ class Membership:
                 needs = Permission.ADMIN
                 _need(held, needs, "M10: adding to an epoch needs the permission of an admin")
                 self._check_epoch_add(body, before)
+            case EpochHistory():
+                _need(held, Permission.WRITE, "M11: opening epochs needs the permission to write")
+                self._check_history(body, before)
             case Revoke() | Adopt():
                 needs = Permission.ADMIN
                 _need(held, needs, "M8: revoking and adopting need the permission of an admin")
@@ -219,6 +224,19 @@ class Membership:
             any(before.is_within(one) for one in self.operations.branch_adds(branch)) for branch in branches
         ):
             raise Refused("bad_epoch", "M10: a topic of no branch")
+
+    def _check_history(self, body: EpochHistory, before: Resolution) -> None:
+        for item in body.earlier:
+            epoch = self.operations.find(item.epoch)
+            if (
+                epoch is None
+                or not isinstance(epoch.body, RepoInit | EpochInit)
+                or epoch.author != item.author
+                or not before.is_within(epoch)
+            ):
+                raise Refused("bad_epoch", "M11: no such epoch in the commit's past")
+        if len({item.epoch for item in body.earlier}) < len(body.earlier):
+            raise Refused("bad_epoch", "M11: an epoch is named twice")
 
     def _find_invitation(self, commit_id: bytes, before: Resolution) -> Operation | None:
         found = self.operations.find(commit_id)

@@ -13,6 +13,7 @@ from protocol.body import (
     BranchAdd,
     BranchEdit,
     EpochAdd,
+    EpochHistory,
     EpochInit,
     Grant,
     Invite,
@@ -68,6 +69,8 @@ class Operations:
         """What starts an epoch: the repo's init, and epoch inits."""
         self.epoch_adds: list[Operation] = []
         """What adds branches and members to epochs."""
+        self.histories: list[Operation] = []
+        """What opens earlier epochs to the readers of one."""
         self.removals: list[Operation] = []
         """What takes rights away: removals and revocations of invitations."""
 
@@ -110,6 +113,8 @@ class Operations:
                 self.epochs.append(made)
             case EpochAdd():
                 self.epoch_adds.append(made)
+            case EpochHistory():
+                self.histories.append(made)
             case Adopt():
                 self.adoptions.append(made)
                 for commit_id in made.body.commits:

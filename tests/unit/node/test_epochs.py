@@ -305,3 +305,28 @@ async def test_a_box_of_garbage_is_passed_over_and_another_admin_helps(
         dave.write(dave.branch(), "here")
         await together(alice, dave)
         assert ids(dave) == ids(alice)
+
+
+async def test_what_was_written_in_an_epoch_that_does_not_count_is_read_by_all(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    """Carol, the junior, excludes bob while bob excludes her; dave had heard of carol alone, and wrote in her epoch."""
+    alice, bob, carol, dave, _ = nodes
+    with trio.fail_after(120):
+        await share(alice, bob, carol, dave)
+        for admin in (bob, carol):
+            await members_of(alice).grant("", id_text(admin.author.user), "admin")
+        await together(alice, bob, carol, dave)
+        await members_of(carol).remove("", id_text(bob.author.user), "")
+        await together(carol, dave)
+        dave.write(dave.branch(), "in good faith")
+        await members_of(bob).remove("", id_text(carol.author.user), "")
+        bob.write(bob.branch(), "elsewhere")
+        await meet(bob, dave)
+        assert len(ids(bob)) == 2, "to open carol's epoch is for an admin who holds it"
+        await meet(alice, dave)
+        await meet(alice, bob)
+        for node in (alice, bob):
+            assert ids(node) == ids(dave)
+        assert len(ids(dave)) == 3
+        assert carol.author.user not in alice.replica.members(alice.repo())

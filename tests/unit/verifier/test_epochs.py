@@ -8,8 +8,10 @@ from protocol.body import (
     Body,
     BranchAdd,
     BranchTopic,
+    EarlierEpoch,
     EpochAdd,
     EpochBox,
+    EpochHistory,
     EpochInit,
     Grant,
     Permission,
@@ -21,7 +23,14 @@ from protocol.body import (
 from protocol.limits import ACK_COUNT_MAX
 from protocol.sealing import SEALED_SECRET_SIZE
 from tests.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
-from verifier.epochs import describe_epoch, find_preferred, find_readers, find_topics, is_epoch_due
+from verifier.epochs import (
+    describe_epoch,
+    find_opened,
+    find_preferred,
+    find_readers,
+    find_topics,
+    is_epoch_due,
+)
 from verifier.membership import Membership, Refused
 
 ROOT_TOPIC = b"t" * 32
@@ -199,6 +208,28 @@ def test_additions_to_an_epoch_name_it_members_and_branches(history: History) ->
     history.add("ben", right, added)
     assert USERS["eve"] in find_readers(operations)[epoch]
     assert (topic.branch, topic.topic) in find_topics(operations, operations[epoch])
+
+
+def test_a_history_names_epochs_before_it_and_their_authors(history: History) -> None:
+    started = history.start("ann", history.exclude("cat", 5))
+    beside = history.start("ben", 5)
+    first = EarlierEpoch(commit_id(0), USERS["ann"], b"r" * 32)
+    for wrong in (
+        (first, first),
+        (EarlierEpoch(commit_id(0), USERS["ben"], b"r" * 32),),
+        (EarlierEpoch(commit_id(1), USERS["ann"], b"r" * 32),),
+        (first, EarlierEpoch(commit_id(beside), USERS["ben"], b"r" * 32)),
+    ):
+        assert _refusal(history, "ann", EpochHistory(wrong), started) == "bad_epoch"
+    assert _refusal(history, "dan", EpochHistory((first,)), started) == "not_permitted"
+    history.add(
+        "ben",
+        EpochHistory((first, EarlierEpoch(commit_id(beside), USERS["ben"], b"r" * 32))),
+        started,
+        beside,
+    )
+    # All was published in the first epoch here, which thus opens them.
+    assert find_opened(history.membership.operations, commit_id(0)) == {commit_id(0), commit_id(beside)}
 
 
 def test_two_hundred_concurrent_epochs_become_one(history: History) -> None:
