@@ -101,6 +101,16 @@ class _Endpoints:
             ("DELETE", "/repos/{repo:path}/invitations/{invitation}", self._revoke_invitation),
             ("POST", "/branches/{branch:path}/adoptions", self._adopt),
             (
+                "POST",
+                "/branches/{branch:path}/capability",
+                lambda r: _json(service.branch_capability(r.path_params["branch"])),
+            ),
+            (
+                "POST",
+                "/branches/{branch:path}/renewals",
+                lambda r: _json(service.renewing.renew_branch(r.path_params["branch"])),
+            ),
+            (
                 "GET",
                 "/branches/{branch:path}/voids",
                 lambda r: _json(service.list_voids(r.path_params["branch"])),

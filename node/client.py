@@ -193,8 +193,16 @@ class ApiClient:
         """A repo's read capability, a secret."""
         return self._call("POST", f"/repos/{_part(repo)}/capability", {})
 
+    def branch_capability(self, branch: str) -> JsonObject:
+        """A branch's read capability, a secret."""
+        return self._call("POST", f"/branches/{_part(branch)}/capability", {})
+
+    def renew_branch(self, branch: str) -> JsonObject:
+        """Give a branch new secrets."""
+        return self._call("POST", f"/branches/{_part(branch)}/renewals", {})
+
     def follow(self, capability: str) -> JsonObject:
-        """Read and replicate a repo by its read capability."""
+        """Read and replicate a repo, or a branch by itself, by a read capability."""
         return self._call("POST", "/follow", {"capability": capability})
 
     def check_feeds(self, branch: str) -> JsonObject:

@@ -59,9 +59,11 @@ class Files:
         Raises ServiceError `bad_request`, `too_large`, `not_permitted`; StorageError.
         """
         _check_name(name)
-        repo = self._hub.replica.repos[self._find_branch(branch_text).repo_num]
-        self._hub.announce(await self._hub.run_blocking(self._author.start_epoch_if_due, repo))
         branch = self._find_branch(branch_text)
+        if branch.facts.has_members:
+            repo = self._hub.replica.repos[branch.repo_num]
+            self._hub.announce(await self._hub.run_blocking(self._author.start_epoch_if_due, repo))
+            branch = self._find_branch(branch_text)
         if branch.topic_seed is None:  # before gigabytes are taken in
             raise ServiceError("not_permitted", "this node may read the branch and not write to it")
         run = self._hub.run_blocking

@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 from node.opening import Opened, OpenedBatch, open_batch
 from node.replica import Replica, choose_epoch, load_tables
 from node.voiding import Review
-from protocol.body import Adopt, BranchAdd, BranchTopic, EpochAdd, EpochInit, RepoInit
+from protocol.body import Adopt, BranchAdd, BranchRenew, BranchTopic, EpochAdd, EpochInit, RepoInit
 from storage.commits import NewCommit, accept_commits, find_heads, load_facts, load_places
 from storage.files import apply_files
 from storage.repos import Branch, add_branch, follow_topic, name_branch, rename_repo, set_writing_epoch
@@ -348,6 +348,17 @@ class _Acceptance:
             case BranchAdd():
                 self.has_changed_tables = True
                 self._add_branch(connection, branch, body)
+            case BranchRenew():
+                self.has_changed_tables = True
+                follow_topic(
+                    self._replica.database,
+                    connection,
+                    branch.facts.repo_id,
+                    self.tables.epochs[branch.epoch_num],
+                    body.branch,
+                    body.topic,
+                    generation=body.generation,
+                )
             case EpochInit():
                 self._follow(connection, branch, verified.commit.commit_id, body.topics)
             case EpochAdd():

@@ -19,9 +19,9 @@ from protocol.block import Reference
 from protocol.body import Join, Permission, prove_invitation
 from protocol.codec import decode, encode
 from protocol.limits import LINK_SIZE_MAX
-from protocol.text import InvitationLink, PeerAddress, ReadCapability, id_text
+from protocol.text import BranchCapability, InvitationLink, PeerAddress, ReadCapability, id_text
 from storage.database import StorageError
-from storage.repos import Epoch, Repo, add_repo
+from storage.repos import Epoch, Repo, add_branch_alone, add_repo
 
 log = structlog.get_logger()
 
@@ -46,6 +46,8 @@ class Joiner:
                 self._wake = trio.Event()  # what changes from here on is looked at in the next round
                 has_failed = False
                 for repo in list(self._hub.replica.repos.values()):
+                    if not repo.has_members:
+                        continue
                     try:
                         if repo.invitation is not None:
                             await self._try(repo)
@@ -96,6 +98,15 @@ class Joiner:
         self._hub.topics_changed()
         return kept
 
+    async def follow_branch(self, capability: BranchCapability) -> Repo:
+        """Keep a branch that this node follows by itself; its topics are followed from now on."""
+        repo = Repo(
+            0, capability.repo, "(a branch)", capability.init, bytes(32), 0, is_behind=False, invitation=None
+        )
+        await self._hub.run_blocking(self._store_alone, repo, capability)
+        self._hub.topics_changed()
+        return next(one for one in self._hub.replica.repos.values() if one.repo_id == capability.repo)
+
     async def _try(self, repo: Repo) -> None:
         assert repo.invitation is not None, "run() looked"
         link = decode(InvitationLink, repo.invitation, size_max=LINK_SIZE_MAX)
@@ -136,6 +147,12 @@ class Joiner:
             kept = add_repo(replica.database, connection, repo, epoch)
         replica.refresh()
         return kept
+
+    def _store_alone(self, repo: Repo, capability: BranchCapability) -> None:
+        replica = self._hub.replica
+        with replica.database.write() as connection:
+            add_branch_alone(replica.database, connection, repo, capability)
+        replica.refresh()
 
     def _has_arrived(self, repo: Repo, commit_id: bytes) -> bool:
         replica = self._hub.replica

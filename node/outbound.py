@@ -231,6 +231,10 @@ class Author:
 
     def _ready(self, branch: Branch) -> tuple[Branch, Intake]:
         """The branch on the topic to write to, after an epoch was started if one is due and this user may (E2)."""
+        if not branch.facts.has_members:
+            raise ServiceError(
+                "not_permitted", "this node follows the branch by a link, and may read it only"
+            )
         begun = self.start_epoch_if_due(self._replica.repos[branch.repo_num])
         repo = self._replica.repos[branch.repo_num]
         current = self._replica.branches[branch.num]
@@ -355,9 +359,11 @@ class Author:
         return seal_draft(self._keys, self._clock_ms(), branch, draft, place)
 
 
-def topic_in(repo: Repo, read_secret: bytes, write_secret: bytes, branch_id: bytes) -> bytes:
-    """The topic of a branch in an epoch of these secrets, before it was ever renewed."""
-    seed = branch_keys(repo.repo_id, read_secret, write_secret, branch_id, 0).topic_seed
+def topic_in(
+    repo: Repo, read_secret: bytes, write_secret: bytes, branch_id: bytes, generation: int = 0
+) -> bytes:
+    """The topic of a branch in an epoch of these secrets."""
+    seed = branch_keys(repo.repo_id, read_secret, write_secret, branch_id, generation).topic_seed
     assert seed is not None, "the write secret is there"
     return signing.public_key(seed)
 

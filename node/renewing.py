@@ -1,27 +1,36 @@
-"""Secrets of a repo as a user looks at and renews them: its epochs, the next one, and a member who lacks one."""
+"""Secrets of a repo as a user looks at and renews them: its epochs, the next one, a branch's, and who lacks some."""
 
 from collections.abc import Callable
 from typing import Any
 
 from node.epochs import EpochKeeper
+from node.errors import ServiceError
 from node.hub import Hub
+from node.inbound import Intake
 from node.members import find_user
-from node.outbound import Author
-from protocol.body import EpochInit
+from node.outbound import Author, topic_in
+from protocol.body import BranchRenew, EpochInit
 from protocol.text import id_text
-from storage.repos import Repo
+from storage.repos import Branch, Repo
 from verifier.epochs import find_readers
 
 JsonObject = dict[str, Any]
 
 
 class Renewing:
-    """Lists and starts epochs. Repos are named as `find_repo` takes them."""
+    """Lists and renews. Repos and branches are named as `find_repo` and `find_branch` take them."""
 
-    def __init__(self, hub: Hub, author: Author, find_repo: Callable[[str], Repo]) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        author: Author,
+        find_repo: Callable[[str], Repo],
+        find_branch: Callable[[str], Branch],
+    ) -> None:
         self._hub = hub
         self._author = author
         self._find_repo = find_repo
+        self._find_branch = find_branch
 
     async def list_epochs(self, repo_text: str) -> JsonObject:
         """A repo's epochs, causes first."""
@@ -37,6 +46,14 @@ class Renewing:
             "repo": id_text(repo.repo_id),
         }
 
+    async def renew_branch(self, branch_text: str) -> JsonObject:
+        """Give a branch new secrets: a link to it opens the past and nothing new."""
+        branch = self._find_branch(branch_text)
+        intake = await self._hub.run_blocking(self._renew_branch, branch)
+        self._hub.announce(intake)
+        current = self._hub.replica.branches[branch.num]
+        return {"branch": id_text(branch.branch_id), "generation": current.generation}
+
     async def rekey(self, repo_text: str, user_text: str) -> JsonObject:
         """Seal the current epoch's secrets for a member again, who could not open what was sealed before."""
         repo = self._find_repo(repo_text)
@@ -44,6 +61,18 @@ class Renewing:
         keeper = EpochKeeper(self._hub.replica, self._author)
         self._hub.announce(await self._hub.run_blocking(keeper.hand_to, repo, user))
         return {"user": id_text(user), "repo": id_text(repo.repo_id)}
+
+    def _renew_branch(self, branch: Branch) -> Intake:
+        replica = self._hub.replica
+        repo = replica.repos[branch.repo_num]
+        begun = self._author.start_epoch_if_due(repo)
+        epoch, current = replica.writing_epoch(repo), replica.branches[branch.num]
+        if epoch.write_secret is None:
+            raise ServiceError("not_permitted", "this node may read the branch and not write to it")
+        generation = current.generation + 1 if current.epoch_num == epoch.num else 1
+        topic = topic_in(repo, epoch.read_secret, epoch.write_secret, branch.branch_id, generation)
+        body = BranchRenew(branch.branch_id, generation, topic)
+        return begun.with_more(self._author.write(replica.root_branch(repo), body)[1])
 
     def _epochs(self, repo: Repo) -> list[JsonObject]:
         replica = self._hub.replica

@@ -48,7 +48,12 @@ def load_tables(connection: Connection) -> Tables:
     # Of the epoch that is written in, else of the latest that has the branch.
     ordered = sorted(
         on_topics.values(),
-        key=lambda one: (one.epoch_num == repos[one.repo_num].epoch_num, one.epoch_num, one.generation),
+        key=lambda one: (
+            one.epoch_num == repos[one.repo_num].epoch_num,
+            one.epoch_num,
+            one.generation,
+            one.topic_num,
+        ),
     )
     return Tables(
         repos,
@@ -97,7 +102,8 @@ class Replica:
         with self.database.read() as connection:
             self.tables = load_tables(connection)
         for repo in self.repos.values():
-            self.membership(repo.repo_id)
+            if repo.has_members:
+                self.membership(repo.repo_id)
 
     def close(self) -> None:
         """Close the store."""

@@ -67,9 +67,9 @@ class NodeService:
         self._clock = clock
         self.files = Files(hub, author, self._branch)
         self.feeds = Feeds(hub, self._branch)
-        self.members = Members(hub, author, self._repo, self._branch)
-        self.renewing = Renewing(hub, author, self._repo)
-        self.names = Names(hub, author, self._repo, self._branch)
+        self.members = Members(hub, author, self._whole_repo, self._member_branch)
+        self.renewing = Renewing(hub, author, self._whole_repo, self._member_branch)
+        self.names = Names(hub, author, self._whole_repo, self._member_branch)
         self.peers = Peers(hub, network, node_key)
         own_address = PeerAddress(advertise or listen, node_key)
         self.sharing = Sharing(hub, network, self.peers, author, joiner, own_address=own_address, clock=clock)
@@ -114,7 +114,7 @@ class NodeService:
 
     async def invite(self, repo: str, permission: str, expires_seconds: int, uses: int) -> JsonObject:
         """Make an invitation link."""
-        return await self.sharing.invite(self._repo(repo), permission, expires_seconds, uses)
+        return await self.sharing.invite(self._whole_repo(repo), permission, expires_seconds, uses)
 
     async def join(self, invitation: str) -> JsonObject:
         """Join a repo by an invitation link."""
@@ -122,10 +122,14 @@ class NodeService:
 
     async def capability(self, repo: str) -> JsonObject:
         """A repo's read capability as a link."""
-        return await self.sharing.capability(self._repo(repo))
+        return await self.sharing.capability(self._whole_repo(repo))
+
+    async def branch_capability(self, branch: str) -> JsonObject:
+        """A branch's read capability as a link."""
+        return await self.sharing.branch_capability(self._member_branch(branch))
 
     async def follow(self, capability: str) -> JsonObject:
-        """Read and replicate a repo by its read capability."""
+        """Read and replicate a repo, or one of its branches, by a read capability."""
         return await self._repo_view(await self.sharing.follow(capability))
 
     async def list_branches(self, repo: str) -> JsonObject:
@@ -141,7 +145,7 @@ class NodeService:
     async def create_branch(self, repo: str, name: str) -> JsonObject:
         """Add a branch to a repo."""
         check_name(name)
-        target = self._repo(repo)
+        target = self._whole_repo(repo)
         siblings = [branch for branch in self._hub.replica.branches.values() if branch.repo_num == target.num]
         if any(branch.name == name for branch in siblings):
             raise _taken("branch", name)
@@ -191,10 +195,12 @@ class NodeService:
         self, repo: str, kind: str, branch: str, author: str, epoch: str, limit: int
     ) -> JsonObject:
         """The end of a tangle of a repo."""
-        target = self._repo(repo)
-        of_branch = self._hub.replica.root_branch(target)
-        if kind in ("branch", "feed"):
+        is_of_branch = kind in ("branch", "feed")
+        target = self._repo(repo) if is_of_branch else self._whole_repo(repo)
+        if is_of_branch:
             of_branch = self._branch(f"{id_text(target.repo_id)}:{branch}")
+        else:
+            of_branch = self._hub.replica.root_branch(target)
         users = await self._hub.run_blocking(self._hub.replica.members, target)
         user = find_user(author, users) if author else self._author.user
         return await self._hub.run_blocking(
@@ -220,6 +226,16 @@ class NodeService:
         return resolve(
             "repo", text, ((repo.repo_id, repo.name, repo) for repo in self._hub.replica.repos.values())
         )
+
+    def _whole_repo(self, text: str) -> Repo:
+        """A repo whose members are known here."""
+        return _with_members(self._repo(text))
+
+    def _member_branch(self, text: str) -> Branch:
+        """A branch of such a repo."""
+        branch = self._branch(text)
+        _with_members(self._hub.replica.repos[branch.repo_num])
+        return branch
 
     def _branch(self, text: str) -> Branch:
         """A branch by name, id or prefix; REPO:BRANCH where the name alone is not unique."""
@@ -302,6 +318,16 @@ class NodeService:
             "parts": summary.parts,
             "watermark": summary.watermark,
         }
+
+
+def _with_members(repo: Repo) -> Repo:
+    if not repo.has_members:
+        raise ServiceError(
+            "not_permitted",
+            "this node follows single branches of that repo, and neither its members nor the others",
+            "ask a member for an invitation",
+        )
+    return repo
 
 
 def _taken(what: str, name: str) -> ServiceError:

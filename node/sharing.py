@@ -19,17 +19,23 @@ from node.peers import Peers, check_dialable
 from protocol.block import Reference
 from protocol.body import Invite, Permission
 from protocol.codec import DecodeError
+from protocol.hashing import branch_secret
 from protocol.limits import LINK_PEER_COUNT_MAX
 from protocol.signing import key_pair
 from protocol.text import (
+    BranchCapability,
+    BranchChannel,
     PeerAddress,
     ReadCapability,
+    branch_capability_text,
     capability_text,
     invitation_text,
+    is_branch_link,
+    parse_branch_capability,
     parse_capability,
     parse_invitation,
 )
-from storage.repos import Repo
+from storage.repos import Branch, Epoch, Repo, load_branches
 
 _ARRIVAL_TIMEOUT_SECONDS: Final = 30.0
 """How long a request waits for a repo's first commits; the node goes on without it."""
@@ -87,6 +93,7 @@ class Sharing:
         if link.expires_at < self._clock() * 1000:
             raise ServiceError("expired", "the invitation has expired", "ask for a new one")
         _check_peers(link.peers)
+        self._check_alone(link.repo)
         repo = await self._joiner.begin(link)
         await self._reach(link.peers)
         with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
@@ -104,10 +111,61 @@ class Sharing:
         )
         return {"capability": capability_text(capability), "addresses": [peer.address for peer in peers]}
 
+    async def branch_capability(self, branch: Branch) -> JsonObject:
+        """A branch's read capability as a link: a secret that opens this branch and nothing else of its repo."""
+        replica = self._hub.replica
+        repo = replica.repos[branch.repo_num]
+        current = replica.branches[branch.num]
+        on_topics = [one for one in replica.on_topics.values() if one.num == branch.num]
+        used = [one for one in on_topics if one.topic_num != current.topic_num]
+        channels = [
+            _channel_of(replica.tables.epochs[one.epoch_num], one) for one in [current, *reversed(used)]
+        ]
+        peers = self._ways_to(repo)
+        try:
+            capability = BranchCapability(
+                repo.repo_id, repo.init_id, branch.branch_id, branch.name, tuple(channels), peers
+            )
+            text = branch_capability_text(capability)
+        except DecodeError:
+            raise ServiceError(
+                "too_large",
+                "the branch has been in too many epochs for one link",
+                "invite to the repo instead",
+            ) from None
+        return {"capability": text, "addresses": [peer.address for peer in peers]}
+
+    async def _follow_branch(self, text: str) -> Repo:
+        capability = _parse(parse_branch_capability, text, "a branch's capability")
+        _check_peers(capability.peers)
+        known = [one for one in self._hub.replica.repos.values() if one.repo_id == capability.repo]
+        if known and known[0].has_members:
+            raise ServiceError("already_exists", "this node follows the whole repo of that branch")
+        repo = await self._joiner.follow_branch(capability)
+        await self._reach(capability.peers)
+        with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
+            while not any(
+                branch.commit_count
+                for branch in await self._hub.run_blocking(self._branches_of, repo)
+                if branch.branch_id == capability.branch
+            ):
+                await self._hub.wait_for_change()
+        return repo
+
+    def _branches_of(self, repo: Repo) -> list[Branch]:
+        with self._hub.replica.database.read() as connection:
+            return [one for one in load_branches(connection) if one.repo_num == repo.num]
+
     async def follow(self, text: str) -> Repo:
-        """Read and replicate a repo by its read capability; waits a while for its init, and goes on without it."""
+        """Read and replicate a repo, or one branch of it, by a read capability.
+
+        Waits a while for the first commits, and goes on without them.
+        """
+        if is_branch_link(text):
+            return await self._follow_branch(text)
         capability = _parse(parse_capability, text, "a read capability")
         _check_peers(capability.peers)
+        self._check_alone(capability.repo)
         repo = await self._joiner.follow(capability)
         await self._reach(capability.peers)
         with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
@@ -118,6 +176,15 @@ class Sharing:
     def permission(self, repo: Repo) -> Permission | None:
         """What this node's user may do as a member; None for who is none. Reads the store."""
         return self._hub.replica.permission(repo, self._author.user)
+
+    def _check_alone(self, repo_id: bytes) -> None:
+        """What was taken in without members cannot be judged by them later."""
+        if any(one.repo_id == repo_id and not one.has_members for one in self._hub.replica.repos.values()):
+            raise ServiceError(
+                "already_exists",
+                "this node follows a branch of that repo by itself",
+                "use another folder for the whole repo: `ravel --home DIR init`",
+            )
 
     async def _reach(self, peers: tuple[PeerAddress, ...]) -> None:
         for peer in peers:
@@ -145,13 +212,18 @@ class Sharing:
         return tuple(ways[:LINK_PEER_COUNT_MAX])
 
 
+def _channel_of(epoch: Epoch, branch: Branch) -> BranchChannel:
+    secret = branch_secret(epoch.read_secret, branch.branch_id, branch.generation)
+    return BranchChannel(epoch.epoch_id, branch.topic, secret, branch.convergence_secret)
+
+
 def _parse(parse: Callable[[str], T], text: str, what: str) -> T:
     try:
         return parse(text)
     except DecodeError as error:
         advice = "copy the link whole, or ask for a new one"
         if error.reason == "other_kind":
-            advice = "`ravel repo join` takes invitations, `ravel repo follow` read capabilities"
+            advice = "`ravel repo join` takes invitations, `ravel repo follow` capabilities"
         raise ServiceError("bad_link", f"this is not {what}: {error}", advice) from None
 
 

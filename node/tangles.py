@@ -45,8 +45,9 @@ def show_tangle(
     if kind_name not in kinds:
         raise ServiceError("bad_request", f"a kind is one of {', '.join(kinds)}, not {kind_name!r}")
     kind = kinds[kind_name]
-    root = replica.root_branch(repo)
-    sources = [branch] if kind_name in ("branch", "feed") else [root]
+    sources = [branch] if kind_name in ("branch", "feed") else []
+    if not sources and kind_name != "group":
+        sources = [replica.root_branch(repo)]
     if kind_name == "group":
         sources = [one for one in replica.branches.values() if one.repo_num == repo.num]
     begin = _find_epoch(replica, repo, epoch) if kind_name == "members" else None

@@ -40,6 +40,9 @@ def explain(replica: Replica, text: str) -> JsonObject:
         if found.state == "pending":
             causes = [id_text(cause) for cause in load_causes(connection, found.commit_id)]
             return answer | _verdict("pending", "V5", "commits that it follows are not here", causes)
+        if not branch.facts.has_members:
+            reason = "a holder of the branch's write secret published it; members are not known here"
+            return answer | _verdict("accepted", "V7", reason, [])
         membership = replica.membership(branch.facts.repo_id)
         if branch.facts.is_root_branch:
             return answer | _explain_operation(membership, membership.operations[found.commit_id])

@@ -123,6 +123,14 @@ class Adopt(Wire, frozen=True, tag="adopt1"):
     commits: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=ADOPTED_COUNT_MAX)]
 
 
+class BranchRenew(Wire, frozen=True, tag="branch-renew1"):
+    """Gives a branch new secrets and a new topic in the epoch that this is published in: its next generation."""
+
+    branch: Id
+    generation: Annotated[int, Meta(ge=1, le=2**32 - 1)]
+    topic: Id
+
+
 class BranchEdit(Wire, frozen=True, tag="branch-edit1"):
     """Names a branch anew, or archives it or takes it back; None leaves as it is."""
 
@@ -240,6 +248,7 @@ Body = (
     | Remove
     | Revoke
     | Adopt
+    | BranchRenew
     | BranchEdit
     | Tag
     | EpochInit

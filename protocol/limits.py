@@ -141,8 +141,10 @@ IMPORT_BATCH_COUNT_MAX: Final = 1000
 """Items of one import request."""
 API_CONNECTIONS_MAX: Final = 256
 """Connections to the local API that are served at once; more wait for one to end. An application needs a few."""
-LINK_SIZE_MAX: Final = 4096
-"""Characters of a link."""
+LINK_SIZE_MAX: Final = 16 * KIB
+"""Characters of a link: one that opens a branch in many epochs."""
+LINK_CHANNEL_COUNT_MAX: Final = 64
+"""Topics that one link to a branch opens: 130 bytes each."""
 LINK_PEER_COUNT_MAX: Final = 8
 """Peers named in one link."""
 ADDRESS_SIZE_MAX: Final = 255

@@ -12,16 +12,21 @@ from msgspec import Meta
 
 from protocol import hashing
 from protocol.block import Reference
-from protocol.body import Permission, UnixMilliseconds
+from protocol.body import Name, Permission, UnixMilliseconds
 from protocol.codec import DecodeError, Id, Key, Wire, decode, encode
-from protocol.limits import ADDRESS_SIZE_MAX, LINK_PEER_COUNT_MAX, LINK_SIZE_MAX
+from protocol.limits import ADDRESS_SIZE_MAX, LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX, LINK_SIZE_MAX
 
 _ID_TEXT_SIZE: Final = 52
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _LINK_SCHEME: Final = "ravel:"
 _INVITATION_KIND: Final = "invite"
 _CAPABILITY_KIND: Final = "read"
-_KIND_NAMES: Final = {_INVITATION_KIND: "an invitation", _CAPABILITY_KIND: "a read capability"}
+_BRANCH_KIND: Final = "branch"
+_KIND_NAMES: Final = {
+    _INVITATION_KIND: "an invitation",
+    _CAPABILITY_KIND: "a read capability",
+    _BRANCH_KIND: "a branch's capability",
+}
 _CHECKSUM_SIZE: Final = 5
 
 
@@ -72,6 +77,33 @@ class ReadCapability(Wire, frozen=True, tag="read2"):
     def __repr__(self) -> str:
         """Without the secret."""
         return f"ReadCapability(repo={id_text(self.repo)})"
+
+
+class BranchChannel(Wire, frozen=True):
+    """What opens one branch on one topic, and nothing else of the epoch."""
+
+    epoch: Id
+    topic: Id
+    branch_secret: Key
+    convergence_secret: Key
+
+
+class BranchCapability(Wire, frozen=True, tag="branch1"):
+    """All that opens one branch for reading, and where to find a peer. Tells nothing of other branches or of members.
+
+    It is a bearer secret: it opens what was written, and what follows until the branch's secrets are renewed.
+    """
+
+    repo: Id
+    init: Id
+    branch: Id
+    name: Name
+    channels: Annotated[tuple[BranchChannel, ...], Meta(min_length=1, max_length=LINK_CHANNEL_COUNT_MAX)]
+    peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
+
+    def __repr__(self) -> str:
+        """Without the secrets."""
+        return f"BranchCapability(branch={id_text(self.branch)})"
 
 
 def id_text(raw: bytes) -> str:
@@ -125,8 +157,25 @@ def parse_capability(text: str) -> ReadCapability:
     return decode(ReadCapability, _payload(_CAPABILITY_KIND, text), size_max=LINK_SIZE_MAX)
 
 
+def branch_capability_text(capability: BranchCapability) -> str:
+    """`ravel:branch:` and the capability in base32, checksum last. Raises DecodeError `too_large`."""
+    return _link_text(_BRANCH_KIND, capability)
+
+
+def parse_branch_capability(text: str) -> BranchCapability:
+    """The capability of a branch that `text` is. Raises DecodeError as `parse_invitation` does."""
+    return decode(BranchCapability, _payload(_BRANCH_KIND, text), size_max=LINK_SIZE_MAX)
+
+
+def is_branch_link(text: str) -> bool:
+    """Whether a text says that it is a branch's capability."""
+    return text.strip().startswith(f"{_LINK_SCHEME}{_BRANCH_KIND}:")
+
+
 def _link_text(kind: str, link: Wire) -> str:
     payload = encode(link)
+    if len(payload) * 8 // 5 + 64 > LINK_SIZE_MAX:
+        raise DecodeError("too_large", "a link")
     return f"{_LINK_SCHEME}{kind}:{_base32(payload + _checksum(kind, payload))}"
 
 

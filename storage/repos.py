@@ -11,6 +11,9 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Row, insert, select, update
 
 from protocol import hashing, signing
+from protocol.codec import decode, encode
+from protocol.limits import LINK_SIZE_MAX
+from protocol.text import BranchCapability, BranchChannel
 from storage.database import Database
 from storage.schema import branches, epochs, repos, topics
 from verifier.facts import BranchFacts
@@ -40,9 +43,14 @@ class Repo:
     name: str
     init_id: bytes
     init_key: bytes = field(repr=False)
-    epoch_num: int
+    epoch_num: int  # 0 where single branches are followed by themselves
     is_behind: bool  # members have gone on to an epoch whose secrets are not here
     invitation: bytes | None = field(repr=False)
+
+    @property
+    def has_members(self) -> bool:
+        """Whether its root branch is followed, and not single branches by themselves."""
+        return self.epoch_num != 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +138,43 @@ def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoc
         database, connection, stored.repo_id, replace(epoch, num=stored.epoch_num, repo_num=stored.num)
     )
     return stored
+
+
+def add_branch_alone(
+    database: Database, connection: Connection, repo: Repo, capability: BranchCapability
+) -> None:
+    """Follow a branch by itself, on the topics that a capability opens. Its repo is stored without members or epochs."""
+    num = connection.execute(select(repos.c.num).where(repos.c.repo_id == repo.repo_id)).scalar()
+    if num is None:
+        num = database.next_nums(connection, repos, 1)[0]
+        connection.execute(
+            insert(repos).values(
+                num=num,
+                repo_id=repo.repo_id,
+                name=repo.name,
+                init_id=repo.init_id,
+                init_key=repo.init_key,
+                epoch_num=0,
+                is_behind=False,
+            )
+        )
+    branch_id = capability.branch
+    add_branch(database, connection, num, branch_id, capability.name, branch_id)
+    branch_num = connection.execute(
+        select(branches.c.num).where(branches.c.repo_num == num, branches.c.branch_id == branch_id)
+    ).scalar_one()
+    for channel in capability.channels:
+        if connection.execute(select(topics.c.num).where(topics.c.topic == channel.topic)).first() is None:
+            connection.execute(
+                insert(topics).values(
+                    num=database.next_nums(connection, topics, 1)[0],
+                    branch_num=branch_num,
+                    generation=0,
+                    topic=channel.topic,
+                    commit_count=0,
+                    channel=encode(channel),
+                )
+            )
 
 
 def add_epoch(database: Database, connection: Connection, repo: Repo, epoch: Epoch) -> int | None:
@@ -276,32 +321,45 @@ def load_branches(connection: Connection) -> list[Branch]:
             topics.c.epoch_num,
             topics.c.generation,
             topics.c.topic,
+            topics.c.channel,
             branches,
         )
         .join(branches, branches.c.num == topics.c.branch_num)
         .order_by(topics.c.num)
     )
-    return [_branch(row, by_num[row.repo_num], opened[row.epoch_num]) for row in connection.execute(query)]
+    return [
+        _branch(row, by_num[row.repo_num], None if row.epoch_num is None else opened[row.epoch_num])
+        for row in connection.execute(query)
+    ]
 
 
 def _repo(row: Row[tuple[object, ...]]) -> Repo:
     return Repo(**row._mapping)
 
 
-def _branch(row: Row[tuple[object, ...]], repo: Repo, epoch: Epoch) -> Branch:
-    keys = branch_keys(repo.repo_id, epoch.read_secret, epoch.write_secret, row.branch_id, row.generation)
+def _branch(row: Row[tuple[object, ...]], repo: Repo, epoch: Epoch | None) -> Branch:
+    if epoch is None:
+        channel = decode(BranchChannel, row.channel, size_max=LINK_SIZE_MAX)
+        epoch_id, epoch_num = channel.epoch, 0
+        read_key = hashing.branch_read_key(channel.branch_secret)
+        keys = BranchKeys(channel.convergence_secret, read_key, None)
+    else:
+        epoch_id, epoch_num = epoch.epoch_id, epoch.num
+        keys = branch_keys(repo.repo_id, epoch.read_secret, epoch.write_secret, row.branch_id, row.generation)
     return Branch(
         num=row.num,
         repo_num=repo.num,
         topic_num=row.topic_num,
-        epoch_num=epoch.num,
+        epoch_num=epoch_num,
         name=row.name,
         generation=row.generation,
         topic=row.topic,
         commit_count=row.commit_count,
         void_count=row.void_count,
         is_archived=row.is_archived,
-        facts=BranchFacts(repo.repo_id, repo.init_id, row.branch_id, row.root_id, epoch.epoch_id),
+        facts=BranchFacts(
+            repo.repo_id, repo.init_id, row.branch_id, row.root_id, epoch_id, has_members=epoch is not None
+        ),
         convergence_secret=keys.convergence_secret,
         read_key=keys.read_key,
         topic_seed=keys.topic_seed,

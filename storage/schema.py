@@ -52,7 +52,7 @@ repos = Table(
     Column("name", String, nullable=False),
     Column("init_id", Bytes(32), nullable=False),
     Column("init_key", Bytes(32), nullable=False),
-    Column("epoch_num", NUM, nullable=False),  # of the epoch that this node writes in
+    Column("epoch_num", NUM, nullable=False),  # of the epoch that this node writes in; 0 where it holds none
     # Whether members have gone on to an epoch whose secrets are not here.
     Column("is_behind", Boolean, nullable=False, server_default=false()),
     Column(
@@ -91,10 +91,11 @@ topics = Table(
     metadata,
     Column("num", NUM, primary_key=True),
     Column("branch_num", NUM, ForeignKey("branches.num"), nullable=False),
-    Column("epoch_num", NUM, ForeignKey("epochs.num"), nullable=False),
+    Column("epoch_num", NUM, ForeignKey("epochs.num")),  # none where a link gave this topic alone
     Column("generation", Integer, nullable=False),
     Column("topic", Bytes(32), nullable=False, unique=True),
     Column("commit_count", BigInteger, nullable=False),  # of those that came by it
+    Column("channel", Bytes()),  # where a link gave it alone: what opens it, as in the link
     UniqueConstraint("branch_num", "epoch_num", "generation", name="topics_of_branch"),
 )
 

@@ -15,6 +15,7 @@ from node.inbound import Intake
 from node.joining import Joiner, link_of
 from node.members import Members
 from node.outbound import Author
+from node.renewing import Renewing
 from node.replica import Replica
 from node.transport import accept, dial
 from protocol.block import Reference
@@ -168,6 +169,11 @@ def members_of(node: Node) -> Members:
         return node.branch(text)
 
     return Members(node.hub, node.author, lambda _: node.repo(), find_branch)
+
+
+def renewing_of(node: Node) -> Renewing:
+    """What renews the secrets of a node's one repo."""
+    return Renewing(node.hub, node.author, lambda _: node.repo(), lambda text: node.branch(text))
 
 
 async def together(*nodes: Node) -> None:

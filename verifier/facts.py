@@ -47,6 +47,7 @@ class BranchFacts:
     branch_id: bytes
     root_id: bytes
     epoch_id: bytes
+    has_members: bool = True  # whether the root branch is followed too, so that rights can be judged
 
     @property
     def is_root_branch(self) -> bool:

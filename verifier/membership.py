@@ -4,7 +4,8 @@ A root branch commit is judged by its own past, once and for good; what counts o
 say, for any set of commits. Rules (docs/membership.md has them in words, and why):
 
   M1  The init commit has no acks, is authored by a founding owner, and is certified by the repo's key.
-  M2  Adding, naming and archiving a branch, and naming a commit, need the permission to manage; a branch is added once.
+  M2  Adding, naming, renewing and archiving a branch, and naming a commit, need the permission to manage; a branch is
+      added once, and renewed to the generation after the last of its epoch.
   M3  Inviting needs the permission of an admin; nobody invites to more than writing.
   M4  A join names an invitation in its own past that counts there and is not revoked there, carries that invitation's
       proof for its author, is dated before the expiry, and finds a use left. Who was removed needs a later invitation.
@@ -31,6 +32,7 @@ from protocol.body import (
     Body,
     BranchAdd,
     BranchEdit,
+    BranchRenew,
     EpochAdd,
     EpochHistory,
     EpochInit,
@@ -142,6 +144,10 @@ class Membership:
                     raise Refused("already_holds", "M6: the user holds that permission")
             case Remove():
                 needs = self._check_remove(author, held, body, before)
+            case BranchRenew():
+                needs = Permission.MANAGE
+                _need(held, needs, "M2: renewing a branch needs the permission to manage")
+                self._check_renewal(body, commit.content.epoch, before)
             case BranchEdit() | Tag():
                 needs = Permission.MANAGE
                 _need(held, needs, "M2: naming and archiving need the permission to manage")
@@ -197,6 +203,18 @@ class Membership:
         )
         if added or body.branch == self._repo_id:
             raise Refused("branch_exists", "M2: the branch was added before")
+
+    def _check_renewal(self, body: BranchRenew, epoch: bytes, before: Resolution) -> None:
+        operations = self.operations
+        if not any(before.is_within(one) for one in operations.branch_adds(body.branch)):
+            raise Refused("bad_branch", "M2: no such branch in the commit's past")
+        generations = [
+            one.body.generation
+            for one in operations.renewals_of(body.branch)
+            if isinstance(one.body, BranchRenew) and one.epoch == epoch and before.is_within(one)
+        ]
+        if body.generation != 1 + max(generations, default=0):
+            raise Refused("bad_branch", "M2: not the generation after the last")
 
     def _check_epoch(self, body: EpochInit, before: Resolution) -> None:
         plan = describe_epoch(self.operations, before)

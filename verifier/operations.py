@@ -12,6 +12,7 @@ from protocol.body import (
     Body,
     BranchAdd,
     BranchEdit,
+    BranchRenew,
     EpochAdd,
     EpochHistory,
     EpochInit,
@@ -56,6 +57,7 @@ class Operations:
         self._revocations_of: dict[bytes, list[Operation]] = {}
         self._joins_by: dict[bytes, list[Operation]] = {}
         self._branch_adds: dict[bytes, list[Operation]] = {}
+        self._renewals_of: dict[bytes, list[Operation]] = {}
         self._foundations: dict[bytes, Mapping[bytes, Sequence[Operation]]] = {}
         self._adoptions_of: dict[bytes, list[Operation]] = {}
         self._published_in: dict[bytes, list[Operation]] = {}
@@ -99,6 +101,8 @@ class Operations:
                 self.invitations.append(made)
             case BranchAdd():
                 self._branch_adds.setdefault(made.body.branch, []).append(made)
+            case BranchRenew():
+                self._renewals_of.setdefault(made.body.branch, []).append(made)
             case Remove():
                 self._removals_of.setdefault(made.body.user, []).append(made)
                 self.removals.append(made)
@@ -176,6 +180,10 @@ class Operations:
     def branch_adds(self, branch: bytes) -> Sequence[Operation]:
         """What adds this branch."""
         return self._branch_adds.get(branch, ())
+
+    def renewals_of(self, branch: bytes) -> Sequence[Operation]:
+        """What renews this branch's secrets inside an epoch."""
+        return self._renewals_of.get(branch, ())
 
     def supports(self, operation: Operation) -> list[Operation]:
         """What its author's right to an operation may rest on directly; all of it is in the operation's past."""

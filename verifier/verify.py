@@ -13,7 +13,8 @@ Two steps, so that the costly one may run beside others:
   V4  No cause of it was rejected. (A cause is what it acks, depends on, or follows in its feed or in the group tangle.)
   V5  All causes are accepted here; else it is pending until they are.
   V6  Acks, deps and feed links point where such links may point; no ack is implied by another (`ancestry.find_implied`).
-  V7  Its author was permitted to, in its own causal past (membership rules M1 to M8).
+  V7  Its author was permitted to, in its own causal past (membership rules M1 to M11). Who follows a branch by itself
+      cannot know: there the topic's signature stands for it, which only holders of the write secret can make.
 
   V8  A body that names files names as many as the header adds, and the header adds or removes some.
 
@@ -119,6 +120,8 @@ def _judge(
     seen = _group_previous(commit, branch)
     links = commit.links
     feed_links = tuple(link for link in (commit.content.feed_previous, links.lipmaa) if link is not None)
+    if not branch.has_members:  # its author's rights are the word of who holds the topic's key
+        seen = ()
     causes = dict.fromkeys(commit.acks + feed_links + seen + links.deps + links.ndeps)
 
     facts: dict[bytes, CommitFacts] = {}
@@ -139,7 +142,7 @@ def _judge(
     operation = None
     if branch.is_root_branch:
         operation = membership.authorise_root_commit(commit, signed.body)
-    else:
+    elif branch.has_members:
         membership.authorise_content(commit.content.author, seen)
     rank = 1 + max((facts[ack].rank for ack in commit.acks), default=-1)
     return Accepted(VerifiedCommit(commit, signed.body, rank, operation, _MAKER))

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from node.cli.repo_commands import RepoArgument
+from node.cli.repo_commands import RepoArgument, note_addresses
 from node.cli.shared import (
     JsonObject,
     JsonOption,
@@ -65,6 +65,28 @@ def list_branches(
 def rename(context: typer.Context, branch: BranchArgument, name: str, as_json: JsonOption = False) -> None:
     """Give a branch another name, for everybody. To point `main` elsewhere, rename both."""
     answer = client(context).edit_branch(branch, name=name)
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+@branch.command("capability")
+def capability(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+    """Print the branch's read capability. It is a secret: whoever has it reads this branch, unseen by members.
+
+    It tells nothing of the repo's other branches or members, and opens what follows until the branch is renewed, or
+    somebody is excluded from the repo.
+    """
+    answer = client(context).branch_capability(branch)
+    if as_json:
+        print_json(answer)
+        return
+    print(answer["capability"])
+    note_addresses(answer["addresses"])
+
+
+@branch.command("renew")
+def renew(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+    """Make new secrets for a branch: a link to it that leaked opens the past and nothing new. Members notice nothing."""
+    answer = client(context).renew_branch(branch)
     print_json(answer) if as_json else print_fields(answer.items())
 
 

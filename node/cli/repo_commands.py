@@ -10,12 +10,11 @@ import typer
 from node.cli.shared import JsonOption, client, print_fields, print_json, print_table
 from node.config import is_loopback
 from node.errors import ServiceError
-from protocol.limits import INVITATION_USE_COUNT_MAX
+from protocol.limits import INVITATION_USE_COUNT_MAX, LINK_SIZE_MAX
 
 repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repos.")
 
 RepoArgument = Annotated[str, typer.Argument(help="Name, id, or unique prefix of an id.")]
-_LINK_LINE_SIZE_MAX = 16_384  # characters; a longer line is no link
 _NOT_YET = "\nNo peer of the link has answered yet; the daemon goes on trying. `ravel status` shows how."
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -51,7 +50,7 @@ def invite(
         print_json(answer)
         return
     print(answer["invitation"])
-    _note_addresses(answer["addresses"])
+    note_addresses(answer["addresses"])
 
 
 @repo.command("join")
@@ -86,16 +85,18 @@ def capability(context: typer.Context, repo: RepoArgument, as_json: JsonOption =
         print_json(answer)
         return
     print(answer["capability"])
-    _note_addresses(answer["addresses"])
+    note_addresses(answer["addresses"])
 
 
 @repo.command("follow")
 def follow(
     context: typer.Context,
-    link: Annotated[str, typer.Argument(help="ravel:read:..., or - to read it from standard input.")],
+    link: Annotated[
+        str, typer.Argument(help="ravel:read:... or ravel:branch:..., or - to read it from standard input.")
+    ],
     as_json: JsonOption = False,
 ) -> None:
-    """Read and replicate a repo by its read capability, without becoming a member.
+    """Read and replicate a repo, or one branch by itself, by its read capability, without becoming a member.
 
     With - the link is read from standard input: arguments can be seen by every user of the machine.
     """
@@ -172,10 +173,11 @@ def leave(
 
 
 def _given(link: str) -> str:
-    return sys.stdin.readline(_LINK_LINE_SIZE_MAX).strip() if link == "-" else link
+    return sys.stdin.readline(LINK_SIZE_MAX + 2).strip() if link == "-" else link
 
 
-def _note_addresses(addresses: list[str]) -> None:
+def note_addresses(addresses: list[str]) -> None:
+    """Say so where a link names this machine alone."""
     if all(is_loopback(address) for address in addresses):
         print(
             "note: the link works on this machine only; others need [network] listen or advertise set",

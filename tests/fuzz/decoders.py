@@ -3,6 +3,7 @@
 See `targets` for what a target is.
 """
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Final
 from unittest import mock
@@ -21,9 +22,11 @@ from protocol.object import MissingBlocks, ObjectReader, build_object, open_obje
 from protocol.publication import NONCE_SIZE, decode_publication, encode_publication, seal_publication
 from protocol.signing import BadSignature, check_claims, key_pair, public_key, sign, verify_signature
 from protocol.text import (
+    branch_capability_text,
     capability_text,
     id_text,
     invitation_text,
+    parse_branch_capability,
     parse_capability,
     parse_id,
     parse_id_prefix,
@@ -138,6 +141,11 @@ def take_capability(data: bytes) -> str:
     return _take_link("ravel:read:" + id_text(data + link_checksum(b"read" + data)))
 
 
+def take_branch_capability(data: bytes) -> str:
+    """What stands in a branch's capability: the checksum is made to match."""
+    return _take_link("ravel:branch:" + id_text(data + link_checksum(b"branch" + data)))
+
+
 def take_link(data: bytes) -> str:
     return _take_link(_argument(data))
 
@@ -219,18 +227,36 @@ def _argument(data: bytes) -> str:
 
 
 def _take_link(text: str) -> str:
-    """As an invitation, else as a read capability."""
-    try:
-        again = invitation_text(parse_invitation(text))
-    except DecodeError as error:
-        if error.reason != "other_kind":
-            return str(error)
+    """As each kind of link, until it is one."""
+    again = refusal = ""
+    for take in _LINKS:
         try:
-            again = capability_text(parse_capability(text))
-        except DecodeError as other:
-            return str(other)
+            again = take(text)
+        except DecodeError as error:
+            refusal = str(error)
+            if error.reason == "other_kind":
+                continue
+        break
+    if not again:
+        return refusal
     assert again == text.strip()
     return ""
+
+
+def _invitation(text: str) -> str:
+    return invitation_text(parse_invitation(text))
+
+
+def _capability(text: str) -> str:
+    return capability_text(parse_capability(text))
+
+
+def _branch_capability(text: str) -> str:
+    return branch_capability_text(parse_branch_capability(text))
+
+
+_LINKS: Final[tuple[Callable[[str], str], ...]] = (_invitation, _capability, _branch_capability)
+"""Each reads a link of one kind and writes it again."""
 
 
 def _tree(program: bytes) -> tuple[Reference, dict[bytes, Block]]:

@@ -74,6 +74,7 @@ def seeds() -> dict[str, Seeds]:
         "session": _sessions(),
         "invitation": {"vector": bytes.fromhex(link["encoded"]), "reader": _reader_invitation()},
         "capability": {"vector": bytes.fromhex(capability["encoded"])},
+        "branch_capability": {"vector": bytes.fromhex(_vector("branch_capabilities.json")["encoded"])},
         "link": {"read": capability["text"].encode(), "spaces": f" {link['text']}\n".encode()},
         "id": {
             "id": id_text(_ID).encode(),
@@ -139,7 +140,7 @@ def _step(said: Message | int) -> bytes:
 
 
 def _reader_invitation() -> bytes:
-    return encode(["invitation1", _ID, [_ID, _OTHER], _ID, None, _OTHER, _ID, 1, 7, []])
+    return encode(["invitation2", _ID, [_ID, _OTHER], _ID, _ID, _ID, None, _OTHER, _ID, 1, 7, []])
 
 
 def _object_programs() -> Seeds:
@@ -205,6 +206,7 @@ def _requests() -> Seeds:
         "/repos/r/tags/t": {"commit": "c"},
         "/repos/r/tangles/group": "limit=7&branch=main",
         "/branches/b/past/c": "limit=7",
+        "/repos/r/rekeys": {"user": "u"},
     }
     made = {}
     for number, (method, path) in enumerate(api.REQUESTS):

@@ -23,6 +23,7 @@ TARGETS: Final[dict[str, Target]] = {
     "signature": decoders.take_signature,
     "invitation": decoders.take_invitation,
     "capability": decoders.take_capability,
+    "branch_capability": decoders.take_branch_capability,
     "link": decoders.take_link,
     "id": decoders.take_id,
     "session": session.take_session,

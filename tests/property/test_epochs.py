@@ -17,11 +17,10 @@ from trio.testing import MockClock
 
 from node.errors import ServiceError
 from node.opening import open_batch
-from node.renewing import Renewing
 from protocol.body import Permission
 from protocol.text import id_text
 from storage.difference import load_publications, plan_sending
-from tests.nodes import Node, connected, ids, members_of, open_nodes, share
+from tests.nodes import Node, connected, ids, members_of, open_nodes, renewing_of, share
 
 KEPT_SEEDS: Final = (98, 106)
 """Seeds that have failed; they are always tried."""
@@ -70,7 +69,7 @@ async def _step(nodes: list[Node], random: Random) -> None:
             case "grant":
                 await members_of(actor).grant("", user, random.choice(("write", "admin")))
             case "renew":
-                await Renewing(actor.hub, actor.author, lambda _: actor.repo()).renew("")
+                await renewing_of(actor).renew("")
             case "invite" if other is nodes[-1]:
                 await other.joiner.begin(actor.invite(actor.repo(), Permission.WRITE))
             case _:

@@ -15,6 +15,7 @@ from protocol.body import (
     Body,
     BranchAdd,
     BranchEdit,
+    BranchRenew,
     BranchRoot,
     BranchTopic,
     EarlierEpoch,
@@ -57,9 +58,12 @@ from protocol.object import build_object
 from protocol.publication import Publication, encode_publication, seal_publication
 from protocol.sealing import seal_secret
 from protocol.text import (
+    BranchCapability,
+    BranchChannel,
     InvitationLink,
     PeerAddress,
     ReadCapability,
+    branch_capability_text,
     capability_text,
     id_text,
     invitation_text,
@@ -138,6 +142,7 @@ def bodies() -> list[JsonObject]:
         "grant": Grant(MEMBER, Permission.WRITE, _seal(WRITE_SECRET)),
         "remove": Remove(MEMBER, None, (FeedEnd(BRANCH_ID, 3, EPOCH),)),
         "revoke": Revoke(EPOCH),
+        "branch-renew": BranchRenew(BRANCH_ID, 1, EPOCH),
         "branch-edit": BranchEdit(BRANCH_ID, None, True),  # as it stands in the encoding
         "tag": Tag("1.0", BRANCH_ID, EPOCH),
         "adopt": Adopt(BRANCH_ID, (EPOCH, BRANCH_ID)),
@@ -291,6 +296,15 @@ def capabilities() -> JsonObject:
     return {"encoded": encode(capability).hex(), "text": capability_text(capability)}
 
 
+def branch_capabilities() -> JsonObject:
+    """A branch's capability, as a link."""
+    secret = hashing.branch_secret(READ_SECRET, BRANCH_ID, 1)
+    channel = BranchChannel(EPOCH, MEMBER, secret, CONVERGENCE)
+    peers = (PeerAddress("[::1]:7474", USER),)
+    capability = BranchCapability(REPO_ID, EPOCH, BRANCH_ID, "main", (channel,), peers)
+    return {"encoded": encode(capability).hex(), "text": branch_capability_text(capability)}
+
+
 def skip_links() -> list[int]:
     """`lipmaa(1)` to `lipmaa(60)`."""
     return [lipmaa(sequence) for sequence in range(1, 61)]
@@ -305,6 +319,7 @@ FILES = {
     "messages.json": messages,
     "links.json": links,
     "capabilities.json": capabilities,
+    "branch_capabilities.json": branch_capabilities,
     "skip_links.json": skip_links,
     "refused.json": refused,
 }

@@ -38,6 +38,7 @@ BODIES: dict[str, Shapes] = {
     "remove1": {"user": ID, "keeps": LEFT, "feeds": [(ID, range(1, 2**64), ID)]},
     "revoke1": {"invitation": ID},
     "branch-edit1": {"branch": ID, "name": {str, None}, "archived": {bool, None}},
+    "branch-renew1": {"branch": ID, "generation": range(1, 2**32), "topic": ID},
     "tag1": {"name": str, "branch": ID, "commit": {ID, None}},
     "epoch-init1": {
         "previous": [ID],
@@ -70,6 +71,11 @@ LINK_KINDS: dict[str, dict[str, Shapes]] = {
     "read": {
         "read2": {
             "repo": ID, "root": REFERENCE, "epoch": ID, "epoch_author": ID, "read_secret": KEY, "peers": PEERS,
+        },
+    },
+    "branch": {
+        "branch1": {
+            "repo": ID, "init": ID, "branch": ID, "name": str, "channels": [(ID, ID, KEY, KEY)], "peers": PEERS,
         },
     },
     "invite": {

@@ -242,6 +242,7 @@ REMAKE: Final[dict[str, Callable[[Vector], Vector]]] = {
     "bodies.json": remake_bodies,
     "links.json": partial(remake_link, "invite"),
     "capabilities.json": partial(remake_link, "read"),
+    "branch_capabilities.json": partial(remake_link, "branch"),
     "commits.json": remake_commits,
     "files.json": remake_files,
     "messages.json": remake_messages,

@@ -9,12 +9,22 @@ from trio.testing import MockClock
 
 from node.errors import ServiceError
 from node.opening import open_batch
-from node.renewing import Renewing
 from protocol.body import EpochBox, Permission, Remove
 from protocol.text import id_text
 from storage.difference import load_publications, plan_sending
 from storage.repos import Epoch, Repo
-from tests.nodes import Node, connected, ids, meet, members_of, open_nodes, share, together, until_equal
+from tests.nodes import (
+    Node,
+    connected,
+    ids,
+    meet,
+    members_of,
+    open_nodes,
+    renewing_of,
+    share,
+    together,
+    until_equal,
+)
 
 
 @pytest.fixture
@@ -299,7 +309,7 @@ async def test_a_box_of_garbage_is_passed_over_and_another_admin_helps(
         assert dave.repo().is_behind
         with pytest.raises(ServiceError, match="has not got them yet"):
             dave.write(dave.branch(), "where?")
-        await Renewing(alice.hub, alice.author, lambda _: alice.repo()).rekey("", id_text(dave.author.user))
+        await renewing_of(alice).rekey("", id_text(dave.author.user))
         await meet(alice, dave)
         assert not dave.repo().is_behind
         dave.write(dave.branch(), "here")
