@@ -100,6 +100,9 @@ class _Endpoints:
             ),
             ("DELETE", "/repos/{repo:path}/invitations/{invitation}", self._revoke_invitation),
             ("POST", "/branches/{branch:path}/adoptions", self._adopt),
+            ("POST", "/branches/{branch:path}/forks", self._fork),
+            ("POST", "/branches/{branch:path}/merges", self._merge),
+            ("GET", "/branches/{branch:path}/state", self._state),
             (
                 "POST",
                 "/branches/{branch:path}/capability",
@@ -209,6 +212,18 @@ class _Endpoints:
     async def _create_branch(self, request: Request) -> Response:
         body = await _body(request, bodies.Named)
         return await _json(self._service.create_branch(request.path_params["repo"], body.name))
+
+    async def _fork(self, request: Request) -> Response:
+        body = await _body(request, bodies.Fork)
+        return await _json(self._service.fork_branch(request.path_params["branch"], body.name, body.commit))
+
+    async def _merge(self, request: Request) -> Response:
+        body = await _body(request, bodies.Merge)
+        return await _json(self._service.merging.merge(body.source, request.path_params["branch"]))
+
+    async def _state(self, request: Request) -> Response:
+        limit = _number(request, "limit", 100, 1, TIMELINE_WINDOW_MAX)
+        return await _json(self._service.merging.state(request.path_params["branch"], limit))
 
     async def _write(self, request: Request) -> Response:
         body = await _body(request, bodies.Write)

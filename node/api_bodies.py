@@ -89,6 +89,19 @@ class BranchEdit(_Strict, frozen=True):
     archived: bool | None = None
 
 
+class Fork(_Strict, frozen=True):
+    """Forks a branch."""
+
+    name: Name
+    commit: Annotated[str, Meta(max_length=64)] = ""
+
+
+class Merge(_Strict, frozen=True):
+    """Merges a branch."""
+
+    source: Name
+
+
 class Tag(_Strict, frozen=True):
     """Names a commit."""
 

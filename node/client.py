@@ -172,6 +172,18 @@ class ApiClient:
         """Add a branch."""
         return self._call("POST", f"/repos/{_part(repo)}/branches", {"name": name})
 
+    def fork_branch(self, branch: str, name: str, commit: str = "") -> JsonObject:
+        """Add a branch that continues another."""
+        return self._call("POST", f"/branches/{_part(branch)}/forks", {"name": name, "commit": commit})
+
+    def merge_branch(self, source: str, target: str) -> JsonObject:
+        """Merge a branch into another."""
+        return self._call("POST", f"/branches/{_part(target)}/merges", {"source": source})
+
+    def state(self, branch: str, limit: int) -> JsonObject:
+        """The end of what a branch continues and its own commits."""
+        return self._call("GET", f"/branches/{_part(branch)}/state", query={"limit": limit})
+
     def write(self, branch: str, text: str) -> JsonObject:
         """Write a post."""
         return self._call("POST", f"/branches/{_part(branch)}/commits", {"text": text})

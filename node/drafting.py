@@ -31,14 +31,14 @@ class AuthorKeys(NamedTuple):
 class Draft:
     """A commit to be written: its body, what it acks (None: the branch's heads), its time in unix milliseconds (None: now).
 
-    It adds `files` and removes others by their object ids; `deps` are the commits that had added these. An ack is a commit
-    id, or the index of an earlier draft of the same call, whose id is not known yet.
+    It adds `files` and removes others by their object ids; `deps` are the commits that had added these. An ack or a dep is a
+    commit id, or the index of an earlier draft of the same call, whose id is not known yet.
     """
 
     body: Body
     acks: tuple[bytes | int, ...] | None = None
     timestamp: int | None = None
-    deps: tuple[bytes, ...] = ()
+    deps: tuple[bytes | int, ...] = ()
     files: tuple[Reference, ...] = ()
     removed_files: tuple[bytes, ...] = ()
 
@@ -74,7 +74,10 @@ class Place:
 
 
 def seal_draft(keys: AuthorKeys, now_ms: int, branch: Branch, draft: Draft, place: Place) -> Sealed:
-    """The commit that a draft becomes at its place, dated `now_ms` where it says no time. Raises ServiceError."""
+    """The commit that a draft (whose deps are ids) becomes at its place, dated `now_ms` where it says no time.
+
+    Raises ServiceError.
+    """
     try:
         reference, body_blocks = build_object(encode_body(draft.body), branch.convergence_secret)
         group = TanglePlace(GROUP, branch.facts.init_id, place.seen)
@@ -91,7 +94,8 @@ def seal_draft(keys: AuthorKeys, now_ms: int, branch: Branch, draft: Draft, plac
             place.keys,
         )
         files = tuple(file.object_id for file in draft.files)
-        links = Links(deps=draft.deps, files=files, nfiles=draft.removed_files, lipmaa=place.skip)
+        deps = tuple(dep for dep in draft.deps if isinstance(dep, bytes))
+        links = Links(deps=deps, files=files, nfiles=draft.removed_files, lipmaa=place.skip)
         commit, block = seal_commit(place.acks, links, content, keys.secret, branch.convergence_secret)
     except DecodeError as error:
         raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None

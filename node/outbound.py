@@ -23,6 +23,7 @@ from protocol.block import Reference
 from protocol.body import (
     Body,
     BranchAdd,
+    BranchFork,
     BranchRoot,
     BranchTopic,
     EarlierEpoch,
@@ -158,7 +159,9 @@ class Author:
             )
         return next(repo for repo in self._replica.repos.values() if repo.repo_id == repo_id), intake
 
-    def create_branch(self, repo: Repo, name: str) -> tuple[Branch, Intake]:
+    def create_branch(
+        self, repo: Repo, name: str, first: BranchRoot | BranchFork | None = None
+    ) -> tuple[Branch, Intake]:
         """Add a branch: its root commit, and the root branch's commit that pins it, in one transaction.
 
         Raises ServiceError where the rules refuse it.
@@ -174,14 +177,14 @@ class Author:
                 BranchFacts(repo.repo_id, repo.init_id, NO_BRANCH, NO_EPOCH, epoch.epoch_id), epoch
             )
             place = Place(epoch.epoch_id, sequence=1, seen=seen)
-            sealed = self._seal_draft(unnamed, Draft(BranchRoot()), place)
+            sealed = self._seal_draft(unnamed, Draft(first or BranchRoot()), place)
             branch_id = sealed.commit.commit_id
             facts = BranchFacts(repo.repo_id, repo.init_id, branch_id, branch_id, epoch.epoch_id)
             branch = new_branch(facts, epoch)
-            first = publish(branch, sealed)
-            body = BranchAdd(branch_id, name, 0, branch.topic, Reference(branch_id, first.key))
+            root_commit = publish(branch, sealed)
+            body = BranchAdd(branch_id, name, 0, branch.topic, Reference(branch_id, root_commit.key))
             pin = self._seal(connection, root, [Draft(body)])
-            intake = self._take(root, pin, followups=[(branch.topic, first.encoded)])
+            intake = self._take(root, pin, followups=[(branch.topic, root_commit.encoded)])
         return self._replica.by_topic[branch.topic], begun.with_more(intake)
 
     def start_epoch(self, repo: Repo) -> Intake:
@@ -332,6 +335,7 @@ class Author:
             acks = heads
             if draft.acks is not None:
                 acks = tuple(written[ack].commit_id if isinstance(ack, int) else ack for ack in draft.acks)
+            deps = tuple(written[dep].commit_id if isinstance(dep, int) else dep for dep in draft.deps)
             sequence += 1
             skip = lipmaa(sequence)
             place = Place(
@@ -344,11 +348,11 @@ class Author:
                 # Who holds the secrets of this epoch alone gets no key of an earlier one.
                 HeaderKeys(
                     tuple(keys.get(ack, b"") for ack in acks),
-                    tuple(keys.get(dep, b"") for dep in draft.deps),
+                    tuple(keys.get(dep, b"") for dep in deps),
                     tuple(file.key for file in draft.files),
                 ),
             )
-            item = publish(branch, self._seal_draft(branch, draft, place))
+            item = publish(branch, self._seal_draft(branch, replace(draft, deps=deps), place))
             previous = feed[sequence] = item.commit_id
             keys[item.commit_id] = item.key
             heads = (item.commit_id,)

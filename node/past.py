@@ -1,6 +1,7 @@
 """One commit with all it says, and a branch as it was at a commit: the commit and its past, in canonical order."""
 
 import heapq
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import Connection
@@ -49,7 +50,7 @@ def list_past(replica: Replica, branch: Branch, text: str, limit: int) -> JsonOb
     """The last `limit` commits of the branch as it was at a commit. Raises ServiceError `not_found`, `ambiguous`."""
     with replica.database.read() as connection:
         found = find_commit(connection, text)
-        rows = _past(connection, branch, found.commit_id, limit)
+        rows = load_past(connection, branch, [found.commit_id], limit)
         blocks = load_blocks_of(connection, rows)
         items = []
         for row in rows:
@@ -67,13 +68,21 @@ def list_past(replica: Replica, branch: Branch, text: str, limit: int) -> JsonOb
         return {"at": id_text(found.commit_id), "items": items}
 
 
-def _past(connection: Connection, branch: Branch, commit_id: bytes, limit: int) -> list[TimelineRow]:
-    """The latest in canonical order first found: what is reached is taken by falling (rank, id), void ones passed over."""
+def load_past(
+    connection: Connection, branch: Branch, commit_ids: Iterable[bytes], limit: int
+) -> list[TimelineRow]:
+    """The last `limit` of these commits of a branch and their past, in canonical order, void ones passed over.
+
+    The latest are found first: what is reached is taken by falling (rank, id).
+    """
     known = {
-        raw: row for raw, row in load_rows(connection, [commit_id]).items() if row.branch_num == branch.num
+        raw: row for raw, row in load_rows(connection, commit_ids).items() if row.branch_num == branch.num
     }
-    ranks = [-row.rank for row in known.values()]
-    levels: dict[int, list[TimelineRow]] = {row.rank: [row] for row in known.values()}
+    levels: dict[int, list[TimelineRow]] = {}
+    for row in known.values():
+        levels.setdefault(row.rank, []).append(row)
+    ranks = [-rank for rank in levels]
+    heapq.heapify(ranks)
     taken: list[TimelineRow] = []
     while ranks and len(taken) < limit:
         level = sorted(levels.pop(-heapq.heappop(ranks)), key=lambda row: row.commit_id, reverse=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from protocol.block import Reference, decode_block
+from protocol.block import decode_block
 from protocol.body import Body, Permission, UnknownBody, decode_body
 from protocol.commit import Commit, open_commit
 from protocol.limits import BODY_SIZE_MAX
@@ -217,11 +217,13 @@ def load_blocks_of(connection: Connection, rows: list[TimelineRow]) -> dict[int,
 
 def open_stored(branch: Branch, row: TimelineRow, encoded: list[bytes]) -> tuple[Commit, Body | UnknownBody]:
     """An accepted commit and its body, from its blocks. `branch` is on the topic by which it came."""
+    commit, body = open_encoded(branch, row, encoded)
+    return commit, decode_body(body)
+
+
+def open_encoded(branch: Branch, row: TimelineRow, encoded: list[bytes]) -> tuple[Commit, bytes]:
+    """The same, the body as it is encoded. Every block is found by its hash."""
     commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
-    return commit, open_body(encoded[1:], commit.content.body, branch.convergence_secret)
-
-
-def open_body(encoded: list[bytes], reference: Reference, convergence_secret: bytes) -> Body | UnknownBody:
-    """The body that a stored commit refers to, from its blocks. Every block is found by its hash."""
-    blocks = {block.block_id: block for block in map(decode_block, encoded)}
-    return decode_body(open_object(reference, blocks.get, convergence_secret, size_max=BODY_SIZE_MAX))
+    blocks = {block.block_id: block for block in map(decode_block, encoded[1:])}
+    body = open_object(commit.content.body, blocks.get, branch.convergence_secret, size_max=BODY_SIZE_MAX)
+    return commit, body

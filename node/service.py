@@ -17,6 +17,7 @@ from node.hub import Hub
 from node.imports import ImportItem, import_items
 from node.joining import Joiner
 from node.members import Members, find_user
+from node.merging import Merging
 from node.names import Names, check_name
 from node.network import Network
 from node.outbound import Author
@@ -68,6 +69,7 @@ class NodeService:
         self.files = Files(hub, author, self._branch)
         self.feeds = Feeds(hub, self._branch)
         self.members = Members(hub, author, self._whole_repo, self._member_branch)
+        self.merging = Merging(hub, author, self._member_branch)
         self.renewing = Renewing(hub, author, self._whole_repo, self._member_branch)
         self.names = Names(hub, author, self._whole_repo, self._member_branch)
         self.peers = Peers(hub, network, node_key)
@@ -144,14 +146,17 @@ class NodeService:
 
     async def create_branch(self, repo: str, name: str) -> JsonObject:
         """Add a branch to a repo."""
-        check_name(name)
         target = self._whole_repo(repo)
-        siblings = [branch for branch in self._hub.replica.branches.values() if branch.repo_num == target.num]
-        if any(branch.name == name for branch in siblings):
-            raise _taken("branch", name)
+        self._check_free(target, name)
         branch, intake = await self._hub.run_blocking(self._author.create_branch, target, name)
         self._hub.announce(intake)
         return await self._branch_view(branch)
+
+    async def fork_branch(self, branch: str, name: str, commit: str) -> JsonObject:
+        """Add a branch that continues another from a commit."""
+        origin = self._member_branch(branch)
+        self._check_free(self._hub.replica.repos[origin.repo_num], name)
+        return await self._branch_view(await self.merging.fork(branch, name, commit))
 
     async def write(self, branch: str, text: str) -> JsonObject:
         """Write one post on the branch's heads; it is durable when this returns."""
@@ -226,6 +231,12 @@ class NodeService:
         return resolve(
             "repo", text, ((repo.repo_id, repo.name, repo) for repo in self._hub.replica.repos.values())
         )
+
+    def _check_free(self, repo: Repo, name: str) -> None:
+        check_name(name)
+        siblings = [branch for branch in self._hub.replica.branches.values() if branch.repo_num == repo.num]
+        if any(branch.name == name for branch in siblings):
+            raise _taken("branch", name)
 
     def _whole_repo(self, text: str) -> Repo:
         """A repo whose members are known here."""

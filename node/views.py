@@ -7,7 +7,18 @@ from sqlalchemy import Connection
 
 from node.network import PeerState
 from node.replica import load_blocks_of, open_stored
-from protocol.body import Body, Files, Imported, Permission, Post, UnknownBody
+from protocol.body import (
+    Body,
+    BranchFork,
+    Carried,
+    Files,
+    Imported,
+    Merge,
+    Permission,
+    Post,
+    UnknownBody,
+    content_of,
+)
 from protocol.text import id_text
 from storage.commits import TimelineRow
 from storage.repos import Branch, Repo
@@ -107,6 +118,28 @@ def body_fields(body: Body | UnknownBody, timestamp_ms: int) -> JsonObject:
             return {"time": timestamp_ms // 1000, "text": body.text}
         case Imported():
             return {"time": body.time // 1000, "text": body.text, "imported_author": body.author}
+        case BranchFork():
+            return {
+                "time": timestamp_ms // 1000,
+                "text": None,
+                "continues": {
+                    "branch": id_text(body.origin),
+                    "commits": [id_text(raw) for raw in body.commits],
+                },
+            }
+        case Merge():
+            return {
+                "time": timestamp_ms // 1000,
+                "text": None,
+                "merged": {"branch": id_text(body.branch), "commits": [id_text(raw) for raw in body.commits]},
+            }
+        case Carried():
+            origin = {
+                "branch": id_text(body.branch),
+                "commit": id_text(body.commit),
+                "author": id_text(body.author),
+            }
+            return body_fields(content_of(body), body.time) | {"origin": origin}
         case Files():
             return {"time": timestamp_ms // 1000, "text": None, "files": [entry.name for entry in body.added]}
         case _:

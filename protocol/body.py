@@ -15,6 +15,7 @@ from protocol import hashing, signing
 from protocol.block import Reference
 from protocol.codec import DecodeError, Id, Key, Signature, Wire, decode, encode, peek_tag
 from protocol.limits import (
+    ACK_COUNT_MAX,
     ADOPTED_COUNT_MAX,
     BODY_SIZE_MAX,
     EPOCH_BOX_COUNT_MAX,
@@ -204,6 +205,30 @@ class BranchRoot(Wire, frozen=True, tag="branch-root1"):
     """First commit of a branch: says nothing but that the branch begins."""
 
 
+class BranchFork(Wire, frozen=True, tag="fork1"):
+    """First commit of a branch that continues another one from these commits."""
+
+    origin: Id
+    commits: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=ACK_COUNT_MAX)]
+
+
+class Carried(Wire, frozen=True, tag="carried1"):
+    """A commit of another branch, written again in this one: which it was, by whom and when, and what it said."""
+
+    branch: Id
+    commit: Id
+    author: Id
+    time: UnixMilliseconds
+    body: Annotated[bytes, Meta(min_length=1, max_length=BODY_SIZE_MAX)]
+
+
+class Merge(Wire, frozen=True, tag="merge1"):
+    """Another branch was merged into this one: what it had up to these commits is in this commit's past."""
+
+    branch: Id
+    commits: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=ACK_COUNT_MAX)]
+
+
 class Post(Wire, frozen=True, tag="post1"):
     """A text."""
 
@@ -255,10 +280,14 @@ Body = (
     | EpochAdd
     | EpochHistory
     | BranchRoot
+    | BranchFork
+    | Carried
+    | Merge
     | Post
     | Imported
     | Files
 )
+_CARRIED: Final = (Post, Imported, Files, UnknownBody)
 _KINDS: Final[tuple[type[Body], ...]] = get_args(Body)
 _KIND_BY_TAG: Final[dict[str, type[Body]]] = {str(kind.__struct_config__.tag): kind for kind in _KINDS}
 
@@ -289,10 +318,17 @@ def decode_body(encoded: bytes) -> Body | UnknownBody:
     kind = _KIND_BY_TAG.get(tag)
     if kind is not None:
         body: Body = decode(kind, encoded, size_max=BODY_SIZE_MAX)
+        if isinstance(body, Carried) and not isinstance(content_of(body), _CARRIED):
+            raise DecodeError("bad_shape", "what it carries is no content")
         return body
     if not tag:
         raise DecodeError("bad_shape", "a body without a tag")
     return UnknownBody(tag)
+
+
+def content_of(body: Body | UnknownBody) -> Body | UnknownBody:
+    """What a body says, or what the one says that it carries. Raises DecodeError."""
+    return decode_body(body.body) if isinstance(body, Carried) else body
 
 
 def body_kind(body: Body | UnknownBody) -> str:

@@ -73,6 +73,13 @@ EPOCH_BOX_COUNT_MAX: Final = 1500
 EPOCH_HISTORY_COUNT_MAX: Final = 2048
 """Earlier epochs that one commit opens: all that can be followed directly, and as many again; 210 KB."""
 
+MERGED_COUNT_MAX: Final = 20_000
+"""Commits that one merge of branches carries over: some seconds of writing, in one transaction."""
+FORK_DEPTH_MAX: Final = 64
+"""Branches that fork from one another whose commits are looked at to merge or to show one."""
+STATE_COUNT_MAX: Final = 200_000
+"""Commits of a branch and what it continues that are held to merge or to show it: about 100 MB."""
+
 # --- the wire ---
 PUBLICATION_BLOCK_COUNT_MAX: Final = 8
 """Blocks in one publication: the commit's and its body's."""

@@ -12,7 +12,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, bindparam, insert, select
 
 from protocol.block import Block, Reference
-from protocol.body import Files
+from protocol.body import Files, content_of
 from protocol.commit import Commit
 from protocol.limits import FILE_COUNT_MAX
 from protocol.object import ObjectReader
@@ -74,7 +74,7 @@ def apply_files(
     """Enter what newly accepted commits (`nums` are theirs) add and remove."""
     rows: list[tuple[object, ...]] = []
     for commit_num, item in zip(nums, new, strict=True):
-        commit, body = item.verified.commit, item.verified.body
+        commit, body = item.verified.commit, content_of(item.verified.body)
         entries = body.added if isinstance(body, Files) else ()
         for place, object_id in enumerate(commit.links.files):
             name, size = (entries[place].name, entries[place].size) if entries else ("", None)

@@ -25,7 +25,7 @@ verdict on the commit, only on what is known here.
 from dataclasses import dataclass
 from typing import Final
 
-from protocol.body import Body, Files, UnknownBody
+from protocol.body import Body, Files, UnknownBody, content_of
 from protocol.codec import Value
 from protocol.commit import NO_EPOCH, Commit, lipmaa
 from protocol.limits import IMPLIED_ACK_VISITS_MAX
@@ -172,9 +172,9 @@ def _check_implied(commit: Commit, facts: dict[bytes, CommitFacts], lookup: Comm
 
 
 def _check_files(signed: SignedCommit) -> None:
-    links = signed.commit.links
-    if isinstance(signed.body, Files) and (
-        len(signed.body.added) != len(links.files) or not links.files + links.nfiles
+    links, content = signed.commit.links, content_of(signed.body)
+    if isinstance(content, Files) and (
+        len(content.added) != len(links.files) or not links.files + links.nfiles
     ):
         raise Refused("bad_files", "V8: not one name for each file, or no file at all")
 

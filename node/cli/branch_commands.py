@@ -1,5 +1,6 @@
 """branch, write, log: branches and their timelines."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -66,6 +67,48 @@ def rename(context: typer.Context, branch: BranchArgument, name: str, as_json: J
     """Give a branch another name, for everybody. To point `main` elsewhere, rename both."""
     answer = client(context).edit_branch(branch, name=name)
     print_json(answer) if as_json else print_fields(answer.items())
+
+
+@branch.command("fork")
+def fork(
+    context: typer.Context,
+    branch: BranchArgument,
+    name: Annotated[str, typer.Argument(help="Of the new branch.")],
+    at: Annotated[
+        str, typer.Option(help="The commit that it continues; the branch's heads, if none is said.")
+    ] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Add a branch that continues another from one of its commits. `ravel log --whole` shows both together."""
+    answer = client(context).fork_branch(branch, name, at)
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+@branch.command("merge")
+def merge(
+    context: typer.Context,
+    source: Annotated[str, typer.Argument(help="The branch to take from: name, id or prefix.")],
+    target: Annotated[str, typer.Argument(help="The branch to merge into.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Merge a branch into another that it continues, or that continues it, or the same as it.
+
+    What the target does not have yet is written there again, by you, each commit with its origin. Merging once more
+    takes only what is new since.
+    """
+    answer = client(context).merge_branch(source, target)
+    if as_json:
+        print_json(answer)
+        return
+    if answer["commit"] is None:
+        print("Nothing to merge: the target has it all.")
+        return
+    print_fields((name, answer[name]) for name in ("branch", "merged", "commit", "carried"))
+    if answer["files_left"]:
+        print(
+            f"note: not carried, since they were added in an earlier epoch: {', '.join(answer['files_left'])}",
+            file=sys.stderr,
+        )
 
 
 @branch.command("capability")
@@ -166,6 +209,9 @@ def log(
     at: Annotated[
         str, typer.Option(help="As the branch was at this commit: the last ones of its past.")
     ] = "",
+    whole: Annotated[
+        bool, typer.Option("--whole", help="With what the branch continues, if it is a fork.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show a branch's timeline: its last commits, in the order that every node agrees on."""
@@ -176,7 +222,9 @@ def log(
             [("digest", answer["digest"]), ("commits", answer["commits"]), ("heads", answer["head_count"])]
         )
         return
-    if at:
+    if whole:
+        answer = api.state(branch, limit)
+    elif at:
         answer = api.past(branch, at, limit)
     else:
         if start is None:
@@ -193,7 +241,7 @@ def log(
                 item["commit"][:12],
                 item["rank"],
                 iso_time(item["time"]),
-                (item.get("imported_author") or item["author"])[:24],
+                (item.get("imported_author") or item.get("origin", item)["author"])[:24],
                 first_line(item["text"], _TEXT_WIDTH) or _kind(item),
             )
             for item in answer["items"]
@@ -203,4 +251,6 @@ def log(
 
 def _kind(item: JsonObject) -> str:
     named = ", ".join(item.get("files", ()))
+    for said in (item.get("continues"), item.get("merged")):
+        named = named or (f"{said['branch'][:12]} at {said['commits'][0][:12]}" if said else "")
     return first_line(f"({item['kind']}{': ' if named else ''}{named})", _TEXT_WIDTH)

@@ -49,6 +49,8 @@ REQUESTS: Final = (
     ("GET", "/repos/r/tangles/group"),
     ("GET", "/branches/b/past/c"),
     ("POST", "/repos/r/rekeys"),
+    ("POST", "/branches/b/forks"),
+    ("POST", "/branches/b/merges"),
 )
 """What a request may be made to, by the number in its first byte: with a body, a query, or a range of the file."""
 _QUERIES: Final = {

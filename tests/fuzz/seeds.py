@@ -207,6 +207,8 @@ def _requests() -> Seeds:
         "/repos/r/tangles/group": "limit=7&branch=main",
         "/branches/b/past/c": "limit=7",
         "/repos/r/rekeys": {"user": "u"},
+        "/branches/b/forks": {"name": "n", "commit": "c"},
+        "/branches/b/merges": {"source": "s"},
     }
     made = {}
     for number, (method, path) in enumerate(api.REQUESTS):

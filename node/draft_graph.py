@@ -1,0 +1,41 @@
+"""The graph of commits that are about to be written together: acks that others of them imply are left out before."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from protocol.limits import IMPLIED_ACK_VISITS_MAX
+from storage.commits import load_places
+from verifier.ancestry import Place, find_implied
+
+
+class DraftGraph:
+    """Grows on top of the store's graph, draft by draft.
+
+    Drafts have keys of four bytes, their places in the batch; what is stored has commit ids.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._places: dict[bytes, Place] = {}
+        self._count = 0
+
+    def add(self, parents: Sequence[bytes | int]) -> tuple[bytes | int, ...]:
+        """What the next draft acks of its parents (commit ids, and places of earlier drafts; at least one)."""
+        acks = tuple(dict.fromkeys(one if isinstance(one, bytes) else _key(one) for one in parents))
+        if len(acks) > 1:
+            implied = find_implied(acks, self._load, visits_max=2 * IMPLIED_ACK_VISITS_MAX)
+            acks = tuple(ack for ack in acks if ack not in implied)
+        rank = 1 + max(place.rank for place in self._load(acks).values())
+        self._places[_key(self._count)] = Place(rank, acks)
+        self._count += 1
+        return tuple(int.from_bytes(ack, "big") if len(ack) == 4 else ack for ack in acks)
+
+    def _load(self, ids: Iterable[bytes]) -> Mapping[bytes, Place]:
+        wanted = list(ids)
+        self._places.update(load_places(self._connection, [raw for raw in wanted if raw not in self._places]))
+        return {raw: self._places[raw] for raw in wanted}
+
+
+def _key(place: int) -> bytes:
+    return place.to_bytes(4, "big")

@@ -1,0 +1,250 @@
+"""Branches that continue others: forked from any commit, shown whole, and merged back.
+
+The *state* of a branch is what it continues up to where it forked, and its own commits. Merging writes again, in the
+target, what the source's state has and the target's has not, each with its origin (`body.Carried`); then one commit says
+so and joins the heads. What was carried is recognised by its origin, so merging again, or the other way round, carries
+only what is new. What commits mean to each other (conflicts) is for the document's rule.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from node.draft_graph import DraftGraph
+from node.drafting import Draft
+from node.errors import ServiceError
+from node.hub import Hub
+from node.inbound import Intake
+from node.outbound import Author
+from node.past import load_past
+from node.replica import Replica, load_blocks_of, open_encoded, open_stored
+from node.views import body_fields
+from node.why import find_commit
+from protocol.block import Reference
+from protocol.body import BranchFork, Carried, Files, Merge, content_of, decode_body
+from protocol.commit import Commit
+from protocol.limits import ACK_COUNT_MAX, FORK_DEPTH_MAX, MERGED_COUNT_MAX, STATE_COUNT_MAX
+from protocol.text import id_text
+from storage.commits import TimelineRow, load_heads, load_rows, load_timeline
+from storage.repos import Branch
+
+_LOADED_AT_ONCE = 500
+_NOT_CARRIED = ("branch-root", "fork", "merge")
+JsonObject = dict[str, Any]
+
+
+class Merging:
+    """Forks, merges and shows branches, which are named as `find_branch` takes them."""
+
+    def __init__(self, hub: Hub, author: Author, find_branch: Callable[[str], Branch]) -> None:
+        self._hub = hub
+        self._author = author
+        self._find_branch = find_branch
+
+    async def fork(self, branch_text: str, name: str, commit_text: str) -> Branch:
+        """Add a branch that continues another from a commit (empty: from its heads)."""
+        origin = self._find_branch(branch_text)
+        branch, intake = await self._hub.run_blocking(self._fork, origin, name, commit_text)
+        self._hub.announce(intake)
+        return branch
+
+    async def merge(self, source_text: str, target_text: str) -> JsonObject:
+        """Carry over to the target what the source has and it has not. Raises ServiceError."""
+        source, target = self._find_branch(source_text), self._find_branch(target_text)
+        merge = _Merge(self._hub.replica, source, target)
+        written, intake = await self._hub.run_blocking(
+            self._author.write_many, target, merge.plan, lambda _connection, _written: None
+        )
+        self._hub.announce(intake)
+        return {
+            "branch": id_text(target.branch_id),
+            "merged": id_text(source.branch_id),
+            "commit": id_text(written[-1].commit_id) if written else None,
+            "carried": merge.carried,
+            "files_left": merge.files_left,
+        }
+
+    async def state(self, branch_text: str, limit: int) -> JsonObject:
+        """The last `limit` commits of a branch's state: what it continues, then its own."""
+        return await self._hub.run_blocking(self._state, self._find_branch(branch_text), limit)
+
+    def _fork(self, origin: Branch, name: str, commit_text: str) -> tuple[Branch, Intake]:
+        replica = self._hub.replica
+        with replica.database.read() as connection:
+            if commit_text:
+                found = find_commit(connection, commit_text)
+                rows = load_rows(connection, [found.commit_id])
+                if not rows or rows[found.commit_id].branch_num != origin.num:
+                    raise ServiceError("bad_request", "that is no accepted commit of the branch")
+                commits = [found.commit_id]
+            else:
+                commits = [raw for raw, _ in load_heads(connection, origin.num, ACK_COUNT_MAX)]
+        repo = replica.repos[origin.repo_num]
+        return self._author.create_branch(repo, name, BranchFork(origin.branch_id, tuple(commits)))
+
+    def _state(self, branch: Branch, limit: int) -> JsonObject:
+        replica = self._hub.replica
+        with replica.database.read() as connection:
+            rows = _load_state(replica, connection, branch)
+            shown = rows[-limit:]
+            blocks = load_blocks_of(connection, shown)
+            items = []
+            for row in shown:
+                _, body = open_stored(replica.on_topics[row.topic_num], row, blocks[row.num])
+                items.append(
+                    {
+                        "commit": id_text(row.commit_id),
+                        "branch": id_text(replica.branches[row.branch_num].branch_id),
+                        "rank": row.rank,
+                        "author": id_text(row.author),
+                        "kind": row.body_kind,
+                        "acks": [id_text(ack) for ack in row.acks],
+                        **body_fields(body, row.timestamp),
+                    }
+                )
+        return {"branch": id_text(branch.branch_id), "items": items, "total": len(rows)}
+
+
+@dataclass
+class _Merge:
+    """One merge, planned as the store stands when it is written."""
+
+    replica: Replica
+    source: Branch
+    target: Branch
+    carried: int = 0
+    files_left: list[str] = field(default_factory=list)  # names of files that were sealed in another epoch
+    _drafts: list[Draft] = field(default_factory=list)
+    # What stands in the target for each of the source's commits: commits, and places among the drafts.
+    _became: dict[bytes, tuple[bytes | int, ...]] = field(default_factory=dict)
+    _left: set[bytes] = field(default_factory=set)
+
+    def plan(self, connection: Connection) -> Sequence[Draft]:
+        """The commits to write: what is carried, and the one that says so; none where there is nothing new."""
+        self._check_ancestor(connection)
+        there = {
+            _origin(row.commit_id, body): row
+            for row, _, body in self._read(connection, _load_state(self.replica, connection, self.target))
+        }
+        graph = DraftGraph(connection)
+        heads: dict[bytes | int, None] = dict.fromkeys(
+            raw for raw, _ in load_heads(connection, self.target.num, ACK_COUNT_MAX)
+        )
+        for row, commit, encoded in self._read(
+            connection, _load_state(self.replica, connection, self.source)
+        ):
+            parents = [one for ack in row.acks for one in self._became.get(ack, (self._root,))] or [
+                self._root
+            ]
+            known = there.get(_origin(row.commit_id, encoded))
+            draft = None if known is not None else self._draft(row, commit, encoded)
+            if known is not None:
+                is_own = known.branch_num == self.target.num
+                self._became[row.commit_id] = (known.commit_id if is_own else self._root,)
+            elif draft is None:
+                self._became[row.commit_id] = tuple(dict.fromkeys(parents))
+            else:
+                acks = graph.add(parents)[:ACK_COUNT_MAX]
+                place = len(self._drafts)
+                self._became[row.commit_id] = (place,)
+                self._drafts.append(replace(draft, acks=acks, timestamp=row.timestamp))
+                for ack in acks:
+                    heads.pop(ack, None)
+                heads[place] = None
+                if place == MERGED_COUNT_MAX:
+                    raise ServiceError("too_large", f"a merge carries at most {MERGED_COUNT_MAX} commits")
+        self.carried = len(self._drafts)
+        if not self._drafts:
+            return []
+        ends = tuple(raw for raw, _ in load_heads(connection, self.source.num, ACK_COUNT_MAX))
+        return [*self._drafts, Draft(Merge(self.source.branch_id, ends), tuple(heads)[-ACK_COUNT_MAX:])]
+
+    @property
+    def _root(self) -> bytes:
+        return self.target.facts.root_id
+
+    def _check_ancestor(self, connection: Connection) -> None:
+        ours, theirs = (
+            {branch.num for branch, _ in _lineage(self.replica, connection, one)}
+            for one in (self.source, self.target)
+        )
+        if ours.isdisjoint(theirs):
+            raise ServiceError(
+                "bad_request",
+                "the branches have no common ancestor: neither continues what the other does",
+                "`ravel branch fork` makes a branch that can be merged back",
+            )
+
+    def _read(
+        self, connection: Connection, rows: list[TimelineRow]
+    ) -> Iterator[tuple[TimelineRow, Commit, bytes]]:
+        for start in range(0, len(rows), _LOADED_AT_ONCE):
+            part = rows[start : start + _LOADED_AT_ONCE]
+            blocks = load_blocks_of(connection, part)
+            for row in part:
+                yield row, *open_encoded(self.replica.on_topics[row.topic_num], row, blocks[row.num])
+
+    def _draft(self, row: TimelineRow, commit: Commit, encoded: bytes) -> Draft | None:
+        """A commit to be carried. None for what only its own branch needs, and for files that cannot be carried."""
+        if row.body_kind in _NOT_CARRIED:
+            return None
+        body = decode_body(encoded)
+        if not isinstance(body, Carried):
+            branch_id = self.replica.branches[row.branch_num].branch_id
+            body = Carried(branch_id, row.commit_id, row.author, row.timestamp, encoded)
+        links, keys = commit.links, commit.content.keys.files
+        if not links.files and not links.nfiles:
+            return Draft(body)
+        deps = [self._became.get(dep, ()) for dep in links.deps]
+        is_sealed_alike = commit.content.epoch == self.replica.branches[self.target.num].facts.epoch_id
+        if not is_sealed_alike or any(len(dep) != 1 for dep in deps) or not self._left.isdisjoint(links.deps):
+            self._left.add(row.commit_id)
+            content = content_of(body)
+            self.files_left += [entry.name for entry in content.added] if isinstance(content, Files) else []
+            return None
+        files = tuple(Reference(raw, key) for raw, key in zip(links.files, keys, strict=True) if key)
+        return Draft(body, deps=tuple(dep[0] for dep in deps), files=files, removed_files=links.nfiles)
+
+
+def _origin(commit_id: bytes, encoded: bytes) -> bytes:
+    """The commit that was first: itself, or the one that it carries."""
+    body = decode_body(encoded)
+    return body.commit if isinstance(body, Carried) else commit_id
+
+
+def _lineage(
+    replica: Replica, connection: Connection, branch: Branch
+) -> list[tuple[Branch, tuple[bytes, ...]]]:
+    """The branch (all of it: no commits are named) and what it continues, each up to these commits."""
+    found: list[tuple[Branch, tuple[bytes, ...]]] = [(branch, ())]
+    by_id = {one.branch_id: one for one in replica.branches.values() if one.repo_num == branch.repo_num}
+    while len(found) <= FORK_DEPTH_MAX:
+        root_id = found[-1][0].facts.root_id
+        row = load_rows(connection, [root_id]).get(root_id)
+        if row is None:
+            break
+        _, body = open_stored(
+            replica.on_topics[row.topic_num], row, load_blocks_of(connection, [row])[row.num]
+        )
+        if not isinstance(body, BranchFork) or body.origin not in by_id:
+            break
+        found.append((by_id[body.origin], body.commits))
+    return found
+
+
+def _load_state(replica: Replica, connection: Connection, branch: Branch) -> list[TimelineRow]:
+    """The commits of a branch's state, causes first: what it continues, then its own."""
+    rows: list[TimelineRow] = []
+    for part, commits in reversed(_lineage(replica, connection, branch)):
+        room = STATE_COUNT_MAX + 1 - len(rows)
+        if commits:
+            rows += load_past(connection, part, commits, room)
+        else:
+            rows += load_timeline(connection, part.num, 0, room)
+        if len(rows) > STATE_COUNT_MAX:
+            raise ServiceError(
+                "too_large", f"the branch and what it continues have over {STATE_COUNT_MAX} commits"
+            )
+    return rows
