@@ -66,6 +66,7 @@ class _Endpoints:
             ("GET", "/status", lambda _: _json(service.status())),
             ("GET", "/repos", lambda _: _json(service.list_repos())),
             ("POST", "/repos", self._create_repo),
+            ("DELETE", "/repos/{repo}", lambda r: _json(service.forget_repo(r.path_params["repo"]))),
             ("POST", "/repos/{repo:path}/invitations", self._invite),
             ("POST", "/join", self._join),
             (
@@ -93,6 +94,7 @@ class _Endpoints:
                 lambda r: _json(service.renewing.renew(r.path_params["repo"])),
             ),
             ("POST", "/repos/{repo:path}/rekeys", self._rekey),
+            ("POST", "/repos/{repo:path}/forks", self._fork_repo),
             (
                 "GET",
                 "/repos/{repo:path}/invitations",
@@ -100,6 +102,20 @@ class _Endpoints:
             ),
             ("DELETE", "/repos/{repo:path}/invitations/{invitation}", self._revoke_invitation),
             ("POST", "/branches/{branch:path}/adoptions", self._adopt),
+            (
+                "GET",
+                "/repos/{repo:path}/offers",
+                lambda r: _json(service.inbox.list_offers(r.path_params["repo"])),
+            ),
+            ("POST", "/repos/{repo:path}/offers/{offer}/answers", self._answer),
+            (
+                "POST",
+                "/repos/{repo:path}/offers/{offer}/merges",
+                lambda r: _json(service.inbox.merge(r.path_params["repo"], r.path_params["offer"])),
+            ),
+            ("POST", "/branches/{branch:path}/offers", self._offer),
+            ("POST", "/branches/{branch:path}/comments", self._comment),
+            ("GET", "/branches/{branch:path}/comments", self._comments),
             ("POST", "/branches/{branch:path}/forks", self._fork),
             ("POST", "/branches/{branch:path}/merges", self._merge),
             ("GET", "/branches/{branch:path}/state", self._state),
@@ -197,6 +213,10 @@ class _Endpoints:
         body = await _body(request, bodies.Leave)
         return await _json(self._service.members.leave(request.path_params["repo"], force=body.force))
 
+    async def _fork_repo(self, request: Request) -> Response:
+        body = await _body(request, bodies.Named)
+        return await _json(self._service.fork_repo(request.path_params["repo"], body.name))
+
     async def _rekey(self, request: Request) -> Response:
         body = await _body(request, bodies.Rekey)
         return await _json(self._service.renewing.rekey(request.path_params["repo"], body.user))
@@ -212,6 +232,24 @@ class _Endpoints:
     async def _create_branch(self, request: Request) -> Response:
         body = await _body(request, bodies.Named)
         return await _json(self._service.create_branch(request.path_params["repo"], body.name))
+
+    async def _answer(self, request: Request) -> Response:
+        body = await _body(request, bodies.Answer)
+        params = request.path_params
+        return await _json(self._service.inbox.answer(params["repo"], params["offer"], accepts=body.accepts))
+
+    async def _offer(self, request: Request) -> Response:
+        body = await _body(request, bodies.Offer)
+        target = request.path_params["branch"]
+        return await _json(self._service.inbox.offer(body.source, target, body.note, pulls=body.pulls))
+
+    async def _comment(self, request: Request) -> Response:
+        body = await _body(request, bodies.Write)
+        return await _json(self._service.inbox.comment(request.path_params["branch"], body.text))
+
+    async def _comments(self, request: Request) -> Response:
+        limit = _number(request, "limit", 100, 1, TIMELINE_WINDOW_MAX)
+        return await _json(self._service.inbox.comments(request.path_params["branch"], limit))
 
     async def _fork(self, request: Request) -> Response:
         body = await _body(request, bodies.Fork)

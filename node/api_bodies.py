@@ -12,6 +12,7 @@ from protocol.limits import (
     INVITATION_USE_COUNT_MAX,
     LINK_SIZE_MAX,
     NAME_SIZE_MAX,
+    OFFER_NOTE_SIZE_MAX,
     TEXT_SIZE_MAX,
 )
 
@@ -100,6 +101,20 @@ class Merge(_Strict, frozen=True):
     """Merges a branch."""
 
     source: Name
+
+
+class Offer(_Strict, frozen=True):
+    """Offers a branch to a document's inbox."""
+
+    source: Name
+    note: Annotated[str, Meta(max_length=OFFER_NOTE_SIZE_MAX)] = ""
+    pulls: bool = True
+
+
+class Answer(_Strict, frozen=True):
+    """Answers an offer."""
+
+    accepts: bool
 
 
 class Tag(_Strict, frozen=True):

@@ -98,6 +98,14 @@ class ApiClient:
         """Stop being a member."""
         return self._call("POST", f"/repos/{_part(repo)}/leave", {"force": force})
 
+    def fork_repo(self, repo: str, name: str) -> JsonObject:
+        """Make a repo of one's own that continues another."""
+        return self._call("POST", f"/repos/{_part(repo)}/forks", {"name": name})
+
+    def forget_repo(self, repo: str) -> JsonObject:
+        """Forget a repo of which single branches are followed."""
+        return self._call("DELETE", f"/repos/{_part(repo)}")
+
     def list_epochs(self, repo: str) -> JsonObject:
         """Epochs of a repo."""
         return self._call("GET", f"/repos/{_part(repo)}/epochs")
@@ -183,6 +191,31 @@ class ApiClient:
     def state(self, branch: str, limit: int) -> JsonObject:
         """The end of what a branch continues and its own commits."""
         return self._call("GET", f"/branches/{_part(branch)}/state", query={"limit": limit})
+
+    def list_offers(self, repo: str) -> JsonObject:
+        """A repo's inbox."""
+        return self._call("GET", f"/repos/{_part(repo)}/offers")
+
+    def answer_offer(self, repo: str, offer: str, *, accepts: bool) -> JsonObject:
+        """Accept an offer, or refuse or withdraw it."""
+        return self._call("POST", f"/repos/{_part(repo)}/offers/{_part(offer)}/answers", {"accepts": accepts})
+
+    def merge_offer(self, repo: str, offer: str) -> JsonObject:
+        """Take over what an accepted offer has."""
+        return self._call("POST", f"/repos/{_part(repo)}/offers/{_part(offer)}/merges", {})
+
+    def offer(self, source: str, target: str, note: str = "", *, pulls: bool = True) -> JsonObject:
+        """Offer a branch of one's own to a document's inbox."""
+        body = {"source": source, "note": note, "pulls": pulls}
+        return self._call("POST", f"/branches/{_part(target)}/offers", body)
+
+    def comment(self, branch: str, text: str) -> JsonObject:
+        """Comment on a document."""
+        return self._call("POST", f"/branches/{_part(branch)}/comments", {"text": text})
+
+    def comments(self, branch: str, limit: int) -> JsonObject:
+        """Accepted comments on a document."""
+        return self._call("GET", f"/branches/{_part(branch)}/comments", query={"limit": limit})
 
     def write(self, branch: str, text: str) -> JsonObject:
         """Write a post."""

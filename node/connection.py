@@ -184,7 +184,10 @@ class Connection:
 
     async def _load(self, output: Output) -> None:
         topic = output.topic  # type: ignore[union-attr]  # _perform sends only loads here
-        branch = self._hub.replica.by_topic[topic]
+        branch = self._hub.replica.by_topic.get(topic)
+        if branch is None:
+            self._end("topic_forgotten")
+            return
         event = await self._hub.run_blocking(self._read_store, branch, output)
         if event is not None:
             self._take(event)
@@ -208,7 +211,10 @@ class Connection:
 
     async def _take_batch(self, output: Take, previous: trio.Event, done: trio.Event) -> None:
         """Open now, accept in turn: causes that stand in an earlier batch are there first."""
-        branch = self._hub.replica.by_topic[output.topic]
+        branch = self._hub.replica.by_topic.get(output.topic)
+        if branch is None:
+            self._end("topic_forgotten")
+            return
         intake = await self._hub.take(branch, output.items, previous, self)
         wanted: list[bytes] = []
         if intake.waiting:

@@ -14,6 +14,7 @@ import trio
 from node.epochs import EpochKeeper
 from node.errors import ServiceError
 from node.hub import Hub
+from node.offers import follow_accepted
 from node.outbound import Author
 from protocol.block import Reference
 from protocol.body import Join, Permission, prove_invitation
@@ -100,10 +101,7 @@ class Joiner:
 
     async def follow_branch(self, capability: BranchCapability) -> Repo:
         """Keep a branch that this node follows by itself; its topics are followed from now on."""
-        repo = Repo(
-            0, capability.repo, "(a branch)", capability.init, bytes(32), 0, is_behind=False, invitation=None
-        )
-        await self._hub.run_blocking(self._store_alone, repo, capability)
+        await self._hub.run_blocking(self._store_alone, capability)
         self._hub.topics_changed()
         return next(one for one in self._hub.replica.repos.values() if one.repo_id == capability.repo)
 
@@ -134,6 +132,8 @@ class Joiner:
         if await run(self._epochs.take_secrets, repo):
             log.info("new secrets", repo=id_text(repo.repo_id))
             self._hub.topics_changed()
+        if await run(follow_accepted, self._hub.replica, repo):
+            self._hub.topics_changed()
         try:
             intake = await run(self._epochs.hand_over, repo)
         except ServiceError as error:
@@ -148,10 +148,10 @@ class Joiner:
         replica.refresh()
         return kept
 
-    def _store_alone(self, repo: Repo, capability: BranchCapability) -> None:
+    def _store_alone(self, capability: BranchCapability) -> None:
         replica = self._hub.replica
         with replica.database.write() as connection:
-            add_branch_alone(replica.database, connection, repo, capability)
+            add_branch_alone(replica.database, connection, capability)
         replica.refresh()
 
     def _has_arrived(self, repo: Repo, commit_id: bytes) -> bool:

@@ -28,10 +28,12 @@ from protocol.commit import Commit
 from protocol.limits import ACK_COUNT_MAX, FORK_DEPTH_MAX, MERGED_COUNT_MAX, STATE_COUNT_MAX
 from protocol.text import id_text
 from storage.commits import TimelineRow, load_heads, load_rows, load_timeline
-from storage.repos import Branch
+from storage.repos import Branch, Repo
 
 _LOADED_AT_ONCE = 500
 _NOT_CARRIED = ("branch-root", "fork", "merge")
+_NO_ANCESTOR = "the branches have no common ancestor: neither continues what the other does"
+_NO_ANCESTOR_HINT = "`ravel branch fork` and `ravel repo fork` make branches that can be merged back"
 JsonObject = dict[str, Any]
 
 
@@ -50,10 +52,30 @@ class Merging:
         self._hub.announce(intake)
         return branch
 
+    async def fork_repo(self, repo: Repo, name: str) -> JsonObject:
+        """Make a repo of this user's own that continues another: its branches, each commit written again."""
+        run = self._hub.run_blocking
+        made, intake = await run(self._author.create_repo, name)
+        self._hub.announce(intake)
+        answer: JsonObject = {"repo": id_text(made.repo_id), "name": name, "branches": [], "files_left": []}
+        for source in list(self._hub.replica.branches.values()):
+            if source.repo_num != repo.num or source.facts.is_root_branch or source.is_archived:
+                continue
+            target, intake = await run(self._author.create_branch, made, source.name)
+            self._hub.announce(intake)
+            merge = BranchMerge(self._hub.replica, source, target, needs_ancestor=False)
+            _, intake = await run(
+                self._author.write_many, target, merge.plan, lambda _connection, _written: None
+            )
+            self._hub.announce(intake)
+            answer["branches"].append({"branch": id_text(target.branch_id), "carried": merge.carried})
+            answer["files_left"] += merge.files_left
+        return answer
+
     async def merge(self, source_text: str, target_text: str) -> JsonObject:
         """Carry over to the target what the source has and it has not. Raises ServiceError."""
         source, target = self._find_branch(source_text), self._find_branch(target_text)
-        merge = _Merge(self._hub.replica, source, target)
+        merge = BranchMerge(self._hub.replica, source, target)
         written, intake = await self._hub.run_blocking(
             self._author.write_many, target, merge.plan, lambda _connection, _written: None
         )
@@ -108,12 +130,16 @@ class Merging:
 
 
 @dataclass
-class _Merge:
-    """One merge, planned as the store stands when it is written."""
+class BranchMerge:
+    """One merge, planned as the store stands when it is written.
+
+    Of a branch of another repo nothing is believed but that its authors wrote it.
+    """
 
     replica: Replica
     source: Branch
     target: Branch
+    needs_ancestor: bool = True
     carried: int = 0
     files_left: list[str] = field(default_factory=list)  # names of files that were sealed in another epoch
     _drafts: list[Draft] = field(default_factory=list)
@@ -123,11 +149,13 @@ class _Merge:
 
     def plan(self, connection: Connection) -> Sequence[Draft]:
         """The commits to write: what is carried, and the one that says so; none where there is nothing new."""
-        self._check_ancestor(connection)
+        if self.needs_ancestor and not self._is_foreign:
+            self._check_ancestor(connection)
         there = {
             _origin(row.commit_id, body): row
             for row, _, body in self._read(connection, _load_state(self.replica, connection, self.target))
         }
+        is_related = not self.needs_ancestor or not self._is_foreign
         graph = DraftGraph(connection)
         heads: dict[bytes | int, None] = dict.fromkeys(
             raw for raw, _ in load_heads(connection, self.target.num, ACK_COUNT_MAX)
@@ -138,7 +166,8 @@ class _Merge:
             parents = [one for ack in row.acks for one in self._became.get(ack, (self._root,))] or [
                 self._root
             ]
-            known = there.get(_origin(row.commit_id, encoded))
+            known = there.get(_origin(row.commit_id, encoded)) or there.get(row.commit_id)
+            is_related |= known is not None
             draft = None if known is not None else self._draft(row, commit, encoded)
             if known is not None:
                 is_own = known.branch_num == self.target.num
@@ -155,6 +184,8 @@ class _Merge:
                 heads[place] = None
                 if place == MERGED_COUNT_MAX:
                     raise ServiceError("too_large", f"a merge carries at most {MERGED_COUNT_MAX} commits")
+        if not is_related:
+            raise ServiceError("bad_request", _NO_ANCESTOR, _NO_ANCESTOR_HINT)
         self.carried = len(self._drafts)
         if not self._drafts:
             return []
@@ -165,17 +196,17 @@ class _Merge:
     def _root(self) -> bytes:
         return self.target.facts.root_id
 
+    @property
+    def _is_foreign(self) -> bool:
+        return self.source.repo_num != self.target.repo_num
+
     def _check_ancestor(self, connection: Connection) -> None:
         ours, theirs = (
             {branch.num for branch, _ in _lineage(self.replica, connection, one)}
             for one in (self.source, self.target)
         )
         if ours.isdisjoint(theirs):
-            raise ServiceError(
-                "bad_request",
-                "the branches have no common ancestor: neither continues what the other does",
-                "`ravel branch fork` makes a branch that can be merged back",
-            )
+            raise ServiceError("bad_request", _NO_ANCESTOR, _NO_ANCESTOR_HINT)
 
     def _read(
         self, connection: Connection, rows: list[TimelineRow]
@@ -191,7 +222,9 @@ class _Merge:
         if row.body_kind in _NOT_CARRIED:
             return None
         body = decode_body(encoded)
-        if not isinstance(body, Carried):
+        if isinstance(body, Carried) and self._is_foreign:
+            encoded = body.body  # whoever offers this may say that anybody wrote it
+        if not isinstance(body, Carried) or self._is_foreign:
             branch_id = self.replica.branches[row.branch_num].branch_id
             body = Carried(branch_id, row.commit_id, row.author, row.timestamp, encoded)
         links, keys = commit.links, commit.content.keys.files

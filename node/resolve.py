@@ -16,6 +16,8 @@ _LISTS: Final = {
     "member": "ravel member list REPO",
     "invitation": "ravel member invitations REPO",
     "void commit": "ravel branch voids BRANCH",
+    "epoch": "ravel repo epochs REPO",
+    "offer": "ravel inbox list REPO",
 }
 """What is resolved -> the command that lists it."""
 

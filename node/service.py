@@ -15,6 +15,7 @@ from node.feeds import Feeds
 from node.files import Files
 from node.hub import Hub
 from node.imports import ImportItem, import_items
+from node.inbox import Inbox
 from node.joining import Joiner
 from node.members import Members, find_user
 from node.merging import Merging
@@ -33,6 +34,7 @@ from node.why import explain, list_voids
 from protocol.body import Post
 from protocol.text import PeerAddress, id_text
 from storage.commits import count_commits, count_heads, digest_timeline, load_facts, load_heads, load_timeline
+from storage.forgetting import forget_repo
 from storage.repos import Branch, Repo
 from storage.waiting import UNREAD, count_rejections, count_waiting
 
@@ -75,6 +77,7 @@ class NodeService:
         self.peers = Peers(hub, network, node_key)
         own_address = PeerAddress(advertise or listen, node_key)
         self.sharing = Sharing(hub, network, self.peers, author, joiner, own_address=own_address, clock=clock)
+        self.inbox = Inbox(hub, author, self.sharing, self._whole_repo, self._member_branch)
         self._started_at = clock()
         self._exporting = trio.Lock()
 
@@ -109,6 +112,30 @@ class NodeService:
         _, intake = await self._hub.run_blocking(self._author.create_branch, repo, "main")
         self._hub.announce(intake)
         return await self._repo_view(repo)
+
+    async def fork_repo(self, repo: str, name: str) -> JsonObject:
+        """Create a repo of this user's own that continues another."""
+        check_name(name)
+        if any(one.name == name for one in self._hub.replica.repos.values()):
+            raise _taken("repo", name)
+        return await self.merging.fork_repo(self._repo(repo), name)
+
+    async def forget_repo(self, repo: str) -> JsonObject:
+        """Forget a repo of which only single branches are followed."""
+        target = self._repo(repo)
+        if target.has_members:
+            raise ServiceError(
+                "not_permitted", "whole repos are not forgotten yet", "`ravel repo leave` ends a membership"
+            )
+        await self._hub.run_blocking(self._forget, target)
+        self._hub.topics_changed()
+        return {}
+
+    def _forget(self, repo: Repo) -> None:
+        replica = self._hub.replica
+        with replica.database.write() as connection:
+            forget_repo(connection, repo.num)
+        replica.refresh()
 
     async def list_repos(self) -> JsonObject:
         """All repos of this node."""

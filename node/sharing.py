@@ -20,7 +20,7 @@ from protocol.block import Reference
 from protocol.body import Invite, Permission
 from protocol.codec import DecodeError
 from protocol.hashing import branch_secret
-from protocol.limits import LINK_PEER_COUNT_MAX
+from protocol.limits import LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX
 from protocol.signing import key_pair
 from protocol.text import (
     BranchCapability,
@@ -113,27 +113,31 @@ class Sharing:
 
     async def branch_capability(self, branch: Branch) -> JsonObject:
         """A branch's read capability as a link: a secret that opens this branch and nothing else of its repo."""
+        peers = self._ways_to(self._hub.replica.repos[branch.repo_num])
+        try:
+            text = branch_capability_text(self.capability_of(branch, peers))
+        except DecodeError:
+            raise _too_many_epochs() from None
+        return {"capability": text, "addresses": [peer.address for peer in peers]}
+
+    def capability_of(self, branch: Branch, peers: tuple[PeerAddress, ...] = ()) -> BranchCapability:
+        """What opens a branch on all its topics, the current one first. Raises ServiceError `too_large`."""
         replica = self._hub.replica
         repo = replica.repos[branch.repo_num]
         current = replica.branches[branch.num]
-        on_topics = [one for one in replica.on_topics.values() if one.num == branch.num]
-        used = [one for one in on_topics if one.topic_num != current.topic_num]
-        channels = [
-            _channel_of(replica.tables.epochs[one.epoch_num], one) for one in [current, *reversed(used)]
+        others = [
+            one
+            for one in replica.on_topics.values()
+            if one.num == branch.num and one.topic_num != current.topic_num
         ]
-        peers = self._ways_to(repo)
-        try:
-            capability = BranchCapability(
-                repo.repo_id, repo.init_id, branch.branch_id, branch.name, tuple(channels), peers
-            )
-            text = branch_capability_text(capability)
-        except DecodeError:
-            raise ServiceError(
-                "too_large",
-                "the branch has been in too many epochs for one link",
-                "invite to the repo instead",
-            ) from None
-        return {"capability": text, "addresses": [peer.address for peer in peers]}
+        channels = [
+            _channel_of(replica.tables.epochs[one.epoch_num], one) for one in [current, *reversed(others)]
+        ]
+        if len(channels) > LINK_CHANNEL_COUNT_MAX:
+            raise _too_many_epochs()
+        return BranchCapability(
+            repo.repo_id, repo.init_id, branch.branch_id, branch.name, tuple(channels), peers
+        )
 
     async def _follow_branch(self, text: str) -> Repo:
         capability = _parse(parse_branch_capability, text, "a branch's capability")
@@ -183,7 +187,7 @@ class Sharing:
             raise ServiceError(
                 "already_exists",
                 "this node follows a branch of that repo by itself",
-                "use another folder for the whole repo: `ravel --home DIR init`",
+                "`ravel repo forget` forgets it, or use another folder for the whole repo",
             )
 
     async def _reach(self, peers: tuple[PeerAddress, ...]) -> None:
@@ -210,6 +214,12 @@ class Sharing:
                 "set [network] advertise in its config.toml to host:port, and start it again",
             )
         return tuple(ways[:LINK_PEER_COUNT_MAX])
+
+
+def _too_many_epochs() -> ServiceError:
+    return ServiceError(
+        "too_large", "the branch has been in too many epochs for one link", "invite to the repo instead"
+    )
 
 
 def _channel_of(epoch: Epoch, branch: Branch) -> BranchChannel:

@@ -26,7 +26,9 @@ from protocol.limits import (
     FILE_COUNT_MAX,
     FILE_SIZE_MAX,
     INVITATION_USE_COUNT_MAX,
+    LINK_SIZE_MAX,
     NAME_SIZE_MAX,
+    OFFER_NOTE_SIZE_MAX,
     OWNER_COUNT_MAX,
     REMOVED_FEED_COUNT_MAX,
     TEXT_SIZE_MAX,
@@ -201,6 +203,25 @@ class EpochHistory(Wire, frozen=True, tag="epoch-history1"):
     earlier: Annotated[tuple[EarlierEpoch, ...], Meta(min_length=1, max_length=EPOCH_HISTORY_COUNT_MAX)]
 
 
+class Offer(Wire, frozen=True, tag="offer1"):
+    """Offers a branch of one's own to the readers of a document: comments on it, or commits to be taken over (`pulls`).
+
+    `link` is the encoding of what opens it (`text.BranchCapability`).
+    """
+
+    branch: Id
+    pulls: bool
+    note: Annotated[str, Meta(max_length=OFFER_NOTE_SIZE_MAX)]
+    link: Annotated[bytes, Meta(max_length=LINK_SIZE_MAX)]
+
+
+class Answer(Wire, frozen=True, tag="answer1"):
+    """Accepts an offer, or refuses or withdraws it; the last word counts."""
+
+    offer: Id
+    accepts: bool
+
+
 class BranchRoot(Wire, frozen=True, tag="branch-root1"):
     """First commit of a branch: says nothing but that the branch begins."""
 
@@ -279,6 +300,8 @@ Body = (
     | EpochInit
     | EpochAdd
     | EpochHistory
+    | Offer
+    | Answer
     | BranchRoot
     | BranchFork
     | Carried

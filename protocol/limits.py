@@ -73,6 +73,10 @@ EPOCH_BOX_COUNT_MAX: Final = 1500
 EPOCH_HISTORY_COUNT_MAX: Final = 2048
 """Earlier epochs that one commit opens: all that can be followed directly, and as many again; 210 KB."""
 
+OFFER_NOTE_SIZE_MAX: Final = 1000
+"""Characters of what somebody says of an offer."""
+OFFERS_FOLLOWED_MAX: Final = 1000
+"""Accepted offers of one repo whose branches a node follows, the latest."""
 MERGED_COUNT_MAX: Final = 20_000
 """Commits that one merge of branches carries over: some seconds of writing, in one transaction."""
 FORK_DEPTH_MAX: Final = 64

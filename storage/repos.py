@@ -140,20 +140,25 @@ def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoc
     return stored
 
 
-def add_branch_alone(
-    database: Database, connection: Connection, repo: Repo, capability: BranchCapability
-) -> None:
-    """Follow a branch by itself, on the topics that a capability opens. Its repo is stored without members or epochs."""
-    num = connection.execute(select(repos.c.num).where(repos.c.repo_id == repo.repo_id)).scalar()
+def add_branch_alone(database: Database, connection: Connection, capability: BranchCapability) -> None:
+    """Follow a branch by itself, on the topics that a capability opens. Its repo is stored without members or epochs.
+
+    A branch whose whole repo is here stays as it is.
+    """
+    num, epoch_num = connection.execute(
+        select(repos.c.num, repos.c.epoch_num).where(repos.c.repo_id == capability.repo)
+    ).first() or (None, 0)
+    if epoch_num:
+        return
     if num is None:
         num = database.next_nums(connection, repos, 1)[0]
         connection.execute(
             insert(repos).values(
                 num=num,
-                repo_id=repo.repo_id,
-                name=repo.name,
-                init_id=repo.init_id,
-                init_key=repo.init_key,
+                repo_id=capability.repo,
+                name=capability.name,
+                init_id=capability.init,
+                init_key=bytes(32),
                 epoch_num=0,
                 is_behind=False,
             )

@@ -19,6 +19,8 @@ say, for any set of commits. Rules (docs/membership.md has them in words, and wh
   M10 Adding to an epoch needs the permission of an admin. The epoch was started in the commit's own past, its author and
       topic are named, the boxes are for members and the topics of branches, each once and in order.
   M11 Opening earlier epochs needs the permission to write. They were started in the commit's own past, by whom it says.
+  M12 Offering a branch to the inbox needs the permission to read. Answering an offer of the commit's own past needs the
+      permission of an admin; who made it may take it back.
 
 This module judges; it does not look at signatures (see `verify`), nor does it keep anything beyond memory.
 """
@@ -29,6 +31,7 @@ from typing import Final
 
 from protocol.body import (
     Adopt,
+    Answer,
     Body,
     BranchAdd,
     BranchEdit,
@@ -39,6 +42,7 @@ from protocol.body import (
     Grant,
     Invite,
     Join,
+    Offer,
     Permission,
     Remove,
     RepoInit,
@@ -162,6 +166,13 @@ class Membership:
             case EpochHistory():
                 _need(held, Permission.WRITE, "M11: opening epochs needs the permission to write")
                 self._check_history(body, before)
+            case Offer():
+                needs = Permission.READ
+                _need(held, needs, "M12: offering needs the permission to read")
+                if not any(before.is_within(one) for one in self.operations.branch_adds(body.branch)):
+                    raise Refused("bad_branch", "M12: no such branch in the commit's past")
+            case Answer():
+                needs = self._check_answer(author, held, body, before)
             case Revoke() | Adopt():
                 needs = Permission.ADMIN
                 _need(held, needs, "M8: revoking and adopting need the permission of an admin")
@@ -255,6 +266,17 @@ class Membership:
                 raise Refused("bad_epoch", "M11: no such epoch in the commit's past")
         if len({item.epoch for item in body.earlier}) < len(body.earlier):
             raise Refused("bad_epoch", "M11: an epoch is named twice")
+
+    def _check_answer(
+        self, author: bytes, held: Permission | None, body: Answer, before: Resolution
+    ) -> Permission:
+        offer = self.operations.find(body.offer)
+        if offer is None or not isinstance(offer.body, Offer) or not before.is_within(offer):
+            raise Refused("unknown_offer", "M12: no such offer in the commit's past")
+        is_own = offer.author == author and not body.accepts
+        needs = Permission.READ if is_own else Permission.ADMIN
+        _need(held, needs, f"M12: answering needs {_name(needs)}")
+        return needs
 
     def _find_invitation(self, commit_id: bytes, before: Resolution) -> Operation | None:
         found = self.operations.find(commit_id)

@@ -9,6 +9,7 @@ from typing import Final
 
 from protocol.body import (
     Adopt,
+    Answer,
     Body,
     BranchAdd,
     BranchEdit,
@@ -19,6 +20,7 @@ from protocol.body import (
     Grant,
     Invite,
     Join,
+    Offer,
     Permission,
     Remove,
     RepoInit,
@@ -58,6 +60,7 @@ class Operations:
         self._joins_by: dict[bytes, list[Operation]] = {}
         self._branch_adds: dict[bytes, list[Operation]] = {}
         self._renewals_of: dict[bytes, list[Operation]] = {}
+        self._answers_to: dict[bytes, list[Operation]] = {}
         self._foundations: dict[bytes, Mapping[bytes, Sequence[Operation]]] = {}
         self._adoptions_of: dict[bytes, list[Operation]] = {}
         self._published_in: dict[bytes, list[Operation]] = {}
@@ -73,6 +76,8 @@ class Operations:
         """What adds branches and members to epochs."""
         self.histories: list[Operation] = []
         """What opens earlier epochs to the readers of one."""
+        self.offers: list[Operation] = []
+        """What offers branches to the inbox."""
         self.removals: list[Operation] = []
         """What takes rights away: removals and revocations of invitations."""
 
@@ -113,6 +118,10 @@ class Operations:
                 self.edits.setdefault(made.body.branch, []).append(made)
             case Tag():
                 self.tags.setdefault(made.body.name, []).append(made)
+            case Offer():
+                self.offers.append(made)
+            case Answer():
+                self._answers_to.setdefault(made.body.offer, []).append(made)
             case EpochInit():
                 self.epochs.append(made)
             case EpochAdd():
@@ -184,6 +193,10 @@ class Operations:
     def renewals_of(self, branch: bytes) -> Sequence[Operation]:
         """What renews this branch's secrets inside an epoch."""
         return self._renewals_of.get(branch, ())
+
+    def answers_to(self, offer: bytes) -> Sequence[Operation]:
+        """What accepts or refuses this offer."""
+        return self._answers_to.get(offer, ())
 
     def supports(self, operation: Operation) -> list[Operation]:
         """What its author's right to an operation may rest on directly; all of it is in the operation's past."""

@@ -14,6 +14,7 @@ from node.cli import (
     feed_commands,
     file_commands,
     import_commands,
+    inbox_commands,
     member_commands,
     node_commands,
     peer_commands,
@@ -50,6 +51,7 @@ app.add_typer(feed_commands.feed, name="feed")
 app.add_typer(import_commands.import_, name="import")
 app.command("export")(export_commands.export)
 app.command("analyze")(export_commands.analyze)
+app.add_typer(inbox_commands.inbox, name="inbox")
 app.add_typer(tag_commands.tag, name="tag")
 app.add_typer(tangle_commands.tangle, name="tangle")
 app.add_typer(peer_commands.peer, name="peer")

@@ -120,6 +120,42 @@ def list_repos(context: typer.Context, as_json: JsonOption = False) -> None:
     print_table(columns, ([item[column] for column in columns] for item in answer["repos"]))
 
 
+@repo.command("fork")
+def fork(
+    context: typer.Context,
+    repo: RepoArgument,
+    name: Annotated[str, typer.Argument(help="Of the new repo.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Make a repo of your own that continues another: its branches, each commit written again with its origin.
+
+    Commits that are written there can be offered back: `ravel inbox offer`.
+    """
+    answer = client(context).fork_repo(repo, name)
+    if as_json:
+        print_json(answer)
+        return
+    carried = sum(branch["carried"] for branch in answer["branches"])
+    print_fields(
+        [
+            ("repo", answer["repo"]),
+            ("name", name),
+            ("branches", len(answer["branches"])),
+            ("commits", carried),
+        ]
+    )
+    if answer["files_left"]:
+        print(f"note: files are not copied: {', '.join(answer['files_left'])}", file=sys.stderr)
+
+
+@repo.command("forget")
+def forget(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
+    """Forget a repo of which this node follows single branches by a link, and what came of them."""
+    answer = client(context).forget_repo(repo)
+    if as_json:
+        print_json(answer)
+
+
 @repo.command("epochs")
 def list_epochs(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
     """List the epochs of a repo: each has secrets of its own, and every exclusion starts the next."""

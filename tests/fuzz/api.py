@@ -51,6 +51,10 @@ REQUESTS: Final = (
     ("POST", "/repos/r/rekeys"),
     ("POST", "/branches/b/forks"),
     ("POST", "/branches/b/merges"),
+    ("POST", "/branches/b/offers"),
+    ("POST", "/branches/b/comments"),
+    ("POST", "/repos/r/offers/o/answers"),
+    ("POST", "/repos/r/forks"),
 )
 """What a request may be made to, by the number in its first byte: with a body, a query, or a range of the file."""
 _QUERIES: Final = {

@@ -209,6 +209,10 @@ def _requests() -> Seeds:
         "/repos/r/rekeys": {"user": "u"},
         "/branches/b/forks": {"name": "n", "commit": "c"},
         "/branches/b/merges": {"source": "s"},
+        "/branches/b/offers": {"source": "s", "note": "n", "pulls": False},
+        "/branches/b/comments": {"text": "t"},
+        "/repos/r/offers/o/answers": {"accepts": True},
+        "/repos/r/forks": {"name": "n"},
     }
     made = {}
     for number, (method, path) in enumerate(api.REQUESTS):

@@ -12,6 +12,7 @@ from protocol import hashing, signing
 from protocol.block import Block, Reference
 from protocol.body import (
     Adopt,
+    Answer,
     Body,
     BranchAdd,
     BranchEdit,
@@ -33,6 +34,7 @@ from protocol.body import (
     Invite,
     Join,
     Merge,
+    Offer,
     Permission,
     Post,
     Remove,
@@ -154,6 +156,8 @@ def bodies() -> list[JsonObject]:
         ),
         "epoch-add": EpochAdd(EPOCH, USER, MEMBER, (), (EpochBox(MEMBER, _seal(WRITE_SECRET)),)),
         "epoch-history": EpochHistory((EarlierEpoch(EPOCH, USER, READ_SECRET),)),
+        "offer": Offer(BRANCH_ID, True, "please", b"a link"),
+        "answer": Answer(EPOCH, True),
         "fork": BranchFork(BRANCH_ID, (EPOCH,)),
         "carried": Carried(BRANCH_ID, EPOCH, MEMBER, 1_790_000_000_000, encode_body(Post("hello"))),
         "merge": Merge(BRANCH_ID, (EPOCH,)),

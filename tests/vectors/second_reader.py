@@ -56,6 +56,8 @@ BODIES: dict[str, Shapes] = {
     "epoch-history1": {"earlier": [(ID, ID, KEY)]},
     "adopt1": {"branch": ID, "commits": [ID]},
     "branch-root1": {},
+    "offer1": {"branch": ID, "pulls": bool, "note": str, "link": bytes},
+    "answer1": {"offer": ID, "accepts": bool},
     "fork1": {"origin": ID, "commits": [ID]},
     "carried1": {"branch": ID, "commit": ID, "author": ID, "time": NUMBER, "body": bytes},
     "merge1": {"branch": ID, "commits": [ID]},

@@ -1,0 +1,125 @@
+"""inbox: comments on documents, and commits that others offer."""
+
+from typing import Annotated
+
+import typer
+
+from node.cli.branch_commands import BranchArgument
+from node.cli.repo_commands import RepoArgument
+from node.cli.shared import (
+    JsonObject,
+    JsonOption,
+    client,
+    display_safe,
+    first_line,
+    iso_time,
+    print_fields,
+    print_json,
+    print_table,
+)
+
+inbox = typer.Typer(no_args_is_help=True, help="Comments on documents, and commits that others offer.")
+
+OfferArgument = Annotated[str, typer.Argument(help="As `ravel inbox list` shows it, or a unique prefix.")]
+_TEXT_WIDTH = 72
+
+
+@inbox.command("list")
+def list_offers(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
+    """List what was offered to a repo, and what became of it."""
+    answer = client(context).list_offers(repo)
+    if as_json:
+        print_json(answer)
+        return
+    print_table(
+        ("offer", "kind", "on branch", "author", "commits", "status", "note"),
+        (
+            (
+                item["offer"][:12],
+                item["kind"],
+                item["branch"][:12],
+                item["author"][:12],
+                item["commits"],
+                item["status"] if item["readable"] else f"{item['status']}, unreadable",
+                first_line(display_safe(item["note"]), 40),
+            )
+            for item in answer["offers"]
+        ),
+    )
+
+
+@inbox.command("comment")
+def comment(context: typer.Context, branch: BranchArgument, text: str, as_json: JsonOption = False) -> None:
+    """Comment on a document, also without the right to write there.
+
+    The comment is written in a branch of your own, in a repo called `comments`, and the branch is offered to the
+    document's inbox. Others see it once an admin has accepted it.
+    """
+    _show(client(context).comment(branch, text), as_json=as_json)
+
+
+@inbox.command("show")
+def show(
+    context: typer.Context,
+    branch: BranchArgument,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many, the latest ones.")] = 50,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the accepted comments on a document, by the times that their authors say."""
+    answer = client(context).comments(branch, limit)
+    if as_json:
+        print_json(answer)
+        return
+    print_table(
+        ("time", "author", "comment"),
+        (
+            (
+                iso_time(item["time"]),
+                item["author"][:12],
+                first_line(item["text"] or item["kind"], _TEXT_WIDTH),
+            )
+            for item in answer["items"]
+        ),
+    )
+
+
+@inbox.command("offer")
+def offer(
+    context: typer.Context,
+    source: Annotated[
+        str, typer.Argument(help="The branch that has the commits: one of a fork of the repo.")
+    ],
+    target: Annotated[str, typer.Argument(help="The branch that they are for.")],
+    note: Annotated[str, typer.Option(help="What it is.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Offer commits to a repo: a pull request. Members read the offered branch from then on, later commits too."""
+    _show(client(context).offer(source, target, note), as_json=as_json)
+
+
+@inbox.command("accept")
+def accept(
+    context: typer.Context, repo: RepoArgument, offer: OfferArgument, as_json: JsonOption = False
+) -> None:
+    """Accept an offer: everybody who follows the repo follows the offered branch."""
+    _show(client(context).answer_offer(repo, offer, accepts=True), as_json=as_json)
+
+
+@inbox.command("refuse")
+def refuse(
+    context: typer.Context, repo: RepoArgument, offer: OfferArgument, as_json: JsonOption = False
+) -> None:
+    """Refuse an offer, or take back that it was accepted; who made it withdraws it so."""
+    _show(client(context).answer_offer(repo, offer, accepts=False), as_json=as_json)
+
+
+@inbox.command("merge")
+def merge(
+    context: typer.Context, repo: RepoArgument, offer: OfferArgument, as_json: JsonOption = False
+) -> None:
+    """Take over the commits of an accepted offer: each is written again by you, with its origin."""
+    _show(client(context).merge_offer(repo, offer), as_json=as_json)
+
+
+def _show(answer: JsonObject, *, as_json: bool) -> None:
+    print_json(answer) if as_json else print_fields(answer.items())

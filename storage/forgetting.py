@@ -1,0 +1,30 @@
+"""Forgetting a repo of which single branches are followed: every row about it. Blocks stay until they are collected."""
+
+from sqlalchemy import Connection, delete, select
+
+from storage.schema import (
+    branches,
+    commits,
+    feed_forks,
+    file_removals,
+    files,
+    heads,
+    pending,
+    pending_causes,
+    rejections,
+    repos,
+    topics,
+)
+
+
+def forget_repo(connection: Connection, repo_num: int) -> None:
+    """Forget a repo that has no epochs here, and its branches."""
+    of_repo = select(branches.c.num).where(branches.c.repo_num == repo_num)
+    waiting = select(pending.c.num).where(pending.c.branch_num.in_(of_repo))
+    added = select(files.c.num).where(files.c.branch_num.in_(of_repo))
+    connection.execute(delete(pending_causes).where(pending_causes.c.pending_num.in_(waiting)))
+    connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(added)))
+    for table in (pending, files, heads, feed_forks, rejections, commits, topics):
+        connection.execute(delete(table).where(table.c.branch_num.in_(of_repo)))
+    connection.execute(delete(branches).where(branches.c.repo_num == repo_num))
+    connection.execute(delete(repos).where(repos.c.num == repo_num))
