@@ -17,8 +17,14 @@ from node.hub import Hub
 from node.opening import CARRIER_FAULTS
 from node.transport import SecureStream, TransportError
 from protocol.codec import DecodeError
-from protocol.limits import BATCH_SIZE_TARGET, IDLE_TIMEOUT_SECONDS, SEND_TIMEOUT_SECONDS, WANT_COUNT_MAX
-from protocol.messages import Goodbye, KeepAlive, Message, decode_message, encode_message
+from protocol.limits import (
+    BATCH_SIZE_TARGET,
+    IDLE_TIMEOUT_SECONDS,
+    SEND_TIMEOUT_SECONDS,
+    TOPIC_COUNT_MAX,
+    WANT_COUNT_MAX,
+)
+from protocol.messages import Announce, Goodbye, KeepAlive, Message, decode_message, encode_message
 from protocol.session import (
     BatchLoaded,
     BatchTaken,
@@ -47,8 +53,9 @@ from storage.waiting import missing_causes
 
 log = structlog.get_logger()
 
-_OUTGOING_COUNT_MAX: Final = 4096
-"""Messages waiting to be written: batches are bounded by the window, the rest is small; a peer beyond it is cut off."""
+_OUTGOING_COUNT_MAX: Final = 3 * TOPIC_COUNT_MAX
+"""Messages waiting to be written: batches are bounded by the window, the rest is small (a summary of each topic is most
+of it); a peer beyond it is cut off."""
 _COALESCED_COUNT_MAX: Final = 64
 _LAST_WORDS_SECONDS: Final = 1.0
 """Seconds that what is queued may take to be written once the connection is ending."""
@@ -71,6 +78,7 @@ class Connection:
         self._session = Session(stream.session_id)
         self._send_outgoing, self._outgoing = trio.open_memory_channel[Message](_OUTGOING_COUNT_MAX)
         self._nursery: trio.Nursery | None = None
+        self._followed: set[bytes] = set()
         self._reason = ""
         self._reading = trio.CancelScope()
         self._written = trio.Event()
@@ -106,9 +114,18 @@ class Connection:
         self._take(CommitsAccepted(topic, nums))
 
     def topics_changed(self) -> None:
-        """The hub's word: announce what is followed now."""
-        for branch in self._hub.replica.by_topic.values():
-            self._take(TopicFollowed(branch.topic, branch.facts.is_root_branch))
+        """The hub's word: announce what is followed now, root branches first and the latest topics before older ones.
+
+        What is beyond the bound of one connection is not followed on it.
+        """
+        fresh = [one for one in self._hub.replica.by_topic.values() if one.topic not in self._followed]
+        fresh.sort(key=lambda one: (not one.facts.is_root_branch, -one.topic_num))
+        outputs: list[Output] = []
+        for branch in fresh[: TOPIC_COUNT_MAX - len(self._followed)]:
+            self._followed.add(branch.topic)
+            outputs += self._session.take(TopicFollowed(branch.topic, branch.facts.is_root_branch))
+        for output in _announced_together(outputs):
+            self._perform(output)
 
     async def _read(self) -> None:
         while not self._is_ending():
@@ -263,3 +280,15 @@ class Connection:
         self._send_outgoing.close()
         with trio.move_on_after(_LAST_WORDS_SECONDS):
             await self._written.wait()
+
+
+def _announced_together(outputs: list[Output]) -> list[Output]:
+    """The same, with one announcement of many topics instead of many of one."""
+    topics: list[bytes] = []
+    others: list[Output] = []
+    for output in outputs:
+        if isinstance(output, Send) and isinstance(output.message, Announce):
+            topics += output.message.topics
+        else:
+            others.append(output)
+    return [Send(Announce(tuple(topics))), *others] if topics else others

@@ -137,6 +137,7 @@ def new_branch(facts: BranchFacts, epoch: Epoch) -> Branch:
         name="",
         generation=0,
         topic=signing.public_key(keys.topic_seed),
+        topic_commit_count=0,
         commit_count=0,
         void_count=0,
         is_archived=False,

@@ -8,13 +8,15 @@ Everything here runs in worker threads, and again after each change, until there
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 import structlog
 
 from node.errors import ServiceError
-from node.inbound import Intake
+from node.furnishing import open_earlier, topic_in
+from node.intake import Intake
 from node.opening import read_waiting
-from node.outbound import Author, topic_in
+from node.outbound import Author
 from node.replica import Replica, choose_epoch, load_tables
 from protocol.body import (
     Body,
@@ -28,19 +30,25 @@ from protocol.body import (
     UnknownBody,
 )
 from protocol.commit import Commit
-from protocol.hashing import epoch_read_secret, root_topic_seed
+from protocol.hashing import epoch_read_secret
 from protocol.limits import EPOCH_BOX_COUNT_MAX, EPOCH_TOPIC_COUNT_MAX
 from protocol.sealing import NotForUs
-from protocol.signing import public_key
 from protocol.text import id_text
 from storage.id_keys import chunks
 from storage.repos import Branch, Epoch, Repo, add_epoch, follow_topic, set_writing_epoch
 from storage.waiting import load_waiting
-from verifier.epochs import find_opened, find_readers, find_topics
-from verifier.membership import Membership
+from verifier.epochs import find_opened, find_readers, find_topics, lacks_writing, may_write_at
+from verifier.membership import Membership, mark_of
 from verifier.operations import Operation
 
 log = structlog.get_logger()
+
+_SAID_OF_ONE_MAX: Final = 4
+"""Secrets that are kept as those of one epoch, while nobody can tell which are right."""
+_VOID_EPOCHS_MAX: Final = 16
+"""Epochs of one author that do not count and are read all the same: what honest members wrote there does count."""
+_UNKNOWN_EPOCHS_MAX: Final = 256
+"""Epochs of one repo whose secrets are kept before their inits are here; more are taken up as these come."""
 
 
 class EpochKeeper:
@@ -61,13 +69,14 @@ class EpochKeeper:
         looked_at: set[bytes] = set()
         with self._replica.judging:
             membership = self._replica.membership(repo.repo_id)
-            here = self._replica.tables.epochs_of(repo.num)
+            here = self._replica.tables.epochs_of(self._replica.repos[repo.num], membership)
             offered = [*self._in_operations(repo, membership, here, looked_at)]
             offered += self._in_waiting(repo, membership, here, looked_at)
-        fresh = [epoch for epoch in offered if _adds_to(epoch, here.get(epoch.epoch_id))]
+        new = [epoch for epoch in offered if self._is_new(epoch)]
+        fresh = self._within_bounds(repo, membership, new)
         if fresh:
-            self._keep(repo, fresh)
-        self._looked_at |= looked_at
+            self.keep(repo, fresh)
+        self._looked_at |= looked_at if fresh == new else set()
         return bool(fresh)
 
     def _in_operations(
@@ -75,9 +84,9 @@ class EpochKeeper:
     ) -> Iterator[Epoch]:
         """What accepted commits offer."""
         operations = membership.operations
-        grants = operations.grants_of(self._author.user)
+        grants, passed_over = operations.grants_of(self._author.user), _surplus_voids(membership)
         for one in [*operations.epochs, *operations.epoch_adds, *operations.histories, *grants]:
-            if one.commit_id in self._looked_at:
+            if one.commit_id in self._looked_at or one.commit_id in passed_over:
                 continue
             body, known = one.body, here.get(one.epoch)
             if isinstance(body, EpochInit):
@@ -86,8 +95,7 @@ class EpochKeeper:
                 yield from self._open_boxes(repo, one.author, body, (body.epoch, body.author))
             elif isinstance(body, EpochHistory):
                 for item in body.earlier:
-                    if _is_secret_of(item.read_secret, operations[item.epoch], repo):
-                        yield Epoch(0, repo.num, item.epoch, item.author, item.read_secret, None)
+                    yield Epoch(0, repo.num, item.epoch, item.author, item.read_secret, None)
             elif isinstance(body, Grant) and body.write_secret is not None:
                 if known is None:
                     continue  # it may be looked at again when that epoch's secrets are here
@@ -144,7 +152,7 @@ class EpochKeeper:
             secret = self._open(repo, author, box.sealed)
             pairs = [] if secret is None else [(epoch_read_secret(secret), secret), (secret, None)]
             for read_secret, write_secret in pairs:
-                if public_key(root_topic_seed(read_secret, repo.repo_id)) == body.root_topic:
+                if mark_of(repo.repo_id, read_secret) == body.mark:
                     yield Epoch(0, repo.num, *epoch, read_secret, write_secret)
                     return
             log.warning("a box for this user does not open the epoch", repo=id_text(repo.repo_id))
@@ -155,7 +163,7 @@ class EpochKeeper:
         except NotForUs:
             return None
 
-    def _keep(self, repo: Repo, fresh: list[Epoch]) -> None:
+    def keep(self, repo: Repo, fresh: list[Epoch]) -> None:
         """Store epochs, follow their topics, and write in the right one."""
         replica = self._replica
         database = replica.database
@@ -164,14 +172,48 @@ class EpochKeeper:
                 add_epoch(database, connection, repo, epoch)
             membership = replica.membership(repo.repo_id)
             tables = load_tables(connection)
-            here = tables.epochs_of(repo.num)
-            for epoch_id in {epoch.epoch_id for epoch in fresh}:
-                started = membership.operations.find(epoch_id)
-                for branch_id, topic in find_topics(membership.operations, started) if started else ():
+            here = tables.epochs_of(tables.repos[repo.num], membership)
+            for epoch_id in {epoch.epoch_id for epoch in fresh} & here.keys():
+                for branch_id, topic in self._topics_of(repo, membership, here[epoch_id]):
                     follow_topic(database, connection, repo.repo_id, here[epoch_id], branch_id, topic)
             number, is_behind = choose_epoch(membership, tables.repos[repo.num], here)
             set_writing_epoch(connection, repo.num, number, is_behind=is_behind)
         replica.refresh()
+
+    def _within_bounds(self, repo: Repo, membership: Membership, new: list[Epoch]) -> list[Epoch]:
+        """As many as may be taken up: what is said of epochs whose inits are not here is believed in parts."""
+        operations = membership.operations
+        unknown = sum(
+            one.repo_num == repo.num and one.epoch_id not in operations
+            for one in self._replica.tables.epochs.values()
+        )
+        taken: list[Epoch] = []
+        for epoch in new:
+            unknown += epoch.epoch_id not in operations
+            if epoch.epoch_id in operations or unknown <= _UNKNOWN_EPOCHS_MAX:
+                taken.append(epoch)
+        return taken
+
+    def _is_new(self, offered: Epoch) -> bool:
+        """Whether nothing here says the same, or this may be written with."""
+        known = [
+            one
+            for one in self._replica.tables.epochs.values()
+            if (one.repo_num, one.epoch_id) == (offered.repo_num, offered.epoch_id)
+        ]
+        same = [one for one in known if one.read_secret == offered.read_secret]
+        if same:
+            return same[0].write_secret is None and offered.write_secret is not None
+        return len(known) < _SAID_OF_ONE_MAX
+
+    def _topics_of(self, repo: Repo, membership: Membership, epoch: Epoch) -> Iterable[tuple[bytes, bytes]]:
+        """A writer derives topics; a reader takes those that are stated."""
+        operations = membership.operations
+        if epoch.write_secret is not None:
+            for branch in operations.branches():
+                yield branch, topic_in(repo, epoch.read_secret, epoch.write_secret, branch)
+        elif (started := operations.find(epoch.epoch_id)) is not None:
+            yield from find_topics(operations, started)
 
     # --- handing over ---
 
@@ -198,7 +240,9 @@ class EpochKeeper:
             closed = self._closed(repo, epoch, membership) if isinstance(started.body, EpochInit) else []
             self._complete[repo.repo_id] = now.heads
         if closed:
-            intake = intake.with_more(self._author.open_earlier(repo, epoch.epoch_id, closed))
+            intake = intake.with_more(
+                open_earlier(replica, repo, epoch.epoch_id, closed, self._author.write_on)
+            )
         for published_in, body in bodies:
             root = replica.root_branch_in(published_in)
             intake = intake.with_more(self._author.write_on(root, body)[1])
@@ -211,9 +255,9 @@ class EpochKeeper:
         """
         replica, intake = self._replica, Intake()
         epoch = replica.writing_epoch(repo)
-        here = replica.tables.epochs_of(repo.num)
         with replica.judging:
             membership = replica.membership(repo.repo_id)
+            here = replica.tables.epochs_of(replica.repos[repo.num], membership)
             held, operations = membership.now().permission(user), membership.operations
             started = operations.find(epoch.epoch_id)
             wrote_in = {one.epoch for one in operations.authored_by(user)} - {epoch.epoch_id}
@@ -233,10 +277,18 @@ class EpochKeeper:
         """What to publish in which epoch: the latest that a member surely holds, else the latest that it may."""
         if not isinstance(started.body, EpochInit):
             return  # of the first epoch nobody who can be reached lacks anything
-        operations, members = membership.operations, membership.now().members()
-        here = self._replica.tables.epochs_of(repo.num)
+        now, operations = membership.now(), membership.operations
+        members = now.members()
+        here = self._replica.tables.epochs_of(self._replica.repos[repo.num], membership)
         known = find_readers(operations)
         lacking = members.keys() - known[started.commit_id]
+        lacking |= {
+            user
+            for user, held in members.items()
+            if held >= Permission.WRITE
+            and user not in lacking
+            and lacks_writing(operations, now, started, user)
+        }
         if not lacking:
             return
         told = {
@@ -244,6 +296,7 @@ class EpochKeeper:
             for one in operations.epoch_adds
             if isinstance(one.body, EpochAdd) and one.body.epoch == started.commit_id
             for box in one.body.boxes
+            if members.get(box.user, 0) < Permission.WRITE or may_write_at(now, one, box.user)
         }
         for readers in (known, find_readers(operations, is_sure=False)):
             for other in reversed(operations.epochs):
@@ -261,8 +314,11 @@ class EpochKeeper:
     ) -> Iterator[tuple[Epoch, EpochAdd]]:
         if not isinstance(started.body, EpochInit) or epoch.write_secret is None:
             return
-        followed = {one.branch_id for one in self._replica.on_topics.values() if one.epoch_num == epoch.num}
-        lacking = sorted(set(membership.operations.branches()) - followed)
+        admins = [user for user, held in membership.now().members().items() if held >= Permission.ADMIN]
+        if self._author.user not in (started.author, min(admins)):
+            return  # one statement is enough
+        stated = {branch for branch, _ in find_topics(membership.operations, started)}
+        lacking = sorted(set(membership.operations.branches()) - stated)
         for part in chunks(lacking, EPOCH_TOPIC_COUNT_MAX):
             topics = tuple(
                 BranchTopic(branch, topic_in(repo, epoch.read_secret, epoch.write_secret, branch))
@@ -274,42 +330,54 @@ class EpochKeeper:
         """Epochs that are open here, and that readers of this one could not open, where it is on this user to say how.
 
         So are epochs that others started meanwhile, and what was written in one that turned out not to count. It is on
-        every admin; where none holds one, on the first of the writers who do.
+        who started this one, and on the first of the admins who hold the other (where none does, of the writers).
         """
         now, operations = membership.now(), membership.operations
         held = now.permission(self._author.user) or 0
         if held < Permission.WRITE:
             return []
         opened = find_opened(operations, epoch.epoch_id) | {epoch.epoch_id}
-        here = self._replica.tables.epochs_of(repo.num)
-        closed = [one.commit_id for one in operations.epochs if one.commit_id in here.keys() - opened]
-        if held >= Permission.ADMIN or not closed:
+        here = self._replica.tables.epochs_of(self._replica.repos[repo.num], membership)
+        started = operations[epoch.epoch_id]
+        # Who was excluded before such an epoch may still read this one: the next, which has that in its past, opens it.
+        cuts = [
+            one
+            for one in operations.removals
+            if one.commit_id in now.counting and not operations.precedes(one, started)
+        ]
+        closed = [
+            one.commit_id
+            for one in operations.epochs
+            if one.commit_id in here.keys() - opened
+            and not any(operations.precedes(cut, one) for cut in cuts)
+        ]
+        if not closed or epoch.author == self._author.user:
             return closed
         readers, members = find_readers(operations), now.members()
-        return [
-            raw
-            for raw in closed
-            if all(members.get(user, 0) < Permission.ADMIN for user in readers[raw])
-            and self._author.user
-            == min((user for user in readers[raw] if members.get(user, 0) >= Permission.WRITE), default=b"")
-        ]
+
+        def is_on_duty(raw: bytes) -> bool:
+            is_admin = members.get(epoch.author, 0) >= Permission.ADMIN
+            if is_admin and epoch.author in readers[raw] and operations.precedes(operations[raw], started):
+                return False  # its author opens it, or has, and that is on its way
+            holders = [user for user in readers[raw] if members.get(user, 0) >= Permission.WRITE]
+            admins = [user for user in holders if members[user] >= Permission.ADMIN]
+            return self._author.user == min(admins or holders, default=b"")
+
+        return [raw for raw in closed if is_on_duty(raw)]
 
 
-def _is_secret_of(read_secret: bytes, started: Operation, repo: Repo) -> bool:
-    """Whether an epoch's topic follows from a secret; of the first epoch nothing says so."""
-    if not isinstance(started.body, EpochInit):
-        return True
-    return public_key(root_topic_seed(read_secret, repo.repo_id)) == started.body.root_topic
-
-
-def _adds_to(offered: Epoch, known: Epoch | None) -> bool:
-    return known is None or (
-        known.write_secret is None
-        and offered.write_secret is not None
-        and offered.read_secret == known.read_secret
-    )
+def _surplus_voids(membership: Membership) -> set[bytes]:
+    """Inits that do not count, beyond those of each author that are read all the same."""
+    now, counts = membership.now(), dict[bytes, int]()
+    surplus: set[bytes] = set()
+    for one in membership.operations.epochs:
+        if not now.counts(one):
+            counts[one.author] = counts.get(one.author, 0) + 1
+            if counts[one.author] > _VOID_EPOCHS_MAX:
+                surplus.add(one.commit_id)
+    return surplus
 
 
 def _addition(started: Operation, topics: tuple[BranchTopic, ...], boxes: Iterable[EpochBox]) -> EpochAdd:
     assert isinstance(started.body, EpochInit), "the first epoch is added to by what it publishes"
-    return EpochAdd(started.commit_id, started.author, started.body.root_topic, topics, tuple(boxes))
+    return EpochAdd(started.commit_id, started.author, started.body.mark, topics, tuple(boxes))

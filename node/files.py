@@ -15,7 +15,7 @@ import trio
 from node.drafting import Draft
 from node.errors import ServiceError
 from node.hub import Hub
-from node.inbound import Intake
+from node.intake import Intake
 from node.outbound import Author
 from node.resolve import PREFIX_SIZE_MIN
 from protocol import body

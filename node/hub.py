@@ -13,7 +13,8 @@ import structlog
 import trio
 
 from node.blocking import RunBlocking
-from node.inbound import Intake, accept_batch
+from node.inbound import accept_batch
+from node.intake import Intake
 from node.opening import ReadBatch, read_batch, settle_batch
 from node.replica import Replica
 from protocol.signing import CheckClaims, check_claims

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from node.draft_graph import DraftGraph
 from node.drafting import Draft, Written
 from node.errors import ServiceError
-from node.inbound import Intake
+from node.intake import Intake
 from node.outbound import Author
 from protocol.body import Imported
 from protocol.limits import ACK_COUNT_MAX, IMPORT_BATCH_COUNT_MAX

@@ -10,21 +10,29 @@ rejected for good and the rejection remembered. What is wrong with the *publicat
 remembering it would let anyone poison an id.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 
 from sqlalchemy import Connection
 
+from node.intake import Intake
 from node.opening import Opened, OpenedBatch, open_batch
 from node.replica import Replica, choose_epoch, load_tables
 from node.voiding import Review
 from protocol.body import Adopt, BranchAdd, BranchRenew, BranchTopic, EpochAdd, EpochInit, RepoInit
+from protocol.signing import public_key
 from storage.commits import NewCommit, accept_commits, find_heads, load_facts, load_places
 from storage.files import apply_files
-from storage.repos import Branch, add_branch, follow_topic, name_branch, rename_repo, set_writing_epoch
+from storage.repos import (
+    Branch,
+    add_branch,
+    branch_keys,
+    follow_topic,
+    name_branch,
+    rename_repo,
+    set_writing_epoch,
+)
 from storage.waiting import Waiting, keep_rejections, keep_waiting, load_rejected, take_unread, take_waiting
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
@@ -33,40 +41,6 @@ from verifier.names import find_branch_names
 from verifier.verify import Accepted, Pending, Rejected, VerifiedCommit, judge
 
 InTransaction = Callable[[Connection], None]
-
-
-@dataclass(slots=True)
-class Intake:
-    """What became of a batch: to be told to subscribers, peers and logs."""
-
-    accepted: dict[bytes, list[int]] = field(default_factory=dict)  # commit numbers by topic
-    unread: dict[bytes, list[int]] = field(default_factory=dict)  # numbers of those newly kept, by topic
-    voided: dict[bytes, int] = field(
-        default_factory=dict
-    )  # how many have become void or ceased to be, by topic
-    rejected: list[Rejected] = field(default_factory=list)
-    dropped: Counter[str] = field(default_factory=Counter)
-    already: int = 0
-    waiting: int = 0
-    is_about_repos: bool = False  # whether a root branch got anything, be it only what waits
-
-    def with_more(self, more: "Intake") -> "Intake":
-        """This and what another batch came to, to be told at once."""
-        together = Intake(
-            rejected=self.rejected + more.rejected,
-            dropped=self.dropped + more.dropped,
-            already=self.already + more.already,
-            waiting=self.waiting + more.waiting,
-            is_about_repos=self.is_about_repos or more.is_about_repos,
-        )
-        for one in (self, more):
-            for topic, nums in one.accepted.items():
-                together.accepted.setdefault(topic, []).extend(nums)
-            for topic, nums in one.unread.items():
-                together.unread.setdefault(topic, []).extend(nums)
-            for topic, count in one.voided.items():
-                together.voided[topic] = together.voided.get(topic, 0) + count
-        return together
 
 
 class OwnCommitRejected(Exception):
@@ -240,7 +214,8 @@ class _Acceptance:
             self.intake.voided.update(review.changed)
 
     def _choose_epoch(self, connection: Connection, repo_num: int, membership: Membership) -> None:
-        repo, here = self.tables.repos[repo_num], self.tables.epochs_of(repo_num)
+        repo = self.tables.repos[repo_num]
+        here = self.tables.epochs_of(repo, membership)
         chosen = choose_epoch(membership, repo, here)
         if chosen != (repo.epoch_num, repo.is_behind):
             set_writing_epoch(connection, repo_num, chosen[0], is_behind=chosen[1])
@@ -360,7 +335,7 @@ class _Acceptance:
                     generation=body.generation,
                 )
             case EpochInit():
-                self._follow(connection, branch, verified.commit.commit_id, body.topics)
+                self.has_changed_tables = True  # which secrets are right, if any are here
             case EpochAdd():
                 self._follow(connection, branch, body.epoch, body.topics)
             case Adopt():
@@ -381,6 +356,13 @@ class _Acceptance:
             body.topic,
             generation=body.generation,
         )
+        # Added in an older epoch than is written in, it has a topic in that one too, which a writer need not be told.
+        current = self.tables.epochs.get(self.tables.repos[root.repo_num].epoch_num)
+        if current is not None and current.num != epoch.num:
+            keys = branch_keys(root.facts.repo_id, current.read_secret, current.write_secret, body.branch, 0)
+            if keys.topic_seed is not None:
+                topic = public_key(keys.topic_seed)
+                follow_topic(database, connection, root.facts.repo_id, current, body.branch, topic)
 
     def _follow(
         self, connection: Connection, root: Branch, epoch_id: bytes, stated: Iterable[BranchTopic]

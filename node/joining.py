@@ -21,8 +21,9 @@ from protocol.body import Join, Permission, prove_invitation
 from protocol.codec import decode, encode
 from protocol.limits import LINK_SIZE_MAX
 from protocol.text import BranchCapability, InvitationLink, PeerAddress, ReadCapability, id_text
+from storage.alone import add_branch_alone
 from storage.database import StorageError
-from storage.repos import Epoch, Repo, add_branch_alone, add_repo
+from storage.repos import Epoch, Repo, add_repo
 
 log = structlog.get_logger()
 
@@ -57,6 +58,11 @@ class Joiner:
                         log.error(
                             "join failed, to be tried again", repo=id_text(repo.repo_id), error=str(error)
                         )
+                        has_failed = True
+                    except (
+                        Exception
+                    ):  # the border of one repo: whatever others wrote there, the daemon goes on
+                        log.exception("a repo cannot be kept up", repo=id_text(repo.repo_id))
                         has_failed = True
                 with trio.move_on_after(_RETRY_SECONDS if has_failed else math.inf):
                     await self._wake.wait()
@@ -146,6 +152,7 @@ class Joiner:
         with replica.database.write() as connection:
             kept = add_repo(replica.database, connection, repo, epoch)
         replica.refresh()
+        self._epochs.keep(kept, [epoch])  # of a repo that was here before, its topics may have been stated
         return kept
 
     def _store_alone(self, capability: BranchCapability) -> None:

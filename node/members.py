@@ -3,7 +3,7 @@
 Each change is one commit in the repo's root branch, which every node judges by the rules of `verifier.membership`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from node.drafting import Draft
@@ -61,13 +61,7 @@ class Members:
             )
         if wanted < Permission.WRITE:
             return await self._write(repo, Grant(user, wanted, None))
-        # Else it would be sealed for the epoch before the one that the grant is published in.
-        self._hub.announce(await self._hub.run_blocking(self._author.start_epoch_if_due, repo))
-        epoch = self._hub.replica.writing_epoch(repo)
-        if epoch.write_secret is None:
-            raise ServiceError("not_permitted", "this node may read the repo and not write to it")
-        sealed = self._author.seal_secret(repo, user, epoch.write_secret)
-        return await self._write(repo, Grant(user, wanted, sealed))
+        return await self._write_planned(repo, lambda: [self._sealed_grant(repo, user, wanted)])
 
     async def remove(self, repo_text: str, user_text: str, keeps_text: str) -> JsonObject:
         """Take a member's rights down to `keeps_text` (empty: none, so that the user is no member any more)."""
@@ -139,12 +133,24 @@ class Members:
         self._hub.announce(begun)
         return answer | {"epoch": id_text(self._hub.replica.writing_epoch(repo).epoch_id)}
 
+    def _sealed_grant(self, repo: Repo, user: bytes, wanted: Permission) -> Body:
+        epoch = self._hub.replica.writing_epoch(repo)
+        if epoch.write_secret is None:
+            raise ServiceError("not_permitted", "this node may read the repo and not write to it")
+        return Grant(user, wanted, self._author.seal_secret(repo, user, epoch.write_secret))
+
     async def _write(self, repo: Repo, *bodies: Body) -> JsonObject:
         """Write some commits of the root branch, one after the other, all or none."""
+        return await self._write_planned(repo, lambda: bodies)
+
+    async def _write_planned(self, repo: Repo, plan: Callable[[], Sequence[Body]]) -> JsonObject:
+        """The same, of bodies that are made when it is settled in which epoch they are published."""
         root = self._hub.replica.root_branch(repo)
-        drafts = [Draft(body) for body in bodies]
         written, intake = await self._hub.run_blocking(
-            self._author.write_many, root, lambda _: drafts, lambda _connection, _written: None
+            self._author.write_many,
+            root,
+            lambda _: [Draft(body) for body in plan()],
+            lambda _connection, _written: None,
         )
         self._hub.announce(intake)
         return {

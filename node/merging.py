@@ -16,7 +16,7 @@ from node.draft_graph import DraftGraph
 from node.drafting import Draft
 from node.errors import ServiceError
 from node.hub import Hub
-from node.inbound import Intake
+from node.intake import Intake
 from node.outbound import Author
 from node.past import load_past
 from node.replica import Replica, load_blocks_of, open_encoded, open_stored

@@ -5,7 +5,8 @@ from protocol.body import Offer
 from protocol.codec import DecodeError, decode
 from protocol.limits import LINK_SIZE_MAX, OFFERS_FOLLOWED_MAX
 from protocol.text import BranchCapability
-from storage.repos import Repo, add_branch_alone
+from storage.alone import add_branch_alone
+from storage.repos import Repo
 from verifier.offers import find_offers
 
 

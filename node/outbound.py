@@ -7,7 +7,8 @@ that first, so that who was excluded reads nothing of what follows.
 
 import secrets
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +16,9 @@ from sqlalchemy import Connection
 
 from node.drafting import AuthorKeys, Draft, Place, Sealed, Written, new_branch, publish, seal_draft
 from node.errors import ServiceError
-from node.inbound import Intake, InTransaction, OwnCommitRejected, accept_batch
+from node.furnishing import furnish_epoch, is_due
+from node.inbound import InTransaction, OwnCommitRejected, accept_batch
+from node.intake import Intake
 from node.opening import open_batch
 from node.replica import Replica
 from protocol import sealing, signing
@@ -25,10 +28,7 @@ from protocol.body import (
     BranchAdd,
     BranchFork,
     BranchRoot,
-    BranchTopic,
-    EarlierEpoch,
     EpochBox,
-    EpochHistory,
     EpochInit,
     Permission,
     RepoInit,
@@ -36,17 +36,16 @@ from protocol.body import (
 )
 from protocol.commit import NO_BRANCH, NO_EPOCH, HeaderKeys, lipmaa
 from protocol.hashing import epoch_read_secret
-from protocol.limits import ACK_COUNT_MAX, EPOCH_HISTORY_COUNT_MAX
+from protocol.limits import ACK_COUNT_MAX
 from storage.commits import load_commit_keys, load_heads
 from storage.database import Database
 from storage.feeds import load_feed_ids, load_feed_tip
-from storage.repos import Branch, Epoch, Repo, add_epoch, add_repo, branch_keys
-from verifier.epochs import describe_epoch, is_epoch_due
+from storage.repos import Branch, Epoch, Repo, add_epoch, add_repo
+from verifier.epochs import describe_epoch
 from verifier.facts import BranchFacts
+from verifier.membership import mark_of
 
 _DONE_ALREADY: Final = frozenset({"already_holds", "nothing_to_remove", "branch_exists"})
-_EARLIER_OPENED: Final = 64
-"""Latest earlier epochs that an epoch's history opens at least: who catches up takes one step for so many."""
 
 
 class Author:
@@ -56,7 +55,8 @@ class Author:
         self._replica = replica
         self._keys = AuthorKeys(*signing.key_pair(user_seed))
         self._clock_ms = clock_ms
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._begun = Intake()  # what an epoch that was started for a write came to, until that is told
         self._not_due: dict[
             bytes, tuple[bytes, ...]
         ] = {}  # by repo: root branch heads with which no epoch is due
@@ -78,22 +78,22 @@ class Author:
 
         Raises ServiceError where the rules refuse it, or the secrets to write with are not here.
         """
-        current, begun = self._ready(branch)
-        written, intake = self.write_on(current, draft, after=after)
-        return written, begun.with_more(intake)
+        with self._readied(branch) as current:
+            written, intake = self.write_on(current, draft, after=after)
+        return written, self._with_begun(intake)
 
     def write_sealed(self, branch: Branch, draft: Draft, *, after: InTransaction) -> tuple[Written, Intake]:
         """Write a commit whose files were sealed for the topic that `branch` is on.
 
         Raises ServiceError `interrupted` where that is not the current one any more: its secrets would not open them.
         """
-        current, begun = self._ready(branch)
-        if current.topic_num != branch.topic_num:
-            raise ServiceError(
-                "interrupted", "the repo got new secrets while the file was coming in", "add it again"
-            )
-        written, intake = self.write_on(current, draft, after=after)
-        return written, begun.with_more(intake)
+        with self._readied(branch) as current:
+            if current.topic_num != branch.topic_num:
+                raise ServiceError(
+                    "interrupted", "the repo got new secrets while the file was coming in", "add it again"
+                )
+            written, intake = self.write_on(current, draft, after=after)
+        return written, self._with_begun(intake)
 
     def write_on(
         self, branch: Branch, draft: Draft | Body, *, after: InTransaction | None = None
@@ -111,13 +111,12 @@ class Author:
         after: Callable[[Connection, Sequence[Written]], None],
     ) -> tuple[list[Written], Intake]:
         """Write the commits that `plan` makes of the store as it stands; `after` runs in their transaction."""
-        current, begun = self._ready(branch)
-        with self._lock, self._replica.database.read() as connection:
+        with self._readied(branch) as current, self._replica.database.read() as connection:
             written = self._seal(connection, current, plan(connection))
-            if not written:
-                return [], begun
-            intake = self._take(current, written, after=lambda transaction: after(transaction, written))
-        return written, begun.with_more(intake)
+            intake = Intake()
+            if written:
+                intake = self._take(current, written, after=lambda transaction: after(transaction, written))
+        return written, self._with_begun(intake)
 
     def seal_secret(self, repo: Repo, user: bytes, secret: bytes) -> bytes:
         """A secret of the repo for another user."""
@@ -166,7 +165,12 @@ class Author:
 
         Raises ServiceError where the rules refuse it.
         """
-        root, begun = self._ready(self._replica.root_branch(repo))
+        with self._readied(self._replica.root_branch(repo)) as root:
+            return self._create_branch(repo, root, name, first)
+
+    def _create_branch(
+        self, repo: Repo, root: Branch, name: str, first: BranchRoot | BranchFork | None
+    ) -> tuple[Branch, Intake]:
         epoch = self._replica.tables.epochs[root.epoch_num]
         if epoch.write_secret is None:
             raise ServiceError("not_permitted", "only an owner adds branches to this repo")
@@ -185,70 +189,58 @@ class Author:
             body = BranchAdd(branch_id, name, 0, branch.topic, Reference(branch_id, root_commit.key))
             pin = self._seal(connection, root, [Draft(body)])
             intake = self._take(root, pin, followups=[(branch.topic, root_commit.encoded)])
-        return self._replica.by_topic[branch.topic], begun.with_more(intake)
+        return self._replica.by_topic[branch.topic], self._with_begun(intake)
 
     def start_epoch(self, repo: Repo) -> Intake:
         """Start an epoch after everything that this node knows of. Raises ServiceError where the rules refuse it."""
         with self._lock:
             epoch, intake = self._start_epoch(repo)
-        return intake.with_more(self._open_history(repo, epoch))
+        return intake.with_more(furnish_epoch(self._replica, repo, epoch, self.write_on))
 
     def start_epoch_if_due(self, repo: Repo) -> Intake:
         """Start an epoch if one is due and this user may (E2). Raises ServiceError where the rules refuse it."""
         with self._lock:
             with self._replica.judging:
                 membership = self._replica.membership(repo.repo_id)
-                now, operations = membership.now(), membership.operations
+                now = membership.now()
                 if self._not_due.get(repo.repo_id) == now.heads:
                     return Intake()
-                if not is_epoch_due(operations, now):
+                if not is_due(self._replica, self._replica.repos[repo.num], membership):
                     self._not_due[repo.repo_id] = now.heads
                     return Intake()
                 if (now.permission(self.user) or 0) < Permission.ADMIN:
                     return Intake()
             epoch, intake = self._start_epoch(repo)
-        return intake.with_more(self._open_history(repo, epoch))
+        return intake.with_more(furnish_epoch(self._replica, repo, epoch, self.write_on))
 
-    def open_earlier(self, repo: Repo, epoch_id: bytes, chosen: Iterable[bytes]) -> Intake:
-        """Open those of the chosen epochs whose secrets are here to whoever reads this one."""
-        here = self._replica.tables.epochs_of(repo.num)
-        with self._replica.judging:
-            operations = self._replica.membership(repo.repo_id).operations
-            earlier = [
-                EarlierEpoch(raw, operations[raw].author, here[raw].read_secret)
-                for raw in chosen
-                if raw in here
-            ]
-        root = self._replica.root_branch_in(here[epoch_id])
-        return self.write_on(root, EpochHistory(tuple(earlier[:EPOCH_HISTORY_COUNT_MAX])))[1]
+    @contextmanager
+    def _readied(self, branch: Branch) -> Iterator[Branch]:
+        """The branch on the topic to write to, which no other writer changes meanwhile.
 
-    def _open_history(self, repo: Repo, epoch: Epoch) -> Intake:
-        """Open what a new epoch follows, and the latest of what is before that."""
-        with self._replica.judging:
-            operations = self._replica.membership(repo.repo_id).operations
-            started = operations[epoch.epoch_id]
-            before = [one.commit_id for one in operations.epochs if operations.precedes(one, started)]
-        assert isinstance(started.body, EpochInit), "it was just started"
-        chosen = dict.fromkeys([*started.body.previous, *reversed(before[-_EARLIER_OPENED:])])
-        return self.open_earlier(repo, epoch.epoch_id, chosen)
-
-    def _ready(self, branch: Branch) -> tuple[Branch, Intake]:
-        """The branch on the topic to write to, after an epoch was started if one is due and this user may (E2)."""
+        An epoch that is due is started before (E2).
+        """
         if not branch.facts.has_members:
             raise ServiceError(
                 "not_permitted", "this node follows the branch by a link, and may read it only"
             )
-        begun = self.start_epoch_if_due(self._replica.repos[branch.repo_num])
-        repo = self._replica.repos[branch.repo_num]
-        current = self._replica.branches[branch.num]
-        is_behind = repo.is_behind or current.epoch_num != repo.epoch_num
-        if is_behind and not branch.facts.is_root_branch and self._replica.permission(repo, self.user):
-            raise ServiceError(
-                "incomplete",
-                "the repo has new secrets since somebody was excluded, and this node has not got them yet",
-                "it gets them when it meets the node of an admin",
-            )
-        return current, begun
+        with self._lock:
+            self._begun = self._begun.with_more(self.start_epoch_if_due(self._replica.repos[branch.repo_num]))
+            repo = self._replica.repos[branch.repo_num]
+            current = self._replica.branches[branch.num]
+            is_behind = repo.is_behind or current.epoch_num != repo.epoch_num
+            if is_behind and not branch.facts.is_root_branch and self._replica.permission(repo, self.user):
+                raise ServiceError(
+                    "incomplete",
+                    "the repo has new secrets since somebody was excluded, and this node has not got them yet",
+                    "it gets them when it meets the node of an admin",
+                )
+            yield current
+
+    def _with_begun(self, intake: Intake) -> Intake:
+        """Also what was begun for this write or for one that failed."""
+        with self._lock:
+            begun, self._begun = self._begun, Intake()
+        return begun.with_more(intake)
 
     def _start_epoch(self, repo: Repo) -> tuple[Epoch, Intake]:
         write_secret = secrets.token_bytes(32)
@@ -260,15 +252,11 @@ class Author:
             with self._replica.judging:
                 membership = self._replica.membership(repo.repo_id)
                 before = membership.at(heads)
-                plan = describe_epoch(membership.operations, before)
+                plan = describe_epoch(before)
                 held = [before.permission(user) or Permission.READ for user in plan.members]
             body = EpochInit(
                 plan.previous,
-                topic_in(repo, read_secret, write_secret, repo.repo_id),
-                tuple(
-                    BranchTopic(branch, topic_in(repo, read_secret, write_secret, branch))
-                    for branch in plan.branches
-                ),
+                mark_of(repo.repo_id, read_secret),
                 tuple(
                     self.seal_epoch(repo, epoch, user, level)
                     for user, level in zip(plan.members, held, strict=True)
@@ -361,15 +349,6 @@ class Author:
 
     def _seal_draft(self, branch: Branch, draft: Draft, place: Place) -> Sealed:
         return seal_draft(self._keys, self._clock_ms(), branch, draft, place)
-
-
-def topic_in(
-    repo: Repo, read_secret: bytes, write_secret: bytes, branch_id: bytes, generation: int = 0
-) -> bytes:
-    """The topic of a branch in an epoch of these secrets."""
-    seed = branch_keys(repo.repo_id, read_secret, write_secret, branch_id, generation).topic_seed
-    assert seed is not None, "the write secret is there"
-    return signing.public_key(seed)
 
 
 def _store_repo(replica: Replica, connection: Connection, repo: Repo, epoch: Epoch) -> None:

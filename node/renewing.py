@@ -5,10 +5,11 @@ from typing import Any
 
 from node.epochs import EpochKeeper
 from node.errors import ServiceError
+from node.furnishing import topic_in
 from node.hub import Hub
-from node.inbound import Intake
+from node.intake import Intake
 from node.members import find_user
-from node.outbound import Author, topic_in
+from node.outbound import Author
 from protocol.body import BranchRenew, EpochInit
 from protocol.text import id_text
 from storage.repos import Branch, Repo
@@ -76,9 +77,10 @@ class Renewing:
 
     def _epochs(self, repo: Repo) -> list[JsonObject]:
         replica = self._hub.replica
-        here, current = replica.tables.epochs_of(repo.num), replica.repos[repo.num].epoch_num
+        current = replica.repos[repo.num].epoch_num
         with replica.judging:
             membership = replica.membership(repo.repo_id)
+            here = replica.tables.epochs_of(replica.repos[repo.num], membership)
             now, operations = membership.now(), membership.operations
             readers = find_readers(operations)
             tips = {tip.commit_id for tip in now.epoch_tips()}

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from protocol.block import decode_block
-from protocol.body import Body, Permission, UnknownBody, decode_body
+from protocol.body import Body, EpochInit, Permission, UnknownBody, decode_body
 from protocol.commit import Commit, open_commit
 from protocol.limits import BODY_SIZE_MAX
 from protocol.object import open_object
@@ -23,7 +23,7 @@ from storage.id_keys import unpack_nums
 from storage.packs import Packs
 from storage.repos import Branch, Epoch, Repo, finish_join, load_branches, load_epochs, load_repos
 from verifier.epochs import find_preferred
-from verifier.membership import Membership, Refused
+from verifier.membership import Membership, Refused, mark_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,29 @@ class Tables:
     on_topics: Mapping[int, Branch]  # on each topic, by its number
     by_topic: Mapping[bytes, Branch]
 
-    def epochs_of(self, repo_num: int) -> dict[bytes, Epoch]:
-        """A repo's epochs whose secrets are here, by id."""
-        return {epoch.epoch_id: epoch for epoch in self.epochs.values() if epoch.repo_num == repo_num}
+    def epochs_of(self, repo: Repo, membership: Membership) -> dict[bytes, Epoch]:
+        """A repo's epochs whose secrets are here, by id.
+
+        Of several secrets that were said to be one epoch's, those that its init marks count; while that is not here, and
+        for the first epoch, those that brought commits, else what was said first.
+        """
+        used = {
+            branch.epoch_num
+            for branch in self.on_topics.values()
+            if branch.facts.is_root_branch and branch.topic_commit_count
+        }
+        found: dict[bytes, Epoch] = {}
+        said = [epoch for epoch in self.epochs.values() if epoch.repo_num == repo.num]
+        for epoch in sorted(said, key=lambda one: (one.num != repo.epoch_num, one.num not in used, one.num)):
+            started = membership.operations.find(epoch.epoch_id)
+            if (
+                started is not None
+                and isinstance(started.body, EpochInit)
+                and started.body.mark != mark_of(repo.repo_id, epoch.read_secret)
+            ):
+                continue
+            found.setdefault(epoch.epoch_id, epoch)
+        return found
 
 
 def load_tables(connection: Connection) -> Tables:
@@ -175,15 +195,17 @@ class Replica:
 
     def root_branch(self, repo: Repo) -> Branch:
         """The repo's root branch, on the topic that this node writes to."""
-        return next(branch for branch in self.branches.values() if branch.branch_id == repo.repo_id)
+        for branch in self.branches.values():
+            if branch.branch_id == repo.repo_id:
+                return branch
+        raise StorageError("a repo without a root branch")
 
     def root_branch_in(self, epoch: Epoch) -> Branch:
         """The root branch on its topic of an epoch."""
-        return next(
-            branch
-            for branch in self.on_topics.values()
-            if branch.epoch_num == epoch.num and branch.facts.is_root_branch
-        )
+        for branch in self.on_topics.values():
+            if branch.epoch_num == epoch.num and branch.facts.is_root_branch:
+                return branch
+        raise StorageError("an epoch without a topic for its root branch")
 
     def _load_membership(self, repo_id: bytes) -> Membership:
         membership = Membership(repo_id)

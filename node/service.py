@@ -33,8 +33,8 @@ from node.views import branch_view, repo_view, timeline_items
 from node.why import explain, list_voids
 from protocol.body import Post
 from protocol.text import PeerAddress, id_text
+from storage.alone import forget_repo
 from storage.commits import count_commits, count_heads, digest_timeline, load_facts, load_heads, load_timeline
-from storage.forgetting import forget_repo
 from storage.repos import Branch, Repo
 from storage.waiting import UNREAD, count_rejections, count_waiting
 

@@ -167,21 +167,24 @@ class EpochBox(Wire, frozen=True):
 class EpochInit(Wire, frozen=True, tag="epoch-init1"):
     """Starts an epoch, whose id is this commit's. Published in an epoch before it, whose members can read it.
 
-    `previous` are the epochs that it follows; `topics` and `boxes` say the rest of what its members need.
+    `previous` are the epochs that it follows, `mark` is that of its root topic (`hashing.epoch_mark`), and `boxes` hold
+    its secrets for its members. Topics are stated in the epoch itself: who is excluded reads this.
     """
 
     previous: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=EPOCH_TIP_COUNT_MAX)]
-    root_topic: Id
-    topics: Annotated[tuple[BranchTopic, ...], Meta(max_length=EPOCH_TOPIC_COUNT_MAX)]
+    mark: Id
     boxes: Annotated[tuple[EpochBox, ...], Meta(min_length=1, max_length=EPOCH_BOX_COUNT_MAX)]
 
 
 class EpochAdd(Wire, frozen=True, tag="epoch-add1"):
-    """Adds to an epoch what its init did not know: branches, and members. `author` and `root_topic` are the init's."""
+    """Gives members an epoch's secrets later, or (published in the epoch itself) states its branches' topics.
+
+    `author` and `mark` are the init's.
+    """
 
     epoch: Id
     author: Id
-    root_topic: Id
+    mark: Id
     topics: Annotated[tuple[BranchTopic, ...], Meta(max_length=EPOCH_TOPIC_COUNT_MAX)]
     boxes: Annotated[tuple[EpochBox, ...], Meta(max_length=EPOCH_BOX_COUNT_MAX)]
 

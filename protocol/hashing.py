@@ -16,6 +16,7 @@ _CONVERGENCE: Final = _CONTEXT + "epoch read secret to convergence secret v1"
 _BRANCH_SECRET: Final = _CONTEXT + "epoch read secret and branch to branch secret v1"
 _BRANCH_READ_KEY: Final = _CONTEXT + "branch secret to branch read key v1"
 _ROOT_TOPIC_SEED: Final = _CONTEXT + "epoch read secret and repo to root topic seed v1"
+_EPOCH_MARK: Final = _CONTEXT + "root topic to epoch mark v1"
 _BRANCH_TOPIC_SEED: Final = _CONTEXT + "epoch write secret and branch to topic seed v1"
 _COMMIT_SIGNED: Final = _CONTEXT + "commit signature v1"
 _REPO_SIGNED: Final = _CONTEXT + "repo certificate signature v1"
@@ -58,6 +59,11 @@ def branch_read_key(secret: bytes) -> bytes:
 def root_topic_seed(read_secret: bytes, repo_id: bytes) -> bytes:
     """Ed25519 seed of the root branch's topic: every member holds it, for readers too must be able to join and leave."""
     return _derive(_ROOT_TOPIC_SEED, read_secret + repo_id)
+
+
+def epoch_mark(root_topic: bytes) -> bytes:
+    """What names an epoch's root topic to who knows it: who is excluded reads it, and learns no topic."""
+    return _derive(_EPOCH_MARK, root_topic)
 
 
 def branch_topic_seed(write_secret: bytes, branch_id: bytes, generation: int) -> bytes:

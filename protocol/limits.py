@@ -122,9 +122,9 @@ SEND_TIMEOUT_SECONDS: Final = 30.0
 CONNECTIONS_MAX: Final = 128
 """Connections accepted from others at a time."""
 PENDING_COUNT_MAX: Final = 10_000
-"""Commits per branch that wait for their causes; beyond it the newest are refused and asked for again later."""
+"""Commits per topic that wait for their causes; beyond it the newest are refused and asked for again later."""
 PENDING_SIZE_MAX: Final = 64 * MIB
-"""Bytes of publications per branch that wait for their causes."""
+"""Bytes of publications per topic that wait for their causes."""
 UNREAD_SENT_MAX: Final = 1000
 """Commits of a format version not known here that are sent on when a topic is joined, the oldest."""
 TANGLE_WAITING_COUNT_MAX: Final = 10_000

@@ -368,16 +368,21 @@ class Session:
     def _pump(self) -> list[Output]:
         """Ask for batches while the window has room: root branches first, the other topics in turn."""
         outputs: list[Output] = []
-        for blind in sorted(self._turn, key=lambda blind: not self._topics[blind].is_root):
-            busy = sum(topic.in_flight + topic.loading for topic in self._topics.values())
+        ready = [
+            blind for blind in self._turn if self._topics[blind].queue and not self._topics[blind].loading
+        ]
+        if not ready:
+            return outputs  # the usual case, also with thousands of topics
+        busy = sum(topic.in_flight + topic.loading for topic in self._topics.values())
+        for blind in sorted(ready, key=lambda blind: not self._topics[blind].is_root):
             if busy >= BATCHES_IN_FLIGHT_MAX:
                 break
+            busy += 1
             progress = self._topics[blind]
-            if progress.queue and not progress.loading:
-                progress.loading = True
-                outputs.append(LoadBatch(progress.topic, tuple(progress.queue[0][:BATCH_COUNT_MAX])))
-                self._turn.remove(blind)
-                self._turn.append(blind)
+            progress.loading = True
+            outputs.append(LoadBatch(progress.topic, tuple(progress.queue[0][:BATCH_COUNT_MAX])))
+            self._turn.remove(blind)
+            self._turn.append(blind)
         return outputs
 
     def _close(self, reason: str) -> list[Output]:

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Row, insert, select, update
 
 from protocol import hashing, signing
-from protocol.codec import decode, encode
+from protocol.codec import decode
 from protocol.limits import LINK_SIZE_MAX
-from protocol.text import BranchCapability, BranchChannel
-from storage.database import Database
+from protocol.text import BranchChannel
+from storage.database import Database, StorageError
 from storage.schema import branches, epochs, repos, topics
 from verifier.facts import BranchFacts
 
@@ -24,7 +24,10 @@ _KEYS_REMEMBERED_MAX = 8192
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """An epoch whose secrets are here. They never show in its repr."""
+    """An epoch, and secrets that somebody says are its own. They never show in its repr.
+
+    Until the epoch's init is here, several may be said; `node.replica` tells which are right.
+    """
 
     num: int
     repo_num: int
@@ -64,7 +67,8 @@ class Branch:
     name: str
     generation: int
     topic: bytes
-    commit_count: int  # accepted ones, of all topics
+    topic_commit_count: int  # accepted ones that came by the topic
+    commit_count: int  # of all topics
     void_count: int  # of these
     is_archived: bool
     facts: BranchFacts
@@ -134,67 +138,29 @@ def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoc
         )
     )
     add_branch(database, connection, stored.num, stored.repo_id, "root", stored.init_id)
-    _insert_epoch(
-        database, connection, stored.repo_id, replace(epoch, num=stored.epoch_num, repo_num=stored.num)
-    )
+    first = replace(epoch, num=stored.epoch_num, repo_num=stored.num)
+    if not _insert_epoch(database, connection, stored.repo_id, first):
+        raise StorageError("another repo here has the secrets of this one")
     return stored
 
 
-def add_branch_alone(database: Database, connection: Connection, capability: BranchCapability) -> None:
-    """Follow a branch by itself, on the topics that a capability opens. Its repo is stored without members or epochs.
-
-    A branch whose whole repo is here stays as it is.
-    """
-    num, epoch_num = connection.execute(
-        select(repos.c.num, repos.c.epoch_num).where(repos.c.repo_id == capability.repo)
-    ).first() or (None, 0)
-    if epoch_num:
-        return
-    if num is None:
-        num = database.next_nums(connection, repos, 1)[0]
-        connection.execute(
-            insert(repos).values(
-                num=num,
-                repo_id=capability.repo,
-                name=capability.name,
-                init_id=capability.init,
-                init_key=bytes(32),
-                epoch_num=0,
-                is_behind=False,
-            )
-        )
-    branch_id = capability.branch
-    add_branch(database, connection, num, branch_id, capability.name, branch_id)
-    branch_num = connection.execute(
-        select(branches.c.num).where(branches.c.repo_num == num, branches.c.branch_id == branch_id)
-    ).scalar_one()
-    for channel in capability.channels:
-        if connection.execute(select(topics.c.num).where(topics.c.topic == channel.topic)).first() is None:
-            connection.execute(
-                insert(topics).values(
-                    num=database.next_nums(connection, topics, 1)[0],
-                    branch_num=branch_num,
-                    generation=0,
-                    topic=channel.topic,
-                    commit_count=0,
-                    channel=encode(channel),
-                )
-            )
-
-
 def add_epoch(database: Database, connection: Connection, repo: Repo, epoch: Epoch) -> int | None:
-    """Store an epoch of a repo, and its root branch's topic.
+    """Store an epoch of a repo with these secrets, and its root branch's topic.
 
-    Gives the epoch's number when it, or its write secret, was not here before.
+    Gives the number when they, or the write secret, were not here before; nothing where the topic is another epoch's.
     """
     found = connection.execute(
-        select(epochs).where(epochs.c.repo_num == repo.num, epochs.c.epoch_id == epoch.epoch_id)
+        select(epochs).where(
+            epochs.c.repo_num == repo.num,
+            epochs.c.epoch_id == epoch.epoch_id,
+            epochs.c.read_secret == epoch.read_secret,
+        )
     ).first()
     if found is None:
         num = database.next_nums(connection, epochs, 1)[0]
-        _insert_epoch(database, connection, repo.repo_id, replace(epoch, num=num, repo_num=repo.num))
-        return num
-    if found.write_secret is not None or epoch.write_secret is None or found.read_secret != epoch.read_secret:
+        fresh = replace(epoch, num=num, repo_num=repo.num)
+        return num if _insert_epoch(database, connection, repo.repo_id, fresh) else None
+    if found.write_secret is not None or epoch.write_secret is None:
         return None
     connection.execute(
         update(epochs).where(epochs.c.num == found.num).values(write_secret=epoch.write_secret)
@@ -202,7 +168,10 @@ def add_epoch(database: Database, connection: Connection, repo: Repo, epoch: Epo
     return int(found.num)
 
 
-def _insert_epoch(database: Database, connection: Connection, repo_id: bytes, epoch: Epoch) -> None:
+def _insert_epoch(database: Database, connection: Connection, repo_id: bytes, epoch: Epoch) -> bool:
+    topic = signing.public_key(hashing.root_topic_seed(epoch.read_secret, repo_id))
+    if not _claim_topic(connection, topic):
+        return False
     connection.execute(
         insert(epochs).values(
             num=epoch.num,
@@ -213,8 +182,27 @@ def _insert_epoch(database: Database, connection: Connection, repo_id: bytes, ep
             write_secret=epoch.write_secret,
         )
     )
-    topic = signing.public_key(hashing.root_topic_seed(epoch.read_secret, repo_id))
-    add_topic(database, connection, epoch, repo_id, 0, topic)
+    return add_topic(database, connection, epoch, repo_id, 0, topic)
+
+
+def _claim_topic(connection: Connection, topic: bytes) -> bool:
+    """Take a topic that follows from secrets of ours away from who merely stated it; whether nobody else derives it.
+
+    What came by it there is kept, under a name that nobody publishes on.
+    """
+    row = connection.execute(
+        select(topics.c.num, repos.c.repo_id, branches.c.branch_id, epochs.c.write_secret)
+        .join(branches, branches.c.num == topics.c.branch_num)
+        .join(repos, repos.c.num == branches.c.repo_num)
+        .outerjoin(epochs, epochs.c.num == topics.c.epoch_num)
+        .where(topics.c.topic == topic)
+    ).first()
+    if row is None:
+        return True
+    if row.branch_id == row.repo_id or row.write_secret is not None:
+        return False
+    connection.execute(update(topics).where(topics.c.num == row.num).values(topic=hashing.epoch_mark(topic)))
+    return True
 
 
 def add_branch(
@@ -278,8 +266,13 @@ def follow_topic(
 ) -> None:
     """Follow a branch's topic as somebody states it, unless this node can tell that it is another (writers can)."""
     seed = branch_keys(repo_id, epoch.read_secret, epoch.write_secret, branch_id, generation).topic_seed
-    if seed is None or signing.public_key(seed) == topic:
+    if seed is None or (signing.public_key(seed) == topic and _claim_or_ours(connection, epoch, topic)):
         add_topic(database, connection, epoch, branch_id, generation, topic)
+
+
+def _claim_or_ours(connection: Connection, epoch: Epoch, topic: bytes) -> bool:
+    is_ours = select(topics.c.num).where(topics.c.topic == topic, topics.c.epoch_num == epoch.num)
+    return connection.execute(is_ours).first() is not None or _claim_topic(connection, topic)
 
 
 def name_branch(connection: Connection, branch_num: int, name: str, *, is_archived: bool) -> None:
@@ -327,6 +320,7 @@ def load_branches(connection: Connection) -> list[Branch]:
             topics.c.generation,
             topics.c.topic,
             topics.c.channel,
+            topics.c.commit_count.label("topic_commit_count"),
             branches,
         )
         .join(branches, branches.c.num == topics.c.branch_num)
@@ -359,6 +353,7 @@ def _branch(row: Row[tuple[object, ...]], repo: Repo, epoch: Epoch | None) -> Br
         name=row.name,
         generation=row.generation,
         topic=row.topic,
+        topic_commit_count=row.topic_commit_count,
         commit_count=row.commit_count,
         void_count=row.void_count,
         is_archived=row.is_archived,

@@ -69,7 +69,7 @@ epochs = Table(
     Column("author", Bytes(32), nullable=False),  # who started it; zeros where nobody asks (the first epoch)
     Column("read_secret", Bytes(32), nullable=False),
     Column("write_secret", Bytes(32)),  # only where this node may write
-    UniqueConstraint("repo_num", "epoch_id", name="epochs_in_repo"),
+    UniqueConstraint("repo_num", "epoch_id", "read_secret", name="epochs_in_repo"),
 )
 
 branches = Table(

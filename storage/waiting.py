@@ -1,4 +1,4 @@
-"""Commits that wait for their causes, and commits that were rejected: both bounded per branch.
+"""Commits that wait for their causes, bounded per topic, and commits that were rejected, bounded per branch.
 
 A waiting commit is kept as the publication it came in, under the ids of the causes it lacks; when one of these is
 accepted or rejected it is taken up again. What this node does not know how to read (another format version) is
@@ -48,7 +48,7 @@ class Kept:
 def keep_waiting(
     database: Database, connection: Connection, branch: Branch, waiting: Sequence[Waiting]
 ) -> Kept:
-    """Keep what came by one topic and fits under the branch's bounds."""
+    """Keep what came by one topic and fits under its bounds."""
     if not waiting:
         return Kept(0, ())
     ids = [item.commit_id for item in waiting]
@@ -57,8 +57,9 @@ def keep_waiting(
         known.update(
             connection.execute(select(pending.c.commit_id).where(pending.c.commit_id.in_(part))).scalars()
         )
+    # Of the topic: whoever still holds an older epoch's secrets fills that, and not the room of those that follow.
     totals = select(func.count(), func.coalesce(func.sum(func.length(pending.c.publication)), 0)).where(
-        pending.c.branch_num == branch.num
+        pending.c.topic_num == branch.topic_num
     )
     count, size = connection.execute(totals).one()
     kept = len(known)

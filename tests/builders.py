@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from node.drafting import Draft, Written
-from node.inbound import Intake, accept_batch
+from node.inbound import accept_batch
+from node.intake import Intake
 from node.opening import open_batch
 from node.outbound import Author
 from node.replica import Replica

@@ -43,12 +43,12 @@ def commit_id(number: int) -> bytes:
     return bytes([number * 37 % 251]) * 16 + number.to_bytes(16, "big")
 
 
-def make_commit(number: int, author: str, acks: tuple[int, ...]) -> Commit:
+def make_commit(number: int, author: str, acks: tuple[int, ...], epoch: bytes = NO_EPOCH) -> Commit:
     """What the rules look at of a commit; nothing of it is sealed or signed."""
     content = Content(
         author=USERS[author],
         branch=REPO,
-        epoch=NO_EPOCH,
+        epoch=epoch,
         feed_sequence=1,
         feed_previous=None,
         tangles=(),

@@ -11,7 +11,7 @@ from trio.testing import memory_stream_pair
 from node.blocking import inline
 from node.connection import Connection
 from node.hub import Hub
-from node.inbound import Intake
+from node.intake import Intake
 from node.joining import Joiner, link_of
 from node.members import Members
 from node.outbound import Author

@@ -4,16 +4,26 @@ Exclusions start epochs, and whoever makes them at the same time forks the tangl
 
   E1  Of the epochs that count and that none that counts follows, members write in the one that was made for the fewest
       members; between equals, in the one of the smallest id.
-  E2  A new epoch is due when there are several such, or when a removal counts that leaves less than writing and is not in
-      the past of the one that is written in. Whoever may, starts it before writing anything else.
+  E2  A new epoch is due when a removal counts that leaves less than writing, or a revocation that voids a join, and is
+      not in the past of the one that is written in. Whoever may, starts it before writing anything else; it follows all.
   E3  An epoch's init has what `describe_epoch` says of its past (M9 holds it to that).
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from protocol.body import BranchAdd, EpochAdd, EpochHistory, EpochInit, Grant, Permission, Remove, RepoInit
-from protocol.limits import EPOCH_BOX_COUNT_MAX, EPOCH_TIP_COUNT_MAX, EPOCH_TOPIC_COUNT_MAX
+from protocol.body import (
+    BranchAdd,
+    EpochAdd,
+    EpochHistory,
+    EpochInit,
+    Grant,
+    Permission,
+    Remove,
+    RepoInit,
+    Revoke,
+)
+from protocol.limits import EPOCH_BOX_COUNT_MAX, EPOCH_TIP_COUNT_MAX
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution
 
@@ -23,20 +33,13 @@ class EpochPlan:
     """What an epoch's init names: ids in their order. Of more than a commit can hold, the first are named."""
 
     previous: tuple[bytes, ...]
-    branches: tuple[bytes, ...]
     members: tuple[bytes, ...]
 
 
-def describe_epoch(operations: Operations, before: Resolution) -> EpochPlan:
+def describe_epoch(before: Resolution) -> EpochPlan:
     """What the init of an epoch has to name that is started after these operations."""
-    branches = sorted(
-        branch
-        for branch in operations.branches()
-        if any(before.is_within(one) for one in operations.branch_adds(branch))
-    )
     return EpochPlan(
         tuple(tip.commit_id for tip in before.epoch_tips())[:EPOCH_TIP_COUNT_MAX],
-        tuple(branches[:EPOCH_TOPIC_COUNT_MAX]),
         tuple(sorted(before.members())[:EPOCH_BOX_COUNT_MAX]),
     )
 
@@ -49,15 +52,24 @@ def find_preferred(epochs: Iterable[Operation]) -> Operation:
 def is_epoch_due(operations: Operations, now: Resolution) -> bool:
     """Whether a new epoch is due (E2)."""
     tips = now.epoch_tips()
-    if len(tips) != 1:
-        return len(tips) > 1
+    if not tips:
+        return False
+    # Not that there are several: who write at the same time would start the next ones for ever.
+    preferred = find_preferred(tips)
     return any(
-        isinstance(one.body, Remove)
-        and one.commit_id in now.counting
-        and (one.body.keeps or 0) < Permission.WRITE
-        and not operations.precedes(one, tips[0])
+        one.commit_id in now.counting
+        and not operations.precedes(one, preferred)
+        and _takes_reading(operations, now, one)
         for one in reversed(operations.removals)
     )
+
+
+def _takes_reading(operations: Operations, now: Resolution, removal: Operation) -> bool:
+    """Whether somebody may have been given secrets who is not to have them."""
+    if isinstance(removal.body, Remove):
+        return (removal.body.keeps or 0) < Permission.WRITE
+    assert isinstance(removal.body, Revoke), "the other kind of removal"
+    return any(not now.counts(join) for join in operations.joins_by(removal.body.invitation))
 
 
 def find_readers(operations: Operations, *, is_sure: bool = True) -> dict[bytes, set[bytes]]:
@@ -97,14 +109,38 @@ def _boxed(body: EpochInit | EpochAdd) -> set[bytes]:
     return {box.user for box in body.boxes}
 
 
+def lacks_writing(operations: Operations, now: Resolution, epoch: Operation, user: bytes) -> bool:
+    """Whether a reader of an epoch who may write now may have been given its read secret alone."""
+    grants = [one for one in operations.grants_of(user) if not operations.precedes(one, epoch)]
+    if not grants or user == epoch.author:
+        return False  # what gave the right was known to who sealed
+    for grant in grants:
+        if grant.epoch == epoch.commit_id and operations.granted(grant) >= Permission.WRITE:
+            return False  # sealed by the grant, or in the invitation's link
+    sealed = [epoch, *(one for one in operations.epoch_adds if _is_addition(one, epoch, user))]
+    return not any(may_write_at(now, one, user) for one in sealed)
+
+
+def may_write_at(now: Resolution, one: Operation, user: bytes) -> bool:
+    """Whether a user held the right to write where an operation was made, as it counts now."""
+    return (now.permission(user, (one.commit_id,)) or 0) >= Permission.WRITE
+
+
+def _is_addition(one: Operation, epoch: Operation, user: bytes) -> bool:
+    return (
+        isinstance(one.body, EpochAdd)
+        and one.body.epoch == epoch.commit_id
+        and any(box.user == user for box in one.body.boxes)
+    )
+
+
 def find_topics(operations: Operations, epoch: Operation) -> list[tuple[bytes, bytes]]:
     """Branches of an epoch and their topics, as commits state them: of several statements, the first is taken."""
-    found: list[tuple[bytes, bytes]] = []
-    if isinstance(epoch.body, EpochInit):
-        found += [(item.branch, item.topic) for item in epoch.body.topics]
-    for one in operations.published_in(epoch.commit_id):
-        if isinstance(one.body, BranchAdd):
-            found.append((one.body.branch, one.body.topic))
+    found = [
+        (one.body.branch, one.body.topic)
+        for one in operations.published_in(epoch.commit_id)
+        if isinstance(one.body, BranchAdd)
+    ]
     for added in additions_to(operations, epoch):
         found += [(item.branch, item.topic) for item in added.topics]
     return found

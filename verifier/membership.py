@@ -15,10 +15,12 @@ say, for any set of commits. Rules (docs/membership.md has them in words, and wh
       owner is removed by nobody else. Anyone may remove oneself.
   M8  Revoking an invitation, and adopting void commits, need the permission of an admin.
   M9  Starting an epoch needs the permission of an admin. Its init names exactly the epochs that it follows, and has a
-      topic for every branch and a box for every member, each once and in order (`epochs.describe_epoch`).
+      box for every member, once and in order (`epochs.describe_epoch`); no epoch in its past has its mark.
   M10 Adding to an epoch needs the permission of an admin. The epoch was started in the commit's own past, its author and
-      topic are named, the boxes are for members and the topics of branches, each once and in order.
-  M11 Opening earlier epochs needs the permission to write. They were started in the commit's own past, by whom it says.
+      mark are named, the boxes are for members and the topics of branches, each once and in order; topics are stated in
+      the epoch itself.
+  M11 Opening earlier epochs needs the permission to write. They were started in the commit's own past, by whom it says,
+      and the secrets give their marks.
   M12 Offering a branch to the inbox needs the permission to read. Answering an offer of the commit's own past needs the
       permission of an admin; who made it may take it back.
 
@@ -53,7 +55,8 @@ from protocol.body import (
     verify_invitation_proof,
 )
 from protocol.commit import Commit
-from protocol.signing import BadSignature, verify_public_key
+from protocol.hashing import epoch_mark, root_topic_seed
+from protocol.signing import BadSignature, public_key, verify_public_key
 from verifier.deciding import find_counting
 from verifier.epochs import describe_epoch
 from verifier.operations import Operation, Operations
@@ -162,7 +165,7 @@ class Membership:
             case EpochAdd():
                 needs = Permission.ADMIN
                 _need(held, needs, "M10: adding to an epoch needs the permission of an admin")
-                self._check_epoch_add(body, before)
+                self._check_epoch_add(body, commit.content.epoch, before)
             case EpochHistory():
                 _need(held, Permission.WRITE, "M11: opening epochs needs the permission to write")
                 self._check_history(body, before)
@@ -228,20 +231,25 @@ class Membership:
             raise Refused("bad_branch", "M2: not the generation after the last")
 
     def _check_epoch(self, body: EpochInit, before: Resolution) -> None:
-        plan = describe_epoch(self.operations, before)
+        plan = describe_epoch(before)
         if body.previous != plan.previous:
             raise Refused("bad_epoch", "M9: it does not name the epochs that it follows")
-        if tuple(item.branch for item in body.topics) != plan.branches:
-            raise Refused("bad_epoch", "M9: not one topic for each branch")
         if tuple(box.user for box in body.boxes) != plan.members:
             raise Refused("bad_epoch", "M9: not one box for each member")
+        if any(
+            isinstance(one.body, EpochInit) and one.body.mark == body.mark and before.is_within(one)
+            for one in self.operations.epochs
+        ):
+            raise Refused("bad_epoch", "M9: the secrets of an earlier epoch")
 
-    def _check_epoch_add(self, body: EpochAdd, before: Resolution) -> None:
+    def _check_epoch_add(self, body: EpochAdd, published_in: bytes, before: Resolution) -> None:
         epoch = self.operations.find(body.epoch)
         if epoch is None or not isinstance(epoch.body, EpochInit) or not before.is_within(epoch):
             raise Refused("bad_epoch", "M10: no such epoch in the commit's past")
-        if (body.author, body.root_topic) != (epoch.author, epoch.body.root_topic):
-            raise Refused("bad_epoch", "M10: the epoch's init says another author or topic")
+        if (body.author, body.mark) != (epoch.author, epoch.body.mark):
+            raise Refused("bad_epoch", "M10: the epoch's init says another author or mark")
+        if body.topics and published_in != body.epoch:
+            raise Refused("bad_epoch", "M10: topics are stated in the epoch itself")
         users = [box.user for box in body.boxes]
         branches = [item.branch for item in body.topics]
         for chosen in (users, branches):
@@ -264,6 +272,10 @@ class Membership:
                 or not before.is_within(epoch)
             ):
                 raise Refused("bad_epoch", "M11: no such epoch in the commit's past")
+            if isinstance(epoch.body, EpochInit) and epoch.body.mark != mark_of(
+                self._repo_id, item.read_secret
+            ):
+                raise Refused("bad_epoch", "M11: another secret than the epoch's")
         if len({item.epoch for item in body.earlier}) < len(body.earlier):
             raise Refused("bad_epoch", "M11: an epoch is named twice")
 
@@ -326,6 +338,11 @@ class Membership:
         needs = max(Permission.ADMIN, target)
         _need(held, needs, f"M7: removing one who holds {_name(target)} needs {_name(needs)}")
         return needs
+
+
+def mark_of(repo_id: bytes, read_secret: bytes) -> bytes:
+    """The mark of an epoch with this read secret."""
+    return epoch_mark(public_key(root_topic_seed(read_secret, repo_id)))
 
 
 def _check_user(user: bytes) -> None:

@@ -52,6 +52,7 @@ _BRANCH: Final = Branch(
     name="main",
     generation=0,
     topic=public_key(_SEED),
+    topic_commit_count=0,
     commit_count=0,
     void_count=0,
     is_archived=False,

@@ -109,6 +109,7 @@ def derivations() -> JsonObject:
         "branch_read_key": hashing.branch_read_key(secret).hex(),
         "root_topic_seed": hashing.root_topic_seed(READ_SECRET, REPO_ID).hex(),
         "branch_topic_seed": hashing.branch_topic_seed(WRITE_SECRET, BRANCH_ID, 1).hex(),
+        "branch_id_mark": hashing.epoch_mark(BRANCH_ID).hex(),
         "blinded_branch_id": hashing.blind_topic(BRANCH_ID, EPOCH).hex(),
         "branch_id_text": id_text(BRANCH_ID),
     }
@@ -152,9 +153,15 @@ def bodies() -> list[JsonObject]:
         "tag": Tag("1.0", BRANCH_ID, EPOCH),
         "adopt": Adopt(BRANCH_ID, (EPOCH, BRANCH_ID)),
         "epoch-init": EpochInit(
-            (EPOCH,), MEMBER, (BranchTopic(BRANCH_ID, USER),), (EpochBox(MEMBER, _seal(WRITE_SECRET)),)
+            (EPOCH,), hashing.epoch_mark(MEMBER), (EpochBox(MEMBER, _seal(WRITE_SECRET)),)
         ),
-        "epoch-add": EpochAdd(EPOCH, USER, MEMBER, (), (EpochBox(MEMBER, _seal(WRITE_SECRET)),)),
+        "epoch-add": EpochAdd(
+            EPOCH,
+            USER,
+            hashing.epoch_mark(MEMBER),
+            (BranchTopic(BRANCH_ID, USER),),
+            (EpochBox(MEMBER, _seal(WRITE_SECRET)),),
+        ),
         "epoch-history": EpochHistory((EarlierEpoch(EPOCH, USER, READ_SECRET),)),
         "offer": Offer(BRANCH_ID, True, "please", b"a link"),
         "answer": Answer(EPOCH, True),

@@ -42,14 +42,13 @@ BODIES: dict[str, Shapes] = {
     "tag1": {"name": str, "branch": ID, "commit": {ID, None}},
     "epoch-init1": {
         "previous": [ID],
-        "root_topic": ID,
-        "topics": [(ID, ID)],
+        "mark": ID,
         "boxes": [(ID, SEALED_SECRET)],
     },
     "epoch-add1": {
         "epoch": ID,
         "author": ID,
-        "root_topic": ID,
+        "mark": ID,
         "topics": [(ID, ID)],
         "boxes": [(ID, SEALED_SECRET)],
     },
@@ -192,6 +191,10 @@ def branch_read_key(secret: bytes) -> bytes:
 
 def root_topic_seed(read_secret: bytes, repo: bytes) -> bytes:
     return derive("epoch read secret and repo to root topic seed v1", read_secret + repo)
+
+
+def epoch_mark(root_topic: bytes) -> bytes:
+    return derive("root topic to epoch mark v1", root_topic)
 
 
 def branch_topic_seed(write_secret: bytes, branch: bytes, generation: int) -> bytes:

@@ -61,6 +61,7 @@ def remake_derivations(vector: Vector) -> Vector:
         "branch_read_key": reader.branch_read_key(secret),
         "root_topic_seed": reader.root_topic_seed(read, repo),
         "branch_topic_seed": reader.branch_topic_seed(write, branch, generation),
+        "branch_id_mark": reader.epoch_mark(branch),
         "blinded_branch_id": reader.blinded_topic(branch, session),
         "branch_id_text": reader.id_text(branch),
     }

@@ -22,7 +22,7 @@ def upgrade() -> None:
         sa.Column("write_secret", sa.LargeBinary(length=32), nullable=True),
         sa.ForeignKeyConstraint(["repo_num"], ["repos.num"]),
         sa.PrimaryKeyConstraint("num"),
-        sa.UniqueConstraint("repo_num", "epoch_id", name="epochs_in_repo"),
+        sa.UniqueConstraint("repo_num", "epoch_id", "read_secret", name="epochs_in_repo"),
     )
     op.execute(
         "INSERT INTO epochs (num, repo_num, epoch_id, author, read_secret, write_secret)"

@@ -15,7 +15,7 @@ from node.peers import Peers
 from node.sharing import Sharing
 from protocol.body import Answer, Offer, Permission, Post
 from protocol.text import PeerAddress, id_text
-from storage.forgetting import forget_repo
+from storage.alone import forget_repo
 from storage.repos import Branch, Repo
 from tests.nodes import Node, ids, meet, members_of, open_nodes, share, together
 

@@ -20,6 +20,7 @@ from protocol.body import (
     RepoInit,
     certify_repo,
 )
+from protocol.commit import NO_EPOCH
 from protocol.limits import ACK_COUNT_MAX
 from protocol.sealing import SEALED_SECRET_SIZE
 from tests.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
@@ -30,12 +31,17 @@ from verifier.epochs import (
     find_readers,
     find_topics,
     is_epoch_due,
+    lacks_writing,
 )
-from verifier.membership import Membership, Refused
+from verifier.membership import Membership, Refused, mark_of
 
-ROOT_TOPIC = b"t" * 32
 BRANCHES = (b"b" * 32, b"c" * 32)
 BOX = bytes(SEALED_SECRET_SIZE)
+
+
+def secret(number: int) -> bytes:
+    """The read secret of the epoch of this number."""
+    return number.to_bytes(32)
 
 
 class History:
@@ -44,15 +50,16 @@ class History:
     def __init__(self) -> None:
         self.membership = Membership(REPO)
         self.count = 0
+        self.secrets = 0
         owners = (USERS["ann"],)
         self.add("ann", RepoInit("repo", owners, certify_repo(REPO_SEED, "repo", owners)))
         for branch in BRANCHES:
             body = BranchAdd(branch, "branch", 0, branch, Reference(branch, branch))
             self.add("ann", body, self.count - 1)
 
-    def add(self, author: str, body: Body, *acks: int) -> int:
+    def add(self, author: str, body: Body, *acks: int, epoch: bytes = NO_EPOCH) -> int:
         """One more commit; its number. Raises Refused."""
-        commit = make_commit(self.count, author, acks)
+        commit = make_commit(self.count, author, acks, epoch)
         operation = self.membership.authorise_root_commit(commit, body)
         self.membership.add(operation, commit.acks)
         self.count += 1
@@ -67,13 +74,10 @@ class History:
     def init(self, *acks: int) -> EpochInit:
         """What a rightful init after these commits says."""
         before = self.membership.at(tuple(map(commit_id, acks)))
-        plan = describe_epoch(self.membership.operations, before)
-        return EpochInit(
-            plan.previous,
-            ROOT_TOPIC,
-            tuple(BranchTopic(branch, branch) for branch in plan.branches),
-            tuple(EpochBox(user, BOX) for user in plan.members),
-        )
+        plan = describe_epoch(before)
+        self.secrets += 1
+        mark = mark_of(REPO, secret(self.secrets))
+        return EpochInit(plan.previous, mark, tuple(EpochBox(user, BOX) for user in plan.members))
 
     def start(self, author: str, *acks: int) -> int:
         return self.add(author, self.init(*acks), *acks)
@@ -106,7 +110,6 @@ def test_an_exclusion_is_followed_by_one_epoch_for_exactly_who_remains(history: 
     assert history.is_due()
     body = history.init(excluded)
     assert [box.user for box in body.boxes] == sorted(USERS[name] for name in ("ann", "ben", "dan"))
-    assert [item.branch for item in body.topics] == list(BRANCHES)
     assert body.previous == (commit_id(0),)
     started = history.start("ben", excluded)
     assert history.preferred() == commit_id(started)
@@ -130,14 +133,13 @@ def test_an_init_names_what_it_follows_every_branch_and_every_member(history: Hi
         replace(right, boxes=with_stranger),
         replace(right, boxes=tuple(reversed(right.boxes))),
         replace(right, boxes=(*right.boxes, right.boxes[-1])),
-        replace(right, topics=right.topics[:-1]),
-        replace(right, topics=(*right.topics, BranchTopic(b"d" * 32, b"d" * 32))),
-        replace(right, topics=tuple(reversed(right.topics))),
     ):
         assert _refusal(history, "ann", wrong, 5) == "bad_epoch"
     excluded = history.exclude("cat", 5)
     assert _refusal(history, "ann", right, excluded) == "bad_epoch", "it is sealed to whom it excludes"
-    assert history.start("ann", excluded) == 7
+    started = history.start("ann", excluded)
+    again = replace(history.init(started), mark=mark_of(REPO, secret(history.secrets - 1)))
+    assert _refusal(history, "ann", again, started) == "bad_epoch", "the excluded has these secrets"
 
 
 def test_forked_epochs_have_a_preference_and_are_merged_by_the_next(history: History) -> None:
@@ -190,24 +192,48 @@ def test_additions_to_an_epoch_name_it_members_and_branches(history: History) ->
     added = history.grant("eve", Permission.WRITE, started)
     box = EpochBox(USERS["eve"], BOX)
     topic = BranchTopic(BRANCHES[0], b"n" * 32)
-    right = EpochAdd(epoch, ann, ROOT_TOPIC, (topic,), (box,))
-    for author, wrong in (
-        ("ann", EpochAdd(commit_id(0), ann, ROOT_TOPIC, (), (box,))),
-        ("ann", EpochAdd(commit_id(4), ann, ROOT_TOPIC, (), (box,))),
-        ("ann", EpochAdd(epoch, USERS["ben"], ROOT_TOPIC, (), (box,))),
-        ("ann", EpochAdd(epoch, ann, b"u" * 32, (), (box,))),
-        ("ann", EpochAdd(epoch, ann, ROOT_TOPIC, (), (EpochBox(USERS["cat"], BOX),))),
-        ("ann", EpochAdd(epoch, ann, ROOT_TOPIC, (), (box, box))),
-        ("ann", EpochAdd(epoch, ann, ROOT_TOPIC, (BranchTopic(b"x" * 32, b"n" * 32),), ())),
+    mark = mark_of(REPO, secret(history.secrets))
+    right = EpochAdd(epoch, ann, mark, (), (box,))
+    for wrong in (
+        EpochAdd(commit_id(0), ann, mark, (), (box,)),
+        EpochAdd(commit_id(4), ann, mark, (), (box,)),
+        EpochAdd(epoch, USERS["ben"], mark, (), (box,)),
+        EpochAdd(epoch, ann, b"u" * 32, (), (box,)),
+        EpochAdd(epoch, ann, mark, (), (EpochBox(USERS["cat"], BOX),)),
+        EpochAdd(epoch, ann, mark, (), (box, box)),
+        EpochAdd(epoch, ann, mark, (topic,), ()),
     ):
-        assert _refusal(history, author, wrong, added) == "bad_epoch"
+        assert _refusal(history, "ann", wrong, added) == "bad_epoch"
+    for topics in ((BranchTopic(b"x" * 32, b"n" * 32),), (topic, topic)):
+        with pytest.raises(Refused, match="M10"):
+            history.add("ann", EpochAdd(epoch, ann, mark, topics, ()), added, epoch=epoch)
     assert _refusal(history, "dan", right, added) == "not_permitted"
     assert _refusal(history, "ann", right, 5) == "bad_epoch", "in its past there is no such epoch"
     operations = history.membership.operations
     assert USERS["eve"] not in find_readers(operations)[epoch]
-    history.add("ben", right, added)
+    handed = history.add("ben", right, added)
     assert USERS["eve"] in find_readers(operations)[epoch]
+    history.add("ann", EpochAdd(epoch, ann, mark, (topic,), ()), handed, epoch=epoch)
     assert (topic.branch, topic.topic) in find_topics(operations, operations[epoch])
+
+
+def test_a_reader_who_may_write_later_lacks_the_secret_to_write_with(history: History) -> None:
+    """dan is raised beside the epoch that was sealed to a reader."""
+    started = history.start("ann", history.exclude("cat", 5))
+    raised = history.grant("dan", Permission.WRITE, 5, by="ben")
+    operations, now = history.membership.operations, history.membership.now()
+    epoch = operations[commit_id(started)]
+    assert lacks_writing(operations, now, epoch, USERS["dan"])
+    assert not lacks_writing(operations, now, epoch, USERS["ben"])
+    body = EpochAdd(
+        epoch.commit_id,
+        USERS["ann"],
+        mark_of(REPO, secret(history.secrets)),
+        (),
+        (EpochBox(USERS["dan"], BOX),),
+    )
+    history.add("ben", body, started, raised)
+    assert not lacks_writing(operations, history.membership.now(), epoch, USERS["dan"])
 
 
 def test_a_history_names_epochs_before_it_and_their_authors(history: History) -> None:
@@ -218,13 +244,14 @@ def test_a_history_names_epochs_before_it_and_their_authors(history: History) ->
         (first, first),
         (EarlierEpoch(commit_id(0), USERS["ben"], b"r" * 32),),
         (EarlierEpoch(commit_id(1), USERS["ann"], b"r" * 32),),
-        (first, EarlierEpoch(commit_id(beside), USERS["ben"], b"r" * 32)),
+        (first, EarlierEpoch(commit_id(beside), USERS["ben"], secret(history.secrets))),
+        (EarlierEpoch(commit_id(started), USERS["ann"], b"r" * 32),),
     ):
         assert _refusal(history, "ann", EpochHistory(wrong), started) == "bad_epoch"
     assert _refusal(history, "dan", EpochHistory((first,)), started) == "not_permitted"
     history.add(
         "ben",
-        EpochHistory((first, EarlierEpoch(commit_id(beside), USERS["ben"], b"r" * 32))),
+        EpochHistory((first, EarlierEpoch(commit_id(beside), USERS["ben"], secret(history.secrets)))),
         started,
         beside,
     )

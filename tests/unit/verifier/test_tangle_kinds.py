@@ -118,7 +118,7 @@ def test_members_epoch_and_group_share_the_init(history: _History) -> None:
 def test_each_epoch_has_a_members_tangle_of_its_own(history: _History) -> None:
     """An invitation before, one after, and one that its author made beside the epoch without knowing of it."""
     before = history.write(REPO, (history.init,), Invite(b"i" * 32, Permission.WRITE, 1, 1))
-    init = history.write(REPO, (before,), EpochInit((history.init_id,), b"t" * 32, (), (BOX,)))
+    init = history.write(REPO, (before,), EpochInit((history.init_id,), b"t" * 32, (BOX,)))
     beside = history.write(REPO, (before,), Invite(b"j" * 32, Permission.WRITE, 1, 1))
     opened = history.write(
         REPO, (init,), EpochHistory((EarlierEpoch(history.init_id, b"a" * 32, b"r" * 32),)), epoch=_id(init)

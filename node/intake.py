@@ -1,0 +1,40 @@
+"""What became of commits that were taken in."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from verifier.verify import Rejected
+
+
+@dataclass(slots=True)
+class Intake:
+    """What became of a batch: to be told to subscribers, peers and logs."""
+
+    accepted: dict[bytes, list[int]] = field(default_factory=dict)  # commit numbers by topic
+    unread: dict[bytes, list[int]] = field(default_factory=dict)  # numbers of those newly kept, by topic
+    voided: dict[bytes, int] = field(
+        default_factory=dict
+    )  # how many have become void or ceased to be, by topic
+    rejected: list[Rejected] = field(default_factory=list)
+    dropped: Counter[str] = field(default_factory=Counter)
+    already: int = 0
+    waiting: int = 0
+    is_about_repos: bool = False  # whether a root branch got anything, be it only what waits
+
+    def with_more(self, more: "Intake") -> "Intake":
+        """This and what another batch came to, to be told at once."""
+        together = Intake(
+            rejected=self.rejected + more.rejected,
+            dropped=self.dropped + more.dropped,
+            already=self.already + more.already,
+            waiting=self.waiting + more.waiting,
+            is_about_repos=self.is_about_repos or more.is_about_repos,
+        )
+        for one in (self, more):
+            for topic, nums in one.accepted.items():
+                together.accepted.setdefault(topic, []).extend(nums)
+            for topic, nums in one.unread.items():
+                together.unread.setdefault(topic, []).extend(nums)
+            for topic, count in one.voided.items():
+                together.voided[topic] = together.voided.get(topic, 0) + count
+        return together
