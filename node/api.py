@@ -65,6 +65,8 @@ class _Endpoints:
         return [
             ("GET", "/status", lambda _: _json(service.status())),
             ("GET", "/repos", lambda _: _json(service.list_repos())),
+            # Before what ends in the name of a kind: a repo's name may have slashes.
+            ("GET", "/repos/{repo:path}/tangles/{kind}", self._tangle),
             ("POST", "/repos", self._create_repo),
             ("DELETE", "/repos/{repo}", lambda r: _json(service.forget_repo(r.path_params["repo"]))),
             ("POST", "/repos/{repo:path}/invitations", self._invite),
@@ -135,7 +137,6 @@ class _Endpoints:
                 lambda r: _json(service.list_voids(r.path_params["branch"])),
             ),
             ("GET", "/branches/{branch:path}/past/{commit}", self._past),
-            ("GET", "/repos/{repo:path}/tangles/{kind}", self._tangle),
             ("POST", "/branches/{branch:path}/edits", self._edit_branch),
             (
                 "GET",

@@ -151,10 +151,9 @@ class BranchMerge:
         """The commits to write: what is carried, and the one that says so; none where there is nothing new."""
         if self.needs_ancestor and not self._is_foreign:
             self._check_ancestor(connection)
-        there = {
-            _origin(row.commit_id, body): row
-            for row, _, body in self._read(connection, _load_state(self.replica, connection, self.target))
-        }
+        there: dict[bytes, TimelineRow] = {}
+        for row, _, encoded in self._read(connection, _load_state(self.replica, connection, self.target)):
+            there[row.commit_id] = there[_origin(row.commit_id, encoded)] = row
         is_related = not self.needs_ancestor or not self._is_foreign
         graph = DraftGraph(connection)
         heads: dict[bytes | int, None] = dict.fromkeys(

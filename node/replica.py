@@ -173,6 +173,11 @@ class Replica:
         with self.judging:
             return self.membership(repo.repo_id).now().permission(user)
 
+    def was_member(self, repo: Repo, user: bytes) -> bool:
+        """Whether a user ever held a permission in a repo."""
+        with self.judging:
+            return bool(self.membership(repo.repo_id).operations.grants_of(user))
+
     def members(self, repo: Repo) -> dict[bytes, Permission]:
         """Every member of a repo with the highest permission held."""
         with self.judging:

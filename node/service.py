@@ -276,7 +276,10 @@ class NodeService:
         return branch
 
     def _branch(self, text: str) -> Branch:
-        """A branch by name, id or prefix; REPO:BRANCH where the name alone is not unique."""
+        """A branch by name, id or prefix; REPO:BRANCH where the name alone is not unique.
+
+        By its name alone, a branch of a whole repo goes before what is followed by itself: that comes by offers, too.
+        """
         repo_text, _, branch_text = text.rpartition(":")
         branches = [
             branch
@@ -284,6 +287,9 @@ class NodeService:
             if not branch.facts.is_root_branch
             and (not repo_text or branch.repo_num == self._repo(repo_text).num)
         ]
+        whole = [branch for branch in branches if branch.facts.has_members]
+        if any(branch.name == branch_text for branch in whole):
+            branches = whole
         return resolve(
             "branch", branch_text, ((branch.branch_id, branch.name, branch) for branch in branches)
         )
@@ -302,7 +308,8 @@ class NodeService:
     async def _repo_view(self, repo: Repo) -> JsonObject:
         branches = [branch for branch in await self._fresh_branches() if branch.repo_num == repo.num]
         permission = await self._hub.run_blocking(self.sharing.permission, repo)
-        return repo_view(self._hub.replica.repos[repo.num], branches, permission)
+        was_member = await self._hub.run_blocking(self._hub.replica.was_member, repo, self._author.user)
+        return repo_view(self._hub.replica.repos[repo.num], branches, permission, was_member=was_member)
 
     async def _branch_view(self, branch: Branch) -> JsonObject:
         def read() -> JsonObject:

@@ -26,9 +26,13 @@ from storage.repos import Branch, Repo
 JsonObject = dict[str, Any]
 
 
-def repo_view(repo: Repo, branches: list[Branch], permission: Permission | None) -> JsonObject:
-    """A repo. Who is no member may read, or is "joining" until the membership has arrived."""
-    held = "read" if permission is None else permission.name.lower()
+def repo_view(
+    repo: Repo, branches: list[Branch], permission: Permission | None, *, was_member: bool
+) -> JsonObject:
+    """A repo. Who is no member may read what there is, was one, or is "joining" until the membership has arrived."""
+    held = "former" if was_member else "read"
+    if permission is not None:
+        held = permission.name.lower()
     return {
         "repo": id_text(repo.repo_id),
         "name": repo.name,

@@ -37,7 +37,7 @@ def add_branch_alone(database: Database, connection: Connection, capability: Bra
             insert(repos).values(
                 num=num,
                 repo_id=capability.repo,
-                name=capability.name,
+                name=f"({capability.name})",
                 init_id=capability.init,
                 init_key=bytes(32),
                 epoch_num=0,

@@ -89,6 +89,9 @@ async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
         assert (digest["commits"], len(digest["heads"])) == (3, 2)
         export = (await _post(client, "/export", {})).json()
         assert (export["commits"], export["parts"]) == (5, 1)
+        for kind in ("members", "epoch", "group"):
+            shown = (await client.get(f"/api/v1/repos/notes/tangles/{kind}")).json()
+            assert (shown["kind"], shown["count"] > 0) == (kind, True)
         members = (await client.get("/api/v1/repos/notes/members")).json()["members"]
         assert [member["permission"] for member in members] == ["owner"]
         second = await _post(client, "/repos/notes/branches", {"name": "side"})

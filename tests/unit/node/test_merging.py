@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from node.drafting import Draft
 from node.errors import ServiceError
 from node.files import Files
-from node.merging import Merging
+from node.merging import BranchMerge, Merging
 from protocol import body
 from protocol.body import Carried, Imported, Post, Remove, encode_body
 from protocol.codec import DecodeError
@@ -90,6 +90,26 @@ async def test_both_ways_and_between_siblings_only_what_is_new_is_carried(
         inner = await _merging(alice).fork("right", "inner", "")
         alice.write(inner, "of the inner")
         assert (await _merging(alice).merge("inner", "main"))["carried"] == 1
+
+
+async def test_what_was_carried_already_is_known_to_forks_of_the_repo(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, _ = nodes
+    with trio.fail_after(120):
+        repo, _ = alice.create_repo()
+        fork = await _merging(alice).fork("main", "draft", "")
+        alice.write(fork, "in the draft")
+        await _merging(alice).merge("draft", "main")
+        main = alice.branch()
+        await _merging(alice).fork_repo(repo, "mine")
+        (copy,) = [
+            one for one in alice.replica.branches.values() if one.name == "main" and one.num != main.num
+        ]
+        for source, target in ((copy, main), (main, copy)):
+            merge = BranchMerge(alice.replica, source, target)
+            with alice.replica.database.read() as connection:
+                assert merge.plan(connection) == [], "it is all there"
 
 
 async def test_branches_without_a_common_ancestor_are_not_merged(
