@@ -68,7 +68,6 @@ class _Endpoints:
             # Before what ends in the name of a kind: a repo's name may have slashes.
             ("GET", "/repos/{repo:path}/tangles/{kind}", self._tangle),
             ("POST", "/repos", self._create_repo),
-            ("DELETE", "/repos/{repo}", lambda r: _json(service.forget_repo(r.path_params["repo"]))),
             ("POST", "/repos/{repo:path}/invitations", self._invite),
             ("POST", "/join", self._join),
             (
@@ -178,6 +177,7 @@ class _Endpoints:
             ("GET", "/peers", lambda _: _json(service.peers.list_all())),
             ("POST", "/peers", self._add_peer),
             ("DELETE", "/peers/{peer}", lambda r: _json(service.peers.remove(r.path_params["peer"]))),
+            ("DELETE", "/repos/{repo:path}", lambda r: _json(service.forget_repo(r.path_params["repo"]))),
         ]
 
     async def _create_repo(self, request: Request) -> Response:

@@ -78,7 +78,7 @@ class Connection:
         self._session = Session(stream.session_id)
         self._send_outgoing, self._outgoing = trio.open_memory_channel[Message](_OUTGOING_COUNT_MAX)
         self._nursery: trio.Nursery | None = None
-        self._followed: set[bytes] = set()
+        self._followed: dict[bytes, int] = {}  # topics and their numbers
         self._reason = ""
         self._reading = trio.CancelScope()
         self._written = trio.Event()
@@ -118,11 +118,16 @@ class Connection:
 
         What is beyond the bound of one connection is not followed on it.
         """
-        fresh = [one for one in self._hub.replica.by_topic.values() if one.topic not in self._followed]
-        fresh.sort(key=lambda one: (not one.facts.is_root_branch, -one.topic_num))
+        by_topic = self._hub.replica.by_topic
+        for topic, num in self._followed.items():
+            if topic not in by_topic or by_topic[topic].topic_num != num:
+                self._end("topic_forgotten")  # what was agreed about it does not hold any more
+                return
+        fresh = [one for one in by_topic.values() if one.topic not in self._followed]
+        fresh.sort(key=lambda one: (not one.facts.is_root_branch, not one.facts.has_members, -one.topic_num))
         outputs: list[Output] = []
         for branch in fresh[: TOPIC_COUNT_MAX - len(self._followed)]:
-            self._followed.add(branch.topic)
+            self._followed[branch.topic] = branch.topic_num
             outputs += self._session.take(TopicFollowed(branch.topic, branch.facts.is_root_branch))
         for output in _announced_together(outputs):
             self._perform(output)

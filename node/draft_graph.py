@@ -18,15 +18,22 @@ class DraftGraph:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._places: dict[bytes, Place] = {}
+        self._acked: set[bytes] = set()
         self._count = 0
 
     def add(self, parents: Sequence[bytes | int]) -> tuple[bytes | int, ...]:
         """What the next draft acks of its parents (commit ids, and places of earlier drafts; at least one)."""
         acks = tuple(dict.fromkeys(one if isinstance(one, bytes) else _key(one) for one in parents))
-        if len(acks) > 1:
-            implied = find_implied(acks, self._load, visits_max=2 * IMPLIED_ACK_VISITS_MAX)
+        places = self._load(acks)
+        # What no draft acks is nobody's ancestor, so most merges are made without looking at the graph.
+        suspects = [places[ack].rank for ack in acks if len(ack) == 32 or ack in self._acked]
+        if len(acks) > 1 and suspects:
+            implied = find_implied(
+                acks, self._load, floor=min(suspects), visits_max=2 * IMPLIED_ACK_VISITS_MAX
+            )
             acks = tuple(ack for ack in acks if ack not in implied)
-        rank = 1 + max(place.rank for place in self._load(acks).values())
+        self._acked.update(acks)
+        rank = 1 + max(place.rank for place in places.values())
         self._places[_key(self._count)] = Place(rank, acks)
         self._count += 1
         return tuple(int.from_bytes(ack, "big") if len(ack) == 4 else ack for ack in acks)

@@ -38,7 +38,7 @@ from verifier.ancestry import Place
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
 from verifier.names import find_branch_names
-from verifier.verify import Accepted, Pending, Rejected, VerifiedCommit, judge
+from verifier.verify import Accepted, Misplaced, Pending, Rejected, VerifiedCommit, judge
 
 InTransaction = Callable[[Connection], None]
 
@@ -74,6 +74,8 @@ def accept_batch(
             before(connection)
             work.reload_tables(connection)
             work.has_changed_tables = True
+        if branch is not None and branch.topic_num not in work.tables.on_topics:
+            return work.intake  # it was forgotten while the batch was on its way
         if branch is not None:
             work.run_round(connection, [(branch, batch)])
             if is_own and work.intake.rejected:
@@ -285,6 +287,8 @@ class _Acceptance:
                 new.append(NewCommit(verified, opened.publication))
             case Pending(_, missing):
                 waiting.append(Waiting(commit.commit_id, opened.encoded, missing))
+            case Misplaced(code):
+                self.intake.dropped[code] += 1
             case Rejected() as verdict:
                 self._rejected.add(commit.commit_id)
                 rejected.append(verdict)
@@ -313,7 +317,8 @@ class _Acceptance:
         self.intake.waiting += kept.count
         if kept.unread:
             self.intake.unread.setdefault(branch.topic, []).extend(kept.unread)
-        keep_rejections(database, connection, branch.num, rejected)
+        if branch.facts.has_members:  # else who made the link said what to hold against commits
+            keep_rejections(database, connection, branch.num, rejected)
 
     def _apply_root_body(self, connection: Connection, branch: Branch, verified: VerifiedCommit) -> None:
         match body := verified.body:

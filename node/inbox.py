@@ -6,6 +6,7 @@ are shown beside the document; commits are merged by a member who may write (`no
 """
 
 from collections.abc import Callable, Mapping
+from hmac import compare_digest
 from typing import Any, Final
 
 from node.errors import ServiceError
@@ -19,6 +20,7 @@ from node.sharing import Sharing
 from node.views import body_fields
 from protocol.body import Answer, Offer, Permission, Post
 from protocol.codec import encode
+from protocol.hashing import branch_read_key
 from protocol.limits import OFFERS_FOLLOWED_MAX
 from protocol.text import id_text
 from storage.commits import load_timeline
@@ -27,7 +29,6 @@ from verifier.offers import FoundOffer, find_offers
 
 COMMENTS_REPO: Final = "comments"
 """Name of the repo that holds what this user comments."""
-_SHOWN_MAX: Final = 1000
 _STATUS: Final = {None: "open", True: "accepted", False: "refused"}
 JsonObject = dict[str, Any]
 
@@ -65,6 +66,7 @@ class Inbox:
         if await self._hub.run_blocking(self._hub.replica.permission, repo, self._author.user) is None:
             raise ServiceError("not_permitted", "only members comment", "ask for an invitation to read")
         own = await self._own_branch(target)
+        self._sharing.capability_of(own)  # before anything is written
         written, intake = await self._hub.run_blocking(self._author.write, own, Post(text))
         self._hub.announce(intake)
         offers = await self._hub.run_blocking(self._offers, repo)
@@ -112,11 +114,11 @@ class Inbox:
                 "nothing of the offered branch is here yet",
                 "it comes from peers that follow it",
             )
-        target = next(
-            one
-            for one in self._hub.replica.branches.values()
-            if (one.repo_num, one.branch_id) == (repo.num, offer.body.branch)
-        )
+        here = self._hub.replica.branches.values()
+        targets = [one for one in here if (one.repo_num, one.branch_id) == (repo.num, offer.body.branch)]
+        if not targets:
+            raise ServiceError("incomplete", "the branch that the offer is for is not here yet")
+        target = targets[0]
         merge = BranchMerge(self._hub.replica, source, target)
         written, intake = await self._hub.run_blocking(
             self._author.write_many, target, merge.plan, lambda _connection, _written: None
@@ -126,6 +128,7 @@ class Inbox:
             "branch": id_text(target.branch_id),
             "commit": id_text(written[-1].commit_id) if written else None,
             "carried": merge.carried,
+            "left": merge.left,
             "files_left": merge.files_left,
         }
 
@@ -151,8 +154,9 @@ class Inbox:
         owned = []
         for one in replica.repos.values():
             if one.name == COMMENTS_REPO and one.has_members:
-                held = await run(replica.permission, one, self._author.user)
-                owned += [one] if held is Permission.OWNER else []
+                # Nobody else's, and shared with nobody: a comment is for those who read the document.
+                members = await run(replica.members, one)
+                owned += [one] if members == {self._author.user: Permission.OWNER} else []
         if not owned:
             repo, intake = await run(self._author.create_repo, COMMENTS_REPO)
             self._hub.announce(intake)
@@ -173,9 +177,9 @@ class Inbox:
             return find_offers(self._hub.replica.membership(repo.repo_id))
 
     def _followed(self) -> dict[bytes, Branch]:
-        """All branches of this node as they stand in the store, by id."""
+        """All branches of this node on their topics, by topic, as they stand in the store."""
         with self._hub.replica.database.read() as connection:
-            return {one.branch_id: one for one in load_tables(connection).branches.values()}
+            return dict(load_tables(connection).by_topic)
 
     def _views(self, repo: Repo) -> list[JsonObject]:
         followed = self._followed()
@@ -206,12 +210,15 @@ class Inbox:
         ]
         items: list[tuple[int, int, bytes, JsonObject]] = []  # by time, then rank
         followed = self._followed()
+        shown: set[tuple[int, bytes]] = set()  # an author may have offered one branch in several epochs of it
         for offer in accepted[-OFFERS_FOLLOWED_MAX:]:
             source = _offered_branch(offer.body, followed)
-            if source is None:
+            if source is None or (source.num, offer.operation.author) in shown:
                 continue
+            shown.add((source.num, offer.operation.author))
             with replica.database.read() as connection:
-                rows = load_timeline(connection, source.num, 0, _SHOWN_MAX)
+                last = max(source.commit_count - source.void_count - limit, 0)
+                rows = load_timeline(connection, source.num, last, limit)
                 blocks = load_blocks_of(connection, rows)
                 for row in rows:
                     if row.body_kind == "branch-root" or row.author != offer.operation.author:
@@ -229,9 +236,25 @@ class Inbox:
 
 
 def _offered_branch(offer: Offer, followed: Mapping[bytes, Branch]) -> Branch | None:
-    """The branch that an offer opens, where this node follows it."""
+    """The branch that an offer opens, where this node follows it: with the very secrets that the link has, all of it."""
     capability = decode_link(offer)
-    return followed.get(capability.branch) if capability is not None else None
+    if capability is None:
+        return None
+    opened = [
+        branch
+        for channel in capability.channels
+        if (branch := followed.get(channel.topic)) is not None
+        and branch.branch_id == capability.branch
+        and compare_digest(branch.read_key, branch_read_key(channel.branch_secret))
+    ]
+    if not opened:
+        return None
+    used = {
+        one.topic_num
+        for one in followed.values()
+        if one.num == opened[0].num and (one.topic_commit_count or one.topic_num == opened[0].topic_num)
+    }
+    return opened[0] if used <= {one.topic_num for one in opened} else None
 
 
 def _opens(offer: Offer, branch: Branch) -> bool:

@@ -109,7 +109,10 @@ class Joiner:
         """Keep a branch that this node follows by itself; its topics are followed from now on."""
         await self._hub.run_blocking(self._store_alone, capability)
         self._hub.topics_changed()
-        return next(one for one in self._hub.replica.repos.values() if one.repo_id == capability.repo)
+        for repo in self._hub.replica.repos.values():
+            if repo.repo_id == capability.repo and not repo.has_members:
+                return repo
+        raise ServiceError("bad_link", "the branch is here already, as another repo's than the link says")
 
     async def _try(self, repo: Repo) -> None:
         assert repo.invitation is not None, "run() looked"

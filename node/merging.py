@@ -25,13 +25,14 @@ from node.why import find_commit
 from protocol.block import Reference
 from protocol.body import BranchFork, Carried, Files, Merge, content_of, decode_body
 from protocol.commit import Commit
-from protocol.limits import ACK_COUNT_MAX, FORK_DEPTH_MAX, MERGED_COUNT_MAX, STATE_COUNT_MAX
+from protocol.limits import ACK_COUNT_MAX, BODY_SIZE_MAX, FORK_DEPTH_MAX, MERGED_COUNT_MAX, STATE_COUNT_MAX
 from protocol.text import id_text
 from storage.commits import TimelineRow, load_heads, load_rows, load_timeline
 from storage.repos import Branch, Repo
 
 _LOADED_AT_ONCE = 500
 _NOT_CARRIED = ("branch-root", "fork", "merge")
+_CARRIED_OVERHEAD = 256  # bytes that the origin adds to a body, rounded up
 _NO_ANCESTOR = "the branches have no common ancestor: neither continues what the other does"
 _NO_ANCESTOR_HINT = "`ravel branch fork` and `ravel repo fork` make branches that can be merged back"
 JsonObject = dict[str, Any]
@@ -55,12 +56,16 @@ class Merging:
     async def fork_repo(self, repo: Repo, name: str) -> JsonObject:
         """Make a repo of this user's own that continues another: its branches, each commit written again."""
         run = self._hub.run_blocking
+        sources = [
+            one
+            for one in self._hub.replica.branches.values()
+            if one.repo_num == repo.num and not one.facts.is_root_branch and not one.is_archived
+        ]
+        await run(self._check_sizes, sources)
         made, intake = await run(self._author.create_repo, name)
         self._hub.announce(intake)
         answer: JsonObject = {"repo": id_text(made.repo_id), "name": name, "branches": [], "files_left": []}
-        for source in list(self._hub.replica.branches.values()):
-            if source.repo_num != repo.num or source.facts.is_root_branch or source.is_archived:
-                continue
+        for source in sources:
             target, intake = await run(self._author.create_branch, made, source.name)
             self._hub.announce(intake)
             merge = BranchMerge(self._hub.replica, source, target, needs_ancestor=False)
@@ -85,12 +90,24 @@ class Merging:
             "merged": id_text(source.branch_id),
             "commit": id_text(written[-1].commit_id) if written else None,
             "carried": merge.carried,
+            "left": merge.left,
             "files_left": merge.files_left,
         }
 
     async def state(self, branch_text: str, limit: int) -> JsonObject:
         """The last `limit` commits of a branch's state: what it continues, then its own."""
         return await self._hub.run_blocking(self._state, self._find_branch(branch_text), limit)
+
+    def _check_sizes(self, sources: list[Branch]) -> None:
+        """Before anything is made. Raises ServiceError `too_large`."""
+        with self._hub.replica.database.read() as connection:
+            for source in sources:
+                if len(_load_state(self._hub.replica, connection, source)) > MERGED_COUNT_MAX:
+                    raise ServiceError(
+                        "too_large",
+                        f"the branch {source.name!r} has more than {MERGED_COUNT_MAX} commits",
+                        "archive it to leave it out",
+                    )
 
     def _fork(self, origin: Branch, name: str, commit_text: str) -> tuple[Branch, Intake]:
         replica = self._hub.replica
@@ -141,6 +158,7 @@ class BranchMerge:
     target: Branch
     needs_ancestor: bool = True
     carried: int = 0
+    left: int = 0  # commits that would be too large with their origin
     files_left: list[str] = field(default_factory=list)  # names of files that were sealed in another epoch
     _drafts: list[Draft] = field(default_factory=list)
     # What stands in the target for each of the source's commits: commits, and places among the drafts.
@@ -151,6 +169,8 @@ class BranchMerge:
         """The commits to write: what is carried, and the one that says so; none where there is nothing new."""
         if self.needs_ancestor and not self._is_foreign:
             self._check_ancestor(connection)
+        for one in (self.source, self.target):
+            _check_whole(self.replica, connection, one)
         there: dict[bytes, TimelineRow] = {}
         for row, _, encoded in self._read(connection, _load_state(self.replica, connection, self.target)):
             there[row.commit_id] = there[_origin(row.commit_id, encoded)] = row
@@ -162,9 +182,7 @@ class BranchMerge:
         for row, commit, encoded in self._read(
             connection, _load_state(self.replica, connection, self.source)
         ):
-            parents = [one for ack in row.acks for one in self._became.get(ack, (self._root,))] or [
-                self._root
-            ]
+            parents = self._parents(connection, row, encoded)
             known = there.get(_origin(row.commit_id, encoded)) or there.get(row.commit_id)
             is_related |= known is not None
             draft = None if known is not None else self._draft(row, commit, encoded)
@@ -172,7 +190,7 @@ class BranchMerge:
                 is_own = known.branch_num == self.target.num
                 self._became[row.commit_id] = (known.commit_id if is_own else self._root,)
             elif draft is None:
-                self._became[row.commit_id] = tuple(dict.fromkeys(parents))
+                self._became[row.commit_id] = tuple(parents)
             else:
                 acks = graph.add(parents)[:ACK_COUNT_MAX]
                 place = len(self._drafts)
@@ -198,6 +216,34 @@ class BranchMerge:
     @property
     def _is_foreign(self) -> bool:
         return self.source.repo_num != self.target.repo_num
+
+    def _parents(self, connection: Connection, row: TimelineRow, encoded: bytes) -> list[bytes | int]:
+        """What stands in the target for what a commit follows; a fork's first follows what it continues."""
+        body = decode_body(encoded) if row.body_kind == "fork" else None
+        follows = body.commits if isinstance(body, BranchFork) else row.acks
+        found = dict.fromkeys(one for ack in follows for one in self._stand_for(connection, ack))
+        if len(found) > 1:
+            found.pop(self._root, None)  # all others follow it
+        return list(found)[-ACK_COUNT_MAX:] or [self._root]
+
+    def _stand_for(self, connection: Connection, commit_id: bytes) -> tuple[bytes | int, ...]:
+        """What stands in the target for a commit; for a void one, what stands for what it acks."""
+        ahead = [commit_id]
+        while ahead:
+            one = ahead[-1]
+            if one in self._became:
+                ahead.pop()
+                continue
+            row = load_rows(connection, [one]).get(one)
+            acks = row.acks if row is not None and row.is_void else ()
+            missing = [ack for ack in acks if ack not in self._became]
+            if missing:
+                ahead += missing
+                continue
+            stands = dict.fromkeys(stand for ack in acks for stand in self._became[ack])
+            self._became[one] = tuple(stands)[-ACK_COUNT_MAX:] or (self._root,)
+            ahead.pop()
+        return self._became[commit_id]
 
     def _check_ancestor(self, connection: Connection) -> None:
         ours, theirs = (
@@ -226,12 +272,20 @@ class BranchMerge:
         if not isinstance(body, Carried) or self._is_foreign:
             branch_id = self.replica.branches[row.branch_num].branch_id
             body = Carried(branch_id, row.commit_id, row.author, row.timestamp, encoded)
+            if len(encoded) > BODY_SIZE_MAX - _CARRIED_OVERHEAD:
+                self.left += 1
+                return None
         links, keys = commit.links, commit.content.keys.files
         if not links.files and not links.nfiles:
             return Draft(body)
         deps = [self._became.get(dep, ()) for dep in links.deps]
         is_sealed_alike = commit.content.epoch == self.replica.branches[self.target.num].facts.epoch_id
-        if not is_sealed_alike or any(len(dep) != 1 for dep in deps) or not self._left.isdisjoint(links.deps):
+        if (
+            not is_sealed_alike
+            or not all(keys)
+            or any(len(dep) != 1 for dep in deps)
+            or not self._left.isdisjoint(links.deps)
+        ):
             self._left.add(row.commit_id)
             content = content_of(body)
             self.files_left += [entry.name for entry in content.added] if isinstance(content, Files) else []
@@ -260,10 +314,24 @@ def _lineage(
         _, body = open_stored(
             replica.on_topics[row.topic_num], row, load_blocks_of(connection, [row])[row.num]
         )
-        if not isinstance(body, BranchFork) or body.origin not in by_id:
+        if not isinstance(body, BranchFork):
             break
+        if body.origin not in by_id:
+            raise ServiceError("incomplete", "the branch that this one continues is not here")
         found.append((by_id[body.origin], body.commits))
     return found
+
+
+def _check_whole(replica: Replica, connection: Connection, branch: Branch) -> None:
+    """Raise ServiceError unless what a branch continues is here: else it would be carried as if it were new."""
+    for part, commits in _lineage(replica, connection, branch):
+        rows = load_rows(connection, commits)
+        if any(raw not in rows or rows[raw].branch_num != part.num for raw in commits):
+            raise ServiceError(
+                "incomplete",
+                f"what {branch.name!r} continues has not come here whole",
+                "merge when this node is in sync",
+            )
 
 
 def _load_state(replica: Replica, connection: Connection, branch: Branch) -> list[TimelineRow]:

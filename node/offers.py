@@ -2,16 +2,16 @@
 
 from node.replica import Replica
 from protocol.body import Offer
-from protocol.codec import DecodeError, decode
-from protocol.limits import LINK_SIZE_MAX, OFFERS_FOLLOWED_MAX
-from protocol.text import BranchCapability
+from protocol.codec import DecodeError
+from protocol.limits import OFFERS_FOLLOWED_MAX
+from protocol.text import BranchCapability, decode_branch_capability
 from storage.alone import add_branch_alone
 from storage.repos import Repo
 from verifier.offers import find_offers
 
 
 def follow_accepted(replica: Replica, repo: Repo) -> bool:
-    """Follow the branches of a repo's accepted offers that are not here yet; whether there were any."""
+    """Follow the branches of a repo's accepted offers that are not here yet; whether any is new."""
     with replica.judging:
         accepted = [one for one in find_offers(replica.membership(repo.repo_id)) if one.is_accepted]
     whole = {one.repo_id for one in replica.repos.values() if one.has_members}
@@ -25,15 +25,14 @@ def follow_accepted(replica: Replica, repo: Repo) -> bool:
     if not capabilities:
         return False
     with replica.database.write() as connection:
-        for capability in capabilities:
-            add_branch_alone(replica.database, connection, capability)
+        is_new = [add_branch_alone(replica.database, connection, one) for one in capabilities]
     replica.refresh()
-    return True
+    return any(is_new)
 
 
 def decode_link(offer: Offer) -> BranchCapability | None:
     """What opens the offered branch; None where the link is of no form that is known here."""
     try:
-        return decode(BranchCapability, offer.link, size_max=LINK_SIZE_MAX)
+        return decode_branch_capability(offer.link)
     except DecodeError:
         return None

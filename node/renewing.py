@@ -67,10 +67,16 @@ class Renewing:
         replica = self._hub.replica
         repo = replica.repos[branch.repo_num]
         begun = self._author.start_epoch_if_due(repo)
-        epoch, current = replica.writing_epoch(repo), replica.branches[branch.num]
+        epoch = replica.writing_epoch(repo)
         if epoch.write_secret is None:
             raise ServiceError("not_permitted", "this node may read the branch and not write to it")
-        generation = current.generation + 1 if current.epoch_num == epoch.num else 1
+        with replica.judging:
+            said = [
+                one.body.generation
+                for one in replica.membership(repo.repo_id).operations.renewals_of(branch.branch_id)
+                if isinstance(one.body, BranchRenew) and one.epoch == epoch.epoch_id
+            ]
+        generation = 1 + max(said, default=0)
         topic = topic_in(repo, epoch.read_secret, epoch.write_secret, branch.branch_id, generation)
         body = BranchRenew(branch.branch_id, generation, topic)
         return begun.with_more(self._author.write(replica.root_branch(repo), body)[1])

@@ -33,8 +33,8 @@ from node.views import branch_view, repo_view, timeline_items
 from node.why import explain, list_voids
 from protocol.body import Post
 from protocol.text import PeerAddress, id_text
-from storage.alone import forget_repo
 from storage.commits import count_commits, count_heads, digest_timeline, load_facts, load_heads, load_timeline
+from storage.forgetting import forget_repo
 from storage.repos import Branch, Repo
 from storage.waiting import UNREAD, count_rejections, count_waiting
 
@@ -309,7 +309,10 @@ class NodeService:
         branches = [branch for branch in await self._fresh_branches() if branch.repo_num == repo.num]
         permission = await self._hub.run_blocking(self.sharing.permission, repo)
         was_member = await self._hub.run_blocking(self._hub.replica.was_member, repo, self._author.user)
-        return repo_view(self._hub.replica.repos[repo.num], branches, permission, was_member=was_member)
+        current = self._hub.replica.repos.get(repo.num)
+        if current is None:
+            raise ServiceError("not_found", "the repo was forgotten meanwhile")
+        return repo_view(current, branches, permission, was_member=was_member)
 
     async def _branch_view(self, branch: Branch) -> JsonObject:
         def read() -> JsonObject:

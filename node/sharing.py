@@ -93,7 +93,6 @@ class Sharing:
         if link.expires_at < self._clock() * 1000:
             raise ServiceError("expired", "the invitation has expired", "ask for a new one")
         _check_peers(link.peers)
-        self._check_alone(link.repo)
         repo = await self._joiner.begin(link)
         await self._reach(link.peers)
         with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
@@ -169,7 +168,6 @@ class Sharing:
             return await self._follow_branch(text)
         capability = _parse(parse_capability, text, "a read capability")
         _check_peers(capability.peers)
-        self._check_alone(capability.repo)
         repo = await self._joiner.follow(capability)
         await self._reach(capability.peers)
         with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
@@ -180,15 +178,6 @@ class Sharing:
     def permission(self, repo: Repo) -> Permission | None:
         """What this node's user may do as a member; None for who is none. Reads the store."""
         return self._hub.replica.permission(repo, self._author.user)
-
-    def _check_alone(self, repo_id: bytes) -> None:
-        """What was taken in without members cannot be judged by them later."""
-        if any(one.repo_id == repo_id and not one.has_members for one in self._hub.replica.repos.values()):
-            raise ServiceError(
-                "already_exists",
-                "this node follows a branch of that repo by itself",
-                "`ravel repo forget` forgets it, or use another folder for the whole repo",
-            )
 
     async def _reach(self, peers: tuple[PeerAddress, ...]) -> None:
         for peer in peers:

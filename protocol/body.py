@@ -344,7 +344,10 @@ def decode_body(encoded: bytes) -> Body | UnknownBody:
     kind = _KIND_BY_TAG.get(tag)
     if kind is not None:
         body: Body = decode(kind, encoded, size_max=BODY_SIZE_MAX)
-        if isinstance(body, Carried) and not isinstance(content_of(body), _CARRIED):
+        # What it carries is looked at first: carried in one another, bodies would be decoded to any depth.
+        if isinstance(body, Carried) and (
+            peek_tag(body.body) == tag or not isinstance(content_of(body), _CARRIED)
+        ):
             raise DecodeError("bad_shape", "what it carries is no content")
         return body
     if not tag:

@@ -164,7 +164,15 @@ def branch_capability_text(capability: BranchCapability) -> str:
 
 def parse_branch_capability(text: str) -> BranchCapability:
     """The capability of a branch that `text` is. Raises DecodeError as `parse_invitation` does."""
-    return decode(BranchCapability, _payload(_BRANCH_KIND, text), size_max=LINK_SIZE_MAX)
+    return decode_branch_capability(_payload(_BRANCH_KIND, text))
+
+
+def decode_branch_capability(encoded: bytes) -> BranchCapability:
+    """The capability of a branch whose encoding is given. Raises DecodeError, also for a root branch: that opens a repo."""
+    capability: BranchCapability = decode(BranchCapability, encoded, size_max=LINK_SIZE_MAX)
+    if capability.branch == capability.repo:
+        raise DecodeError("bad_shape", "a root branch is not followed by itself")
+    return capability
 
 
 def is_branch_link(text: str) -> bool:

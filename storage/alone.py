@@ -1,36 +1,38 @@
-"""Branches that are followed by themselves: their repos are stored without members or epochs, and can be forgotten."""
+"""Branches that are followed by themselves: their repos are stored without members or epochs.
 
-from sqlalchemy import Connection, delete, insert, select
+What the link says of the repo is its maker's word. So nothing of it stands in the way of what members state: whatever
+follows from a repo's own secrets displaces it (`repos`), and nothing that came by it is held against a commit.
+"""
+
+from sqlalchemy import Connection, insert, select
 
 from protocol.codec import encode
 from protocol.text import BranchCapability
 from storage.database import Database
 from storage.repos import add_branch
-from storage.schema import (
-    branches,
-    commits,
-    feed_forks,
-    file_removals,
-    files,
-    heads,
-    pending,
-    pending_causes,
-    rejections,
-    repos,
-    topics,
-)
+from storage.schema import branches, repos, topics
 
 
-def add_branch_alone(database: Database, connection: Connection, capability: BranchCapability) -> None:
+def add_branch_alone(database: Database, connection: Connection, capability: BranchCapability) -> bool:
     """Follow a branch by itself, on the topics that a capability opens. Its repo is stored without members or epochs.
 
-    A branch whose whole repo is here stays as it is.
+    Nothing is stored where the branch or its repo is here already as something else. Gives whether any topic is new.
     """
-    num, epoch_num = connection.execute(
-        select(repos.c.num, repos.c.epoch_num).where(repos.c.repo_id == capability.repo)
-    ).first() or (None, 0)
-    if epoch_num:
-        return
+    known = connection.execute(
+        select(repos.c.num, repos.c.epoch_num, repos.c.init_id).where(repos.c.repo_id == capability.repo)
+    ).first()
+    elsewhere = (
+        select(repos.c.num)
+        .join(branches, branches.c.repo_num == repos.c.num)
+        .where(branches.c.branch_id == capability.branch, repos.c.repo_id != capability.repo)
+    )
+    if (
+        capability.branch == capability.repo
+        or (known is not None and (known.epoch_num or known.init_id != capability.init))
+        or connection.execute(elsewhere).first() is not None
+    ):
+        return False
+    num = None if known is None else known.num
     if num is None:
         num = database.next_nums(connection, repos, 1)[0]
         connection.execute(
@@ -49,8 +51,10 @@ def add_branch_alone(database: Database, connection: Connection, capability: Bra
     branch_num = connection.execute(
         select(branches.c.num).where(branches.c.repo_num == num, branches.c.branch_id == branch_id)
     ).scalar_one()
+    is_new = False
     for channel in capability.channels:
         if connection.execute(select(topics.c.num).where(topics.c.topic == channel.topic)).first() is None:
+            is_new = True
             connection.execute(
                 insert(topics).values(
                     num=database.next_nums(connection, topics, 1)[0],
@@ -61,16 +65,4 @@ def add_branch_alone(database: Database, connection: Connection, capability: Bra
                     channel=encode(channel),
                 )
             )
-
-
-def forget_repo(connection: Connection, repo_num: int) -> None:
-    """Forget such a repo and its branches: every row about it. Blocks stay until they are collected."""
-    of_repo = select(branches.c.num).where(branches.c.repo_num == repo_num)
-    waiting = select(pending.c.num).where(pending.c.branch_num.in_(of_repo))
-    added = select(files.c.num).where(files.c.branch_num.in_(of_repo))
-    connection.execute(delete(pending_causes).where(pending_causes.c.pending_num.in_(waiting)))
-    connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(added)))
-    for table in (pending, files, heads, feed_forks, rejections, commits, topics):
-        connection.execute(delete(table).where(table.c.branch_num.in_(of_repo)))
-    connection.execute(delete(branches).where(branches.c.repo_num == repo_num))
-    connection.execute(delete(repos).where(repos.c.num == repo_num))
+    return is_new

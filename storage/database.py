@@ -21,6 +21,8 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
+from storage.schema import numbers
+
 DATABASE_NAME: Final = "ravel.sqlite"
 _MIGRATIONS: Final = Path(__file__).parent / "migrations"
 _BUSY_TIMEOUT_SECONDS: Final = 30.0
@@ -116,7 +118,9 @@ class Database:
         """`count` fresh row numbers of `table`; to be called inside `write()`."""
         start = self._next.get(table.name)
         if start is None:
-            start = int(connection.execute(select(func.coalesce(func.max(table.c.num), 0))).scalar_one()) + 1
+            last = int(connection.execute(select(func.coalesce(func.max(table.c.num), 0))).scalar_one())
+            kept = connection.execute(select(numbers.c.last).where(numbers.c.name == table.name)).scalar()
+            start = max(last, kept or 0) + 1
         self._next[table.name] = start + count
         return range(start, start + count)
 

@@ -15,6 +15,7 @@ from protocol.codec import decode
 from protocol.limits import LINK_SIZE_MAX
 from protocol.text import BranchChannel
 from storage.database import Database, StorageError
+from storage.forgetting import forget_repo
 from storage.schema import branches, epochs, repos, topics
 from verifier.facts import BranchFacts
 
@@ -111,6 +112,9 @@ def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoc
     A repo that is here already gets the epoch, and the secrets and the invitation that it lacked.
     """
     found = connection.execute(select(repos).where(repos.c.repo_id == repo.repo_id)).first()
+    if found and not found.epoch_num:  # single branches of it: the whole repo says better what they are
+        forget_repo(connection, found.num)
+        found = None
     if found:
         known = _repo(found)
         add_epoch(database, connection, known, epoch)
@@ -185,11 +189,23 @@ def _insert_epoch(database: Database, connection: Connection, repo_id: bytes, ep
     return add_topic(database, connection, epoch, repo_id, 0, topic)
 
 
+def _displace_alone(connection: Connection, topic: bytes) -> None:
+    """Forget what is followed by itself on a topic that members state."""
+    repo_num = connection.execute(
+        select(branches.c.repo_num)
+        .join(topics, topics.c.branch_num == branches.c.num)
+        .where(topics.c.topic == topic, topics.c.epoch_num.is_(None))
+    ).scalar()
+    if repo_num is not None:
+        forget_repo(connection, repo_num)
+
+
 def _claim_topic(connection: Connection, topic: bytes) -> bool:
     """Take a topic that follows from secrets of ours away from who merely stated it; whether nobody else derives it.
 
     What came by it there is kept, under a name that nobody publishes on.
     """
+    _displace_alone(connection, topic)
     row = connection.execute(
         select(topics.c.num, repos.c.repo_id, branches.c.branch_id, epochs.c.write_secret)
         .join(branches, branches.c.num == topics.c.branch_num)
@@ -210,6 +226,13 @@ def add_branch(
 ) -> None:
     """Store a branch; one that is there already stays as it is."""
     same = (branches.c.repo_num == repo_num) & (branches.c.branch_id == branch_id)
+    alone = (
+        select(repos.c.num)
+        .join(branches, branches.c.repo_num == repos.c.num)
+        .where(branches.c.branch_id == branch_id, repos.c.epoch_num == 0, repos.c.num != repo_num)
+    )
+    for num in list(connection.execute(alone).scalars()):
+        forget_repo(connection, num)
     if connection.execute(select(branches.c.num).where(same)).first():
         return
     connection.execute(
@@ -234,6 +257,7 @@ def add_topic(
     branch_num = connection.execute(
         select(branches.c.num).where(branches.c.repo_num == epoch.repo_num, branches.c.branch_id == branch_id)
     ).scalar()
+    _displace_alone(connection, topic)
     is_same = (topics.c.epoch_num == epoch.num) & (topics.c.branch_num == branch_num)
     is_same &= topics.c.generation == generation
     if (

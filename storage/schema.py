@@ -242,6 +242,14 @@ rejections = Table(
     Index("rejections_branch", "branch_num"),
 )
 
+numbers = Table(
+    "numbers",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("last", BigInteger, nullable=False),
+)
+"""Of tables whose rows were forgotten, the last number that was given: exports and connections count on its growing."""
+
 imports = Table(
     "imports",
     metadata,

@@ -7,7 +7,7 @@ Two steps, so that the costly one may run beside others:
 
 `judge` runs the rules in this order, and the first that fails decides:
 
-  V1  The commit says the branch and the epoch it was published in.
+  V1  The commit says the branch and the epoch it was published in. Where not, it is dropped and not rejected.
   V2  It has no acks if and only if it is the branch's pinned root.
   V3  Outside the root branch it says which root branch commits its author had seen (its place in the group tangle).
   V4  No cause of it was rejected. (A cause is what it acks, depends on, or follows in its feed or in the group tangle.)
@@ -88,7 +88,18 @@ class Rejected:
     detail: str
 
 
-Verdict = Accepted | Pending | Rejected
+@dataclass(frozen=True, slots=True)
+class Misplaced:
+    """It was published where it does not belong (V1): whoever published it there did, so nothing is held against it."""
+
+    code: str
+
+
+Verdict = Accepted | Pending | Rejected | Misplaced
+
+
+class _MisplacedCommit(Exception):
+    """Raised by V1; the code."""
 
 
 def author_claim(commit: Commit) -> Claim:
@@ -107,6 +118,8 @@ def judge(signed: SignedCommit, branch: BranchFacts, lookup: CommitLookup, membe
     """The verdict on a signed commit that was published in `branch`."""
     try:
         return _judge(signed, branch, lookup, membership)
+    except _MisplacedCommit as error:
+        return Misplaced(str(error))
     except Refused as error:
         return Rejected(signed.commit.commit_id, error.code, error.detail)
 
@@ -150,10 +163,10 @@ def _judge(
 
 def _check_place(commit: Commit, branch: BranchFacts) -> None:
     if commit.branch_id != branch.branch_id:
-        raise Refused("other_branch", "V1: the commit says another branch")
+        raise _MisplacedCommit("other_branch")
     is_init = branch.is_root_branch and commit.commit_id == branch.init_id
     if commit.content.epoch != (NO_EPOCH if is_init else branch.epoch_id):
-        raise Refused("other_epoch", "V1: the commit says another epoch")
+        raise _MisplacedCommit("other_epoch")
     if (not commit.acks) != (commit.commit_id == branch.root_id):
         raise Refused("second_root", "V2: a branch has the one root that was pinned when it was added")
 

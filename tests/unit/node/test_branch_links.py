@@ -1,10 +1,13 @@
 """Branches that are followed by themselves: a link opens one branch, and after a renewal the past alone."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import trio
+from msgspec.structs import replace
+from sqlalchemy import insert
 from trio.testing import MockClock
 
 from node.errors import ServiceError
@@ -13,8 +16,17 @@ from node.outbound import Author
 from node.peers import Peers
 from node.sharing import Sharing
 from node.why import explain, list_voids
-from protocol.body import BranchRenew, Post
-from protocol.text import BranchCapability, PeerAddress, id_text, parse_branch_capability
+from protocol.body import BranchRenew, Permission, Post
+from protocol.codec import DecodeError
+from protocol.text import (
+    BranchCapability,
+    PeerAddress,
+    branch_capability_text,
+    id_text,
+    parse_branch_capability,
+)
+from storage.forgetting import forget_repo
+from storage.schema import branches, commits, numbers, repos
 from tests.nodes import Node, connected, ids, meet, members_of, open_nodes, renewing_of, share, together
 
 
@@ -124,18 +136,65 @@ async def test_who_may_not_manage_renews_nothing_and_generations_are_not_passed_
                 alice.author.write(root, BranchRenew(branch_id, generation, b"t" * 32))
 
 
-async def test_a_branch_and_its_whole_repo_are_not_followed_from_one_folder(
+async def test_the_whole_repo_takes_the_place_of_a_branch_that_was_followed_by_itself(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, _, carol = nodes
     with trio.fail_after(120):
         alice.create_repo()
+        alice.write(alice.branch(), "one")
         sharing = _sharing(alice)
         link = (await sharing.branch_capability(alice.branch()))["capability"]
         with pytest.raises(ServiceError, match="whole repo"):
             await sharing.follow(link)
         await carol.joiner.follow_branch(parse_branch_capability(link))
-        with pytest.raises(ServiceError, match="by itself"):
-            await _sharing(carol).follow((await sharing.capability(alice.repo()))["capability"])
-        with pytest.raises(ServiceError, match="by itself"):
-            await _sharing(carol).join((await sharing.invite(alice.repo(), "write", 60, 1))["invitation"])
+        await meet(carol, alice)
+        assert len(ids(carol)) == 2
+        await carol.joiner.begin(alice.invite(alice.repo()))
+        await together(alice, carol)
+        assert ids(carol) == ids(alice)
+        assert carol.replica.permission(carol.repo(), carol.author.user) is Permission.WRITE
+
+
+async def test_a_link_that_lies_about_its_repo_stands_in_nobodys_way(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    """Mallory's links name alice's branch with another init, another repo, and her root branch."""
+    alice, _, carol = nodes
+    with trio.fail_after(120):
+        repo, branch = alice.create_repo()
+        alice.write(branch, "one")
+        link = await _link(alice)
+        false = b"f" * 32
+        for lie in (
+            replace(link, init=false),
+            replace(link, repo=false),
+            replace(link, branch=repo.repo_id),
+        ):
+            with suppress(ServiceError):
+                await carol.joiner.follow_branch(lie)
+            if carol.replica.repos:
+                await meet(carol, alice)
+        await carol.joiner.begin(alice.invite(repo))
+        await together(alice, carol)
+        assert ids(carol) == ids(alice)
+        with pytest.raises(DecodeError):
+            parse_branch_capability(branch_capability_text(replace(link, branch=repo.repo_id)))
+
+
+def test_numbers_of_commits_that_were_forgotten_are_not_given_again(nodes: list[Node]) -> None:
+    alice, _, carol = nodes
+    with carol.replica.database.write() as connection:
+        connection.execute(
+            insert(repos).values(num=1, repo_id=b"r", name="", init_id=b"", init_key=b"", epoch_num=0)
+        )
+        connection.execute(
+            insert(branches).values(num=1, repo_num=1, branch_id=b"b", name="", root_id=b"", commit_count=0)
+        )
+        connection.execute(insert(numbers).values(name="commits", last=3))
+        forget_repo(connection, 1)
+    assert alice is not carol
+    carol.replica.close()
+    carol.open()
+    with carol.replica.database.write() as connection:
+        assert carol.replica.database.next_nums(connection, commits, 1)[0] == 4

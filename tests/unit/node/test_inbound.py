@@ -175,13 +175,16 @@ def test_an_ack_of_a_rejected_commit_is_rejected_whichever_comes_first(world: Wo
     assert _verdict(other, other_branch, after) == "rejected_cause"
 
 
-def test_a_commit_of_another_branch_or_epoch_is_rejected(world: World) -> None:
+def test_a_commit_of_another_branch_or_epoch_is_dropped_and_not_held_against_it(world: World) -> None:
+    """Who holds one topic's key may publish another's commits there: that says nothing about these."""
     second = world.author.create_branch(world.repo, "second")[0]
     replica, branch = world.copy()
     facts = replace(world.branch.facts, branch_id=second.branch_id)
     disguised = _forge(world, branch=replace(world.branch, facts=facts))
     assert _verdict(replica, branch, disguised) == "other_branch"
     assert _verdict(replica, branch, _forge(world, epoch=b"e" * 32)) == "other_epoch"
+    with replica.database.read() as connection:
+        assert count_rejections(connection, branch.num) == 0
 
 
 def test_a_branch_has_one_root(world: World) -> None:

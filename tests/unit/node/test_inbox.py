@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from node.errors import ServiceError
@@ -14,8 +15,9 @@ from node.network import Network
 from node.peers import Peers
 from node.sharing import Sharing
 from protocol.body import Answer, Offer, Permission, Post
+from protocol.codec import encode
 from protocol.text import PeerAddress, id_text
-from storage.alone import forget_repo
+from storage.forgetting import forget_repo
 from storage.repos import Branch, Repo
 from tests.nodes import Node, ids, meet, members_of, open_nodes, share, together
 
@@ -195,3 +197,23 @@ async def test_what_was_followed_by_itself_can_be_forgotten(
         await bob.joiner.begin(alice.invite(repo))
         await together(alice, bob)
         assert ids(alice) == ids(bob)
+
+
+async def test_an_accepted_link_that_lies_is_passed_over_for_good(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    """Bob's link says that the document's own branch is another repo's: it is not followed, nor tried for ever."""
+    alice, bob, _ = nodes
+    with trio.fail_after(240):
+        await share(alice, bob)
+        document = _branch(bob, "repo:main")
+        link = replace(_inbox(bob)._sharing.capability_of(document), repo=b"r" * 32)
+        body = Offer(document.branch_id, False, "", encode(link))
+        written, intake = bob.author.write(bob.replica.root_branch(_repo(bob, "repo")), body)
+        bob.hub.announce(intake)
+        await meet(alice, bob)
+        await _inbox(alice).answer("repo", id_text(written.commit_id), accepts=True)
+        await meet(alice, bob)
+        assert len(alice.replica.repos) == 1
+        alice.write(alice.branch(), "goes on")
+        await together(alice, bob)

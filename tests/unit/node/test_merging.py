@@ -51,7 +51,10 @@ async def test_a_fork_continues_a_commit_and_is_merged_back_once(
             await until_equal(alice, bob, "draft")
         merged = await _merging(bob).merge("draft", "main")
         assert merged["carried"] == 2
-        assert sorted(await _texts(bob, "main")) == ["and four", "instead of three", "one", "three", "two"]
+        shown = await _texts(bob, "main")
+        assert sorted(shown) == ["and four", "instead of three", "one", "three", "two"]
+        assert shown[:2] == ["one", "two"], "what was carried follows what it continues"
+        assert shown.index("instead of three") < shown.index("and four")
         assert len(bob.heads(bob.branch())) == 1
         assert (await _merging(bob).merge("draft", "main"))["commit"] is None, "nothing is carried twice"
         items = (await _merging(bob).state("main", 1000))["items"]
@@ -197,6 +200,7 @@ async def test_what_is_void_is_not_carried_and_who_may_not_write_merges_nothing(
     [
         encode_body(Remove(b"u" * 32, None, ())),
         encode_body(Carried(b"b" * 32, b"c" * 32, b"a" * 32, 0, encode_body(Post("twice")))),
+        b"\x96\xa8carried1" * 9000,
         encode_body(body.Merge(b"b" * 32, (b"c" * 32,))),
         b"\x91",
         b"",

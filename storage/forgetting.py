@@ -1,0 +1,35 @@
+"""Forgetting repos of which single branches are followed: every row about them. Blocks stay until they are collected."""
+
+from sqlalchemy import Connection, delete, func, insert, select
+
+from storage.schema import (
+    branches,
+    commits,
+    feed_forks,
+    file_removals,
+    files,
+    heads,
+    numbers,
+    pending,
+    pending_causes,
+    rejections,
+    repos,
+    topics,
+)
+
+
+def forget_repo(connection: Connection, repo_num: int) -> None:
+    """Forget a repo without epochs, and its branches. Numbers of its commits are not given again."""
+    last = connection.execute(select(func.coalesce(func.max(commits.c.num), 0))).scalar_one()
+    connection.execute(delete(numbers).where(numbers.c.name == "commits", numbers.c.last < last))
+    if connection.execute(select(numbers.c.last).where(numbers.c.name == "commits")).first() is None:
+        connection.execute(insert(numbers).values(name="commits", last=last))
+    of_repo = select(branches.c.num).where(branches.c.repo_num == repo_num)
+    waiting = select(pending.c.num).where(pending.c.branch_num.in_(of_repo))
+    added = select(files.c.num).where(files.c.branch_num.in_(of_repo))
+    connection.execute(delete(pending_causes).where(pending_causes.c.pending_num.in_(waiting)))
+    connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(added)))
+    for table in (pending, files, heads, feed_forks, rejections, commits, topics):
+        connection.execute(delete(table).where(table.c.branch_num.in_(of_repo)))
+    connection.execute(delete(branches).where(branches.c.repo_num == repo_num))
+    connection.execute(delete(repos).where(repos.c.num == repo_num))
