@@ -74,10 +74,9 @@ class EpochKeeper:
             offered += self._in_waiting(repo, membership, here, looked_at)
         new = [epoch for epoch in offered if self._is_new(epoch)]
         fresh = self._within_bounds(repo, membership, new)
-        if fresh:
-            self.keep(repo, fresh)
+        is_new = bool(fresh) and self.keep(repo, fresh)
         self._looked_at |= looked_at if fresh == new else set()
-        return bool(fresh)
+        return is_new
 
     def _in_operations(
         self, repo: Repo, membership: Membership, here: dict[bytes, Epoch], looked_at: set[bytes]
@@ -163,13 +162,12 @@ class EpochKeeper:
         except NotForUs:
             return None
 
-    def keep(self, repo: Repo, fresh: list[Epoch]) -> None:
-        """Store epochs, follow their topics, and write in the right one."""
+    def keep(self, repo: Repo, fresh: list[Epoch]) -> bool:
+        """Store epochs, follow their topics, and write in the right one; whether any was new."""
         replica = self._replica
         database = replica.database
         with database.write() as connection, replica.judging:
-            for epoch in fresh:
-                add_epoch(database, connection, repo, epoch)
+            added = [add_epoch(database, connection, repo, epoch) for epoch in fresh]
             membership = replica.membership(repo.repo_id)
             tables = load_tables(connection)
             here = tables.epochs_of(tables.repos[repo.num], membership)
@@ -179,6 +177,7 @@ class EpochKeeper:
             number, is_behind = choose_epoch(membership, tables.repos[repo.num], here)
             set_writing_epoch(connection, repo.num, number, is_behind=is_behind)
         replica.refresh()
+        return any(num is not None for num in added)
 
     def _within_bounds(self, repo: Repo, membership: Membership, new: list[Epoch]) -> list[Epoch]:
         """As many as may be taken up: what is said of epochs whose inits are not here is believed in parts."""
