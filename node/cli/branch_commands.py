@@ -104,6 +104,10 @@ def merge(
         print("Nothing to merge: the target has it all.")
         return
     print_fields((name, answer[name]) for name in ("branch", "merged", "commit", "carried"))
+    if answer["left"]:
+        print(
+            f"note: {answer['left']} commits are too large to be carried with their origin", file=sys.stderr
+        )
     if answer["files_left"]:
         print(
             f"note: not carried, since they were added in an earlier epoch: {', '.join(answer['files_left'])}",
