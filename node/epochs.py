@@ -2,13 +2,12 @@
 
 Secrets come in boxes that members seal for this user (in an epoch's init or added to it later), and for earlier epochs
 in what the author of an epoch says of its history. Both can stand in commits that wait for causes which only these
-secrets open, so what waits is read too. A box is checked against the topic that is stated beside it.
+secrets open, so what waits is read too. A box is checked against the mark that is stated beside it.
 
 Everything here runs in worker threads, and again after each change, until there is nothing left to do.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import structlog
 
@@ -31,7 +30,13 @@ from protocol.body import (
 )
 from protocol.commit import Commit
 from protocol.hashing import epoch_read_secret
-from protocol.limits import EPOCH_BOX_COUNT_MAX, EPOCH_TOPIC_COUNT_MAX
+from protocol.limits import (
+    EPOCH_BOX_COUNT_MAX,
+    EPOCH_SECRETS_SAID_MAX,
+    EPOCH_TOPIC_COUNT_MAX,
+    EPOCHS_UNKNOWN_MAX,
+    EPOCHS_VOID_MAX,
+)
 from protocol.sealing import NotForUs
 from protocol.text import id_text
 from storage.id_keys import chunks
@@ -43,13 +48,6 @@ from verifier.operations import Operation
 
 log = structlog.get_logger()
 
-_SAID_OF_ONE_MAX: Final = 4
-"""Secrets that are kept as those of one epoch, while nobody can tell which are right."""
-_VOID_EPOCHS_MAX: Final = 16
-"""Epochs of one author that do not count and are read all the same: what honest members wrote there does count."""
-_UNKNOWN_EPOCHS_MAX: Final = 256
-"""Epochs of one repo whose secrets are kept before their inits are here; more are taken up as these come."""
-
 
 class EpochKeeper:
     """Keeps the epochs of one user complete. Not for two threads at a time."""
@@ -58,9 +56,8 @@ class EpochKeeper:
         self._replica = replica
         self._author = author
         self._looked_at: set[bytes] = set()  # commits whose offers were taken up, or are of no use
-        self._complete: dict[
-            bytes, tuple[bytes, ...]
-        ] = {}  # by repo: root branch heads at which nobody lacked anything
+        # By repo: root branch heads at which nobody lacked anything.
+        self._complete: dict[bytes, tuple[bytes, ...]] = {}
 
     # --- taking ---
 
@@ -71,7 +68,7 @@ class EpochKeeper:
             membership = self._replica.membership(repo.repo_id)
             here = self._replica.tables.epochs_of(self._replica.repos[repo.num], membership)
             offered = [*self._in_operations(repo, membership, here, looked_at)]
-            offered += self._in_waiting(repo, membership, here, looked_at)
+            offered += self._in_waiting(repo, membership, looked_at)
         new = [epoch for epoch in offered if self._is_new(epoch)]
         fresh = self._within_bounds(repo, membership, new)
         is_new = bool(fresh) and self.keep(repo, fresh)
@@ -104,16 +101,13 @@ class EpochKeeper:
                     yield Epoch(0, repo.num, known.epoch_id, known.author, known.read_secret, secret)
             looked_at.add(one.commit_id)
 
-    def _in_waiting(
-        self, repo: Repo, membership: Membership, here: dict[bytes, Epoch], looked_at: set[bytes]
-    ) -> Iterator[Epoch]:
+    def _in_waiting(self, repo: Repo, membership: Membership, looked_at: set[bytes]) -> Iterator[Epoch]:
         """What commits offer that wait for causes: an epoch's author opens those before it, and admins hand over."""
-        by_num = {epoch.num: epoch for epoch in here.values()}
         for branch, commit, body in self._read_waiting(repo, looked_at):
             author = commit.content.author
             if isinstance(body, EpochHistory):
                 is_admin = (membership.now().permission(author) or 0) >= Permission.ADMIN
-                if is_admin or author == by_num[branch.epoch_num].author:
+                if is_admin or author == self._replica.tables.epochs[branch.epoch_num].author:
                     looked_at.add(commit.commit_id)
                     for item in body.earlier:
                         yield Epoch(0, repo.num, item.epoch, item.author, item.read_secret, None)
@@ -189,7 +183,7 @@ class EpochKeeper:
         taken: list[Epoch] = []
         for epoch in new:
             unknown += epoch.epoch_id not in operations
-            if epoch.epoch_id in operations or unknown <= _UNKNOWN_EPOCHS_MAX:
+            if epoch.epoch_id in operations or unknown <= EPOCHS_UNKNOWN_MAX:
                 taken.append(epoch)
         return taken
 
@@ -203,7 +197,7 @@ class EpochKeeper:
         same = [one for one in known if one.read_secret == offered.read_secret]
         if same:
             return same[0].write_secret is None and offered.write_secret is not None
-        return len(known) < _SAID_OF_ONE_MAX
+        return len(known) < EPOCH_SECRETS_SAID_MAX
 
     def _topics_of(self, repo: Repo, membership: Membership, epoch: Epoch) -> Iterable[tuple[bytes, bytes]]:
         """A writer derives topics; a reader takes those that are stated."""
@@ -372,7 +366,7 @@ def _surplus_voids(membership: Membership) -> set[bytes]:
     for one in membership.operations.epochs:
         if not now.counts(one):
             counts[one.author] = counts.get(one.author, 0) + 1
-            if counts[one.author] > _VOID_EPOCHS_MAX:
+            if counts[one.author] > EPOCHS_VOID_MAX:
                 surplus.add(one.commit_id)
     return surplus
 

@@ -125,6 +125,12 @@ PENDING_COUNT_MAX: Final = 10_000
 """Commits per topic that wait for their causes; beyond it the newest are refused and asked for again later."""
 PENDING_SIZE_MAX: Final = 64 * MIB
 """Bytes of publications per topic that wait for their causes."""
+EPOCH_SECRETS_SAID_MAX: Final = 4
+"""Secrets that are kept as those of one epoch, while nobody can tell which are right."""
+EPOCHS_VOID_MAX: Final = 16
+"""Epochs of one author that do not count and are read all the same: what honest members wrote there does count."""
+EPOCHS_UNKNOWN_MAX: Final = 256
+"""Epochs of one repo whose secrets are kept before their inits are here; more are taken up as these come."""
 UNREAD_SENT_MAX: Final = 1000
 """Commits of a format version not known here that are sent on when a topic is joined, the oldest."""
 TANGLE_WAITING_COUNT_MAX: Final = 10_000
