@@ -113,7 +113,7 @@ def _transaction(
                 work.review(connection)
             if work.has_changed_tables:
                 replica.refresh()
-        except BaseException:
+        except BaseException:  # an interrupt too: memory must not show what the store does not
             work.undo()
             raise
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from node.errors import ServiceError
 from node.hub import Hub
-from node.merging import BranchMerge
+from node.merging import BranchMerge, run_merge
 from node.offers import decode_link
 from node.outbound import Author
 from node.replica import load_blocks_of, load_tables, open_stored
@@ -119,18 +119,7 @@ class Inbox:
         if not targets:
             raise ServiceError("incomplete", "the branch that the offer is for is not here yet")
         target = targets[0]
-        merge = BranchMerge(self._hub.replica, source, target)
-        written, intake = await self._hub.run_blocking(
-            self._author.write_many, target, merge.plan, lambda _connection, _written: None
-        )
-        self._hub.announce(intake)
-        return {
-            "branch": id_text(target.branch_id),
-            "commit": id_text(written[-1].commit_id) if written else None,
-            "carried": merge.carried,
-            "left": merge.left,
-            "files_left": merge.files_left,
-        }
+        return await run_merge(self._hub, self._author, BranchMerge(self._hub.replica, source, target))
 
     async def comments(self, branch_text: str, limit: int) -> JsonObject:
         """The latest accepted comments on a document, by the times that their authors say."""

@@ -150,7 +150,6 @@ class Members:
             self._author.write_many,
             root,
             lambda _: [Draft(body) for body in plan()],
-            lambda _connection, _written: None,
         )
         self._hub.announce(intake)
         return {

@@ -69,30 +69,16 @@ class Merging:
             target, intake = await run(self._author.create_branch, made, source.name)
             self._hub.announce(intake)
             merge = BranchMerge(self._hub.replica, source, target, needs_ancestor=False)
-            _, intake = await run(
-                self._author.write_many, target, merge.plan, lambda _connection, _written: None
-            )
-            self._hub.announce(intake)
-            answer["branches"].append({"branch": id_text(target.branch_id), "carried": merge.carried})
-            answer["files_left"] += merge.files_left
+            made_of_it = await run_merge(self._hub, self._author, merge)
+            answer["branches"].append({name: made_of_it[name] for name in ("branch", "carried")})
+            answer["files_left"] += made_of_it["files_left"]
         return answer
 
     async def merge(self, source_text: str, target_text: str) -> JsonObject:
         """Carry over to the target what the source has and it has not. Raises ServiceError."""
         source, target = self._find_branch(source_text), self._find_branch(target_text)
-        merge = BranchMerge(self._hub.replica, source, target)
-        written, intake = await self._hub.run_blocking(
-            self._author.write_many, target, merge.plan, lambda _connection, _written: None
-        )
-        self._hub.announce(intake)
-        return {
-            "branch": id_text(target.branch_id),
-            "merged": id_text(source.branch_id),
-            "commit": id_text(written[-1].commit_id) if written else None,
-            "carried": merge.carried,
-            "left": merge.left,
-            "files_left": merge.files_left,
-        }
+        answer = await run_merge(self._hub, self._author, BranchMerge(self._hub.replica, source, target))
+        return answer | {"merged": id_text(source.branch_id)}
 
     async def state(self, branch_text: str, limit: int) -> JsonObject:
         """The last `limit` commits of a branch's state: what it continues, then its own."""
@@ -292,6 +278,19 @@ class BranchMerge:
             return None
         files = tuple(Reference(raw, key) for raw, key in zip(links.files, keys, strict=True) if key)
         return Draft(body, deps=tuple(dep[0] for dep in deps), files=files, removed_files=links.nfiles)
+
+
+async def run_merge(hub: Hub, author: Author, merge: BranchMerge) -> JsonObject:
+    """Write what a merge plans. Raises ServiceError."""
+    written, intake = await hub.run_blocking(author.write_many, merge.target, merge.plan)
+    hub.announce(intake)
+    return {
+        "branch": id_text(merge.target.branch_id),
+        "commit": id_text(written[-1].commit_id) if written else None,
+        "carried": merge.carried,
+        "left": merge.left,
+        "files_left": merge.files_left,
+    }
 
 
 def _origin(commit_id: bytes, encoded: bytes) -> bytes:

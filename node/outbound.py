@@ -48,6 +48,10 @@ from verifier.membership import mark_of
 _DONE_ALREADY: Final = frozenset({"already_holds", "nothing_to_remove", "branch_exists"})
 
 
+def _nothing_more(_connection: Connection, _written: Sequence[Written]) -> None:
+    """Nothing else belongs into the transaction."""
+
+
 class Author:
     """Writes commits as one user."""
 
@@ -57,9 +61,8 @@ class Author:
         self._clock_ms = clock_ms
         self._lock = threading.RLock()
         self._begun = Intake()  # what an epoch that was started for a write came to, until that is told
-        self._not_due: dict[
-            bytes, tuple[bytes, ...]
-        ] = {}  # by repo: root branch heads with which no epoch is due
+        # By repo: root branch heads with which no epoch is due.
+        self._not_due: dict[bytes, tuple[bytes, ...]] = {}
 
     @property
     def user(self) -> bytes:
@@ -108,7 +111,7 @@ class Author:
         self,
         branch: Branch,
         plan: Callable[[Connection], Sequence[Draft]],
-        after: Callable[[Connection, Sequence[Written]], None],
+        after: Callable[[Connection, Sequence[Written]], None] = _nothing_more,
     ) -> tuple[list[Written], Intake]:
         """Write the commits that `plan` makes of the store as it stands; `after` runs in their transaction."""
         with self._readied(branch) as current, self._replica.database.read() as connection:
@@ -174,7 +177,7 @@ class Author:
         epoch = self._replica.tables.epochs[root.epoch_num]
         if epoch.write_secret is None:
             raise ServiceError("not_permitted", "only an owner adds branches to this repo")
-        with self._lock, self._replica.database.read() as connection:
+        with self._replica.database.read() as connection:
             seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
             # The branch's id is that of its first commit, so that nobody can pin another.
             unnamed = new_branch(

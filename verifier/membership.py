@@ -28,6 +28,7 @@ This module judges; it does not look at signatures (see `verify`), nor does it k
 """
 
 from collections import OrderedDict
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -62,6 +63,7 @@ from verifier.epochs import describe_epoch
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution
 
+_MARKS_REMEMBERED_MAX: Final = 4096
 _RESOLUTIONS_KEPT: Final = 64
 """Sets of heads whose resolution is remembered: content names the same few again and again."""
 
@@ -340,6 +342,7 @@ class Membership:
         return needs
 
 
+@lru_cache(maxsize=_MARKS_REMEMBERED_MAX)  # making a key costs as much as judging a commit
 def mark_of(repo_id: bytes, read_secret: bytes) -> bytes:
     """The mark of an epoch with this read secret."""
     return epoch_mark(public_key(root_topic_seed(read_secret, repo_id)))

@@ -183,7 +183,7 @@ async def test_a_link_that_lies_about_its_repo_stands_in_nobodys_way(
 
 
 def test_numbers_of_commits_that_were_forgotten_are_not_given_again(nodes: list[Node]) -> None:
-    alice, _, carol = nodes
+    carol = nodes[-1]
     with carol.replica.database.write() as connection:
         connection.execute(
             insert(repos).values(num=1, repo_id=b"r", name="", init_id=b"", init_key=b"", epoch_num=0)
@@ -193,7 +193,6 @@ def test_numbers_of_commits_that_were_forgotten_are_not_given_again(nodes: list[
         )
         connection.execute(insert(numbers).values(name="commits", last=3))
         forget_repo(connection, 1)
-    assert alice is not carol
     carol.replica.close()
     carol.open()
     with carol.replica.database.write() as connection:
