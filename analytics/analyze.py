@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 
 from analytics import statistics
 from analytics.export_reader import Export, load_commits, read_export
-from analytics.linearize import digest_orders, linearize
+from analytics.linearize import VOID, digest_orders, linearize
 from analytics.pictures import WidthBin
 from analytics.report import AuthorLine, BranchLine, BranchWidths, Growth, Report, render, text_id
 from analytics.session import start_session
@@ -121,6 +121,9 @@ class _Analysis:
                 order = self._write("linearization", linearize(commits))
                 digests = _collect_digests(order)
                 faults = _count_faults(order)
+                voids = faults.pop(VOID, 0)
+                if voids:
+                    self._step.note(f"{voids:,} commits are void: they stand in the graph and in no timeline")
             ordered = _join(commits, order).persist()
             try:
                 with self._step("verify" if verify else "verify (left out)"):
@@ -212,11 +215,11 @@ class _Analysis:
 
 def count_mismatches(ordered: DataFrame) -> int:
     """How many commits of an order (as `_join` makes it) disagree with what was exported."""
-    theirs = Window.partitionBy("branch_id").orderBy("exported_rank", "commit_id")
+    theirs = Window.partitionBy("branch_id").orderBy("passed", "exported_rank", "commit_id")
     return (
         (
             ordered.select(
-                "branch_id", "commit_id", "rank", "position", "exported_rank", "is_disputed"
+                "branch_id", "commit_id", "passed", "rank", "position", "exported_rank", "is_disputed"
             ).withColumn("exported_order", F.row_number().over(theirs) - 1)
         )
         .where(
@@ -231,7 +234,9 @@ def count_mismatches(ordered: DataFrame) -> int:
 
 def _join(commits: DataFrame, order: DataFrame) -> DataFrame:
     """Commits with a place in the order, with rank and position as computed here and the node's as `exported_rank`."""
-    placed = order.where(F.col("fault").isNull()).select("branch_id", "commit_id", "rank", "position")
+    placed = order.where(F.col("fault").isNull()).select(
+        "branch_id", "commit_id", "passed", "rank", "position"
+    )
     exported = commits.withColumnRenamed("rank", "exported_rank").drop("position")
     return exported.join(placed, on=["branch_id", "commit_id"], how="inner")
 

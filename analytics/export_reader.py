@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION
+from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, VOIDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,7 +58,8 @@ class Export:
     schema_version: int
     created_at: int  # unix seconds
     watermark: int
-    parts: tuple[ExportPart, ...]
+    parts: tuple[ExportPart, ...]  # of commits
+    voids: tuple[ExportPart, ...]
 
     @property
     def rows(self) -> int:
@@ -71,16 +72,20 @@ def read_export(folder: Path) -> Export:
     path = folder / MANIFEST_NAME
     try:
         manifest = _load_manifest(path)
-        parts = _listed_parts(manifest, folder, path)
-        for part in parts:
-            _check_part(part)
+        tables = manifest["tables"]
+        parts = _listed_parts(tables["commits"], folder, path)
+        voids = _listed_parts(tables.get("voids", []), folder, path)
+        for listed, schema in ((parts, COMMITS), (voids, VOIDS)):
+            for part in listed:
+                _check_part(part, schema)
         return Export(
             folder=folder,
             node=str(manifest["node"]),
-            schema_version=SCHEMA_VERSION,
+            schema_version=int(manifest["schema_version"]),
             created_at=int(manifest["created_at"]),
             watermark=int(manifest["watermark"]),
             parts=tuple(parts),
+            voids=tuple(voids),
         )
     except OSError as error:
         raise ExportError(f"{error.filename or folder} cannot be read: {error.strerror}") from None
@@ -89,22 +94,16 @@ def read_export(folder: Path) -> Export:
 
 
 def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
-    """The commits of one or more exports, one row per commit id, with the column `is_disputed` added.
+    """The commits of one or more exports, one row per commit id, with the columns `is_disputed` and `is_void` added.
 
-    Of several copies the one of the smallest sequence stays, which is the same on every run.
+    Of several copies the one of the smallest sequence stays, which is the same on every run. What one export calls void is
+    void: the others may not have heard of it.
     """
     from pyspark.sql import functions as F
 
-    # Spark takes a path for a pattern; one that is escaped stands for itself.
-    paths = [
-        re.sub(r"([\\*?\[\]{}])", r"\\\1", str(part.path.absolute()))
-        for export in exports
-        for part in export.parts
-    ]
     names = COMMITS.names
-    rows = (
-        spark.read.schema(SPARK_SCHEMA).parquet(*paths) if paths else spark.createDataFrame([], SPARK_SCHEMA)
-    )
+    rows = _read(spark, SPARK_SCHEMA, [part for export in exports for part in export.parts])
+    voids = _read(spark, "commit_id binary", [part for export in exports for part in export.voids])
     # What every node computes alike. Names, times of receipt and sequences may differ between nodes.
     agreed = F.xxhash64(F.col("branch_id"), F.col("acks"), F.col("rank"), F.col("author"))
     grouped = (
@@ -115,7 +114,15 @@ def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
             (F.min("agreed") != F.max("agreed")).alias("is_disputed"),
         )
     )
-    return grouped.select(*[F.col(f"row.{name}").alias(name) for name in names], F.col("is_disputed"))
+    found = grouped.select(*[F.col(f"row.{name}").alias(name) for name in names], F.col("is_disputed"))
+    marked = voids.distinct().withColumn("is_void", F.lit(True))  # a column's value
+    return found.join(marked, on="commit_id", how="left").fillna(False, ["is_void"])  # as above
+
+
+def _read(spark: "SparkSession", schema: str, parts: Sequence[ExportPart]) -> "DataFrame":
+    # Spark takes a path for a pattern; one that is escaped stands for itself.
+    paths = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(part.path.absolute())) for part in parts]
+    return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
 
 
 def _load_manifest(path: Path) -> dict[str, Any]:
@@ -141,9 +148,9 @@ def _load_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def _listed_parts(manifest: dict[str, Any], folder: Path, path: Path) -> list[ExportPart]:
+def _listed_parts(listed: list[dict[str, Any]], folder: Path, path: Path) -> list[ExportPart]:
     parts = []
-    for row in manifest["tables"]["commits"]:
+    for row in listed:
         name = row["path"]
         # A manifest may come from someone else: what it lists stays inside its folder.
         if not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts:
@@ -154,7 +161,7 @@ def _listed_parts(manifest: dict[str, Any], folder: Path, path: Path) -> list[Ex
     return parts
 
 
-def _check_part(part: ExportPart) -> None:
+def _check_part(part: ExportPart, expected: pa.Schema) -> None:
     if not part.path.is_file():
         raise ExportError(f"{part.path} is missing, but the manifest lists it")
     size = part.path.stat().st_size
@@ -173,11 +180,11 @@ def _check_part(part: ExportPart) -> None:
         raise ExportError(f"{part.path} is not a Parquet file: {error}") from None
     if rows != part.rows:
         raise ExportError(f"{part.path} has {rows} rows, the manifest says {part.rows}")
-    wrong = _wrong_columns(schema)
+    wrong = _wrong_columns(schema, expected)
     if wrong:
         raise ExportError(f"{part.path} lacks columns, or has them of other types: {', '.join(wrong)}")
 
 
-def _wrong_columns(schema: pa.Schema) -> Sequence[str]:
+def _wrong_columns(schema: pa.Schema, expected: pa.Schema) -> Sequence[str]:
     found = {field.name: field.type for field in schema}
-    return [field.name for field in COMMITS if found.get(field.name) != field.type]
+    return [field.name for field in expected if found.get(field.name) != field.type]

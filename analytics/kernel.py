@@ -1,4 +1,4 @@
-"""The order of many tangles in one call: rank = longest path over acks to a root, order = (tangle, rank, commit id).
+"""The order of many tangles in one call: (tangle, checkpoints passed, rank, commit id); docs/order.md has the words.
 
 Pure numpy on flat columns; knows neither Spark nor files. Ranks are computed from acks alone. A commit that acks what
 is not there, or that lies on a cycle, has no rank, and neither has anything that depends on it: these get a fault
@@ -29,6 +29,12 @@ BEHIND_MISSING: Final = 2
 """Depends on a commit with a missing cause."""
 CYCLE: Final = 3
 """Lies on a cycle (a commit that acks itself is one), or depends on one that does."""
+VOID: Final = 4
+"""Marked so: it gives others their rank, and has no place itself."""
+
+UNMARKED: Final = 0
+MARKED_VOID: Final = 1
+MARKED_CHECKPOINT: Final = 2
 
 # Added to, and compared with, like a rank: whatever depends on a commit without a rank then has none, at no cost.
 _NO_RANK: Final = 1 << 62
@@ -46,13 +52,15 @@ class Tangles:
     ack_offsets: Ints  # (n + 1,)
     acks: Bytes  # (m, 32)
     sequence: Ints  # (n,) acceptance order: a hint that makes it fast, never believed
+    marks: NDArray[np.int8]  # (n,) UNMARKED, MARKED_VOID or MARKED_CHECKPOINT
 
 
 @dataclass(frozen=True, slots=True)
 class Linearization:
-    """The rows of a `Tangles` in order: by tangle, then rank, then id; those with a fault stand last in their tangle."""
+    """The rows of a `Tangles` in order: by tangle, checkpoints passed, rank, id. Those with a fault stand last."""
 
     row: Ints  # index into the input
+    passed: Ints  # checkpoints; -1 with a fault
     rank: Ints  # -1 with a fault
     position: Ints  # index in the tangle's timeline; -1 with a fault
     fault: NDArray[np.int8]
@@ -74,13 +82,18 @@ def linearize(tangles: Tangles) -> Linearization:
     fault = np.where(ranks < _NO_RANK, NO_FAULT, BEHIND_MISSING).astype(np.int8)
     fault[is_cyclic] = CYCLE
     fault[has_missing] = MISSING_CAUSE
+    passed = _passed(tangles, causes, ranks)
+    is_void = (fault == NO_FAULT) & (tangles.marks == MARKED_VOID)
+    fault[is_void] = VOID
+    passed[fault != NO_FAULT] = _NO_RANK  # behind everything that has a place
 
     # by_key is sorted by id within each tangle, and lexsort is stable: equal ranks stay in the order of their ids.
-    order = by_key[np.lexsort((ranks[by_key], tangles.tangle[by_key]))]
+    order = by_key[np.lexsort((ranks[by_key], passed[by_key], tangles.tangle[by_key]))]
     position = _positions(tangles.tangle[order])
     is_ordered = fault[order] == NO_FAULT
     return Linearization(
         row=order,
+        passed=np.where(is_ordered, passed[order], -1),
         rank=np.where(is_ordered, ranks[order], -1),
         position=np.where(is_ordered, position, -1),
         fault=fault[order],
@@ -88,7 +101,13 @@ def linearize(tangles: Tangles) -> Linearization:
 
 
 def _check_shape(tangles: Tangles, count: int) -> None:
-    if not count == len(tangles.commit_ids) == len(tangles.sequence) == len(tangles.ack_offsets) - 1:
+    lengths = {
+        len(tangles.commit_ids),
+        len(tangles.sequence),
+        len(tangles.marks),
+        len(tangles.ack_offsets) - 1,
+    }
+    if lengths != {count}:
         raise ValueError("columns of a tangle differ in length")
     if tangles.commit_ids.shape[1:] != (ID_SIZE,) or tangles.acks.shape[1:] != (ID_SIZE,):
         raise ValueError(f"ids are not {ID_SIZE} bytes")
@@ -186,6 +205,34 @@ def _ranks_by_kahn(causes: Ints, offsets: Ints, ack_counts: Ints) -> tuple[Ints,
     found = np.array(ranks, np.int64)
     found[is_cyclic] = _NO_RANK
     return found, is_cyclic
+
+
+def _passed(tangles: Tangles, causes: Ints, ranks: Ints) -> Ints:
+    """How many checkpoints of its tangle each row is neither itself nor has an effect among: 0 where there are none.
+
+    Effects before causes, each row hands on the set of checkpoints that it leads to, as the bits of a number.
+    """
+    passed = np.zeros(len(ranks), np.int64)
+    is_checkpoint = (tangles.marks == MARKED_CHECKPOINT) & (ranks < _NO_RANK)
+    of_tangles, totals = np.unique(tangles.tangle[is_checkpoint], return_counts=True)
+    if len(of_tangles) == 0:
+        return passed
+    rows = np.flatnonzero(np.isin(tangles.tangle, of_tangles) & (ranks < _NO_RANK))
+    offsets, of = tangles.ack_offsets.tolist(), causes
+    counted = dict.fromkeys(of_tangles.tolist(), 0)
+    leads_to: dict[int, int] = {}
+    for row in rows[np.argsort(-ranks[rows], kind="stable")].tolist():
+        checkpoints = leads_to.get(row, 0)
+        if is_checkpoint[row]:
+            tangle = int(tangles.tangle[row])
+            checkpoints |= 1 << counted[tangle]
+            counted[tangle] += 1
+        leads_to[row] = checkpoints
+        for cause in of[offsets[row] : offsets[row + 1]].tolist():
+            leads_to[cause] = leads_to.get(cause, 0) | checkpoints
+    total_of = totals[np.searchsorted(of_tangles, tangles.tangle[rows])]
+    passed[rows] = total_of - np.array([leads_to[row].bit_count() for row in rows.tolist()], np.int64)
+    return passed
 
 
 def _positions(tangle: Ints) -> Ints:

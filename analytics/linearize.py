@@ -1,4 +1,4 @@
-"""Bulk linearization in Spark: (branch, commit) -> rank and position, from acks alone.
+"""Bulk linearization in Spark: (branch, commit) -> checkpoints passed, rank and position, from acks alone.
 
 Many branches are packed into each task: rows are spread by a hash of the branch, and every task orders all its branches
 in one call of `analytics.kernel`. (One call per branch, as `applyInArrow` makes, costs a hundred times as much when
@@ -16,19 +16,23 @@ import numpy as np
 import pyarrow as pa
 from blake3 import blake3
 from pyspark import cloudpickle
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics import columns, kernel
 
+VOID: Final = "void"
 FAULTS: Final = {
     kernel.MISSING_CAUSE: "missing cause",
     kernel.BEHIND_MISSING: "behind a missing cause",
     kernel.CYCLE: "cycle",
+    kernel.VOID: VOID,
 }
 """Why a commit has no place in the order, as the `fault` column says it."""
 
-LINEARIZATION_SCHEMA: Final = "branch_id binary, commit_id binary, rank bigint, position bigint, fault string"
+LINEARIZATION_SCHEMA: Final = (
+    "branch_id binary, commit_id binary, passed bigint, rank bigint, position bigint, fault string"
+)
 DIGEST_SCHEMA: Final = "branch_id binary, commits bigint, digest string"
 
 _ROWS_PER_BATCH: Final = 50_000
@@ -38,7 +42,7 @@ def linearize(commits: DataFrame) -> DataFrame:
     """The order of every branch, with null rank and position and a `fault` for what has no place in it."""
     _ship_code()
     return (
-        commits.select("branch_id", "commit_id", "acks", "sequence")
+        commits.select("branch_id", "commit_id", "acks", "sequence", _mark().alias("mark"))
         .repartition(_shuffle_partitions(commits), "branch_id")
         .mapInArrow(_linearize_task, LINEARIZATION_SCHEMA)
     )
@@ -54,6 +58,12 @@ def digest_orders(linearization: DataFrame) -> DataFrame:
         .sortWithinPartitions("branch_id", "position")
         .mapInArrow(_digest_task, DIGEST_SCHEMA)
     )
+
+
+def _mark() -> Column:
+    mark = F.when(F.col("is_void"), kernel.MARKED_VOID)
+    mark = mark.when(F.col("body_kind") == "checkpoint", kernel.MARKED_CHECKPOINT)
+    return mark.otherwise(kernel.UNMARKED).cast("tinyint")
 
 
 def _ship_code() -> None:
@@ -82,6 +92,7 @@ def _linearize_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
             ack_offsets=ack_offsets,
             acks=acks,
             sequence=table["sequence"].to_numpy(),
+            marks=table["mark"].to_numpy(),
         )
     )
     faults: Any = pa.array([None, *FAULTS.values()])
@@ -92,11 +103,14 @@ def _linearize_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         arrays = [
             branches.take(pa.array(rows)).cast(pa.binary()),
             columns.binary(commit_ids[rows]),
+            pa.array(order.passed[part], mask=has_fault),
             pa.array(order.rank[part], mask=has_fault),
             pa.array(order.position[part], mask=has_fault),
             faults.take(pa.array(order.fault[part])),
         ]
-        yield pa.RecordBatch.from_arrays(arrays, ["branch_id", "commit_id", "rank", "position", "fault"])
+        yield pa.RecordBatch.from_arrays(
+            arrays, ["branch_id", "commit_id", "passed", "rank", "position", "fault"]
+        )
 
 
 def _digest_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

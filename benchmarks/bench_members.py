@@ -13,8 +13,9 @@ from functools import partial
 
 from benchmarks.common import figure, note, timed
 from protocol.block import Reference
-from protocol.body import Body, Grant, Permission, Remove, RepoInit, certify_repo
+from protocol.body import Body, Grant, Permission, Remove, RepoInit
 from protocol.commit import NO_EPOCH, Commit, Content, HeaderKeys, Links
+from protocol.proofs import certify_repo
 from protocol.signing import key_pair, sign, verify_signature
 from verifier.membership import Membership
 

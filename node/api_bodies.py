@@ -13,6 +13,7 @@ from protocol.limits import (
     LINK_SIZE_MAX,
     NAME_SIZE_MAX,
     OFFER_NOTE_SIZE_MAX,
+    QUORUM_SIGNER_COUNT_MAX,
     TEXT_SIZE_MAX,
 )
 
@@ -37,6 +38,14 @@ class Invitation(_Strict, frozen=True):
     permission: str = "write"
     expires_seconds: Annotated[int, Meta(ge=1, le=366 * 86_400)] = 7 * 86_400
     uses: Annotated[int, Meta(ge=1, le=INVITATION_USE_COUNT_MAX)] = 1
+
+
+class Quorum(_Strict, frozen=True):
+    """Names a quorum."""
+
+    signers: Annotated[list[IdText], Meta(min_length=1, max_length=QUORUM_SIGNER_COUNT_MAX)]
+    threshold: Annotated[int, Meta(ge=1, le=QUORUM_SIGNER_COUNT_MAX)]
+    removals: bool = False
 
 
 class Join(_Strict, frozen=True):

@@ -156,6 +156,31 @@ class ApiClient:
         body = {"name": name, "archived": archived}
         return self._call("POST", f"/branches/{_part(branch)}/edits", body)
 
+    def show_quorum(self, repo: str) -> JsonObject:
+        """Quorums in force and proposals."""
+        return self._call("GET", f"/repos/{_part(repo)}/quorum")
+
+    def set_quorum(self, repo: str, signers: list[str], threshold: int, *, removals: bool) -> JsonObject:
+        """Name the signers."""
+        body = {"signers": signers, "threshold": threshold, "removals": removals}
+        return self._call("PUT", f"/repos/{_part(repo)}/quorum", body)
+
+    def propose_removal(self, repo: str, user: str, keeps: str = "") -> JsonObject:
+        """Ask the signers to exclude or demote a member."""
+        return self._call("POST", f"/repos/{_part(repo)}/proposals", {"user": user, "keeps": keeps})
+
+    def propose_checkpoint(self, branch: str) -> JsonObject:
+        """Ask the signers for a checkpoint."""
+        return self._call("POST", f"/branches/{_part(branch)}/proposals")
+
+    def approve(self, repo: str, proposal: str) -> JsonObject:
+        """Sign a proposal."""
+        return self._call("POST", f"/repos/{_part(repo)}/proposals/{_part(proposal)}/approvals")
+
+    def finish_checkpoint(self, repo: str, proposal: str) -> JsonObject:
+        """Make a checkpoint that was approved."""
+        return self._call("POST", f"/repos/{_part(repo)}/proposals/{_part(proposal)}/checkpoint")
+
     def list_tags(self, repo: str) -> JsonObject:
         """Names of commits."""
         return self._call("GET", f"/repos/{_part(repo)}/tags")

@@ -22,6 +22,7 @@ from node.replica import Replica, choose_epoch, load_tables
 from node.voiding import Review
 from protocol.body import Adopt, BranchAdd, BranchRenew, BranchTopic, EpochAdd, EpochInit, RepoInit
 from protocol.signing import public_key
+from storage.checkpoints import keep_checkpoints
 from storage.commits import NewCommit, accept_commits, find_heads, load_facts, load_places
 from storage.files import apply_files
 from storage.repos import (
@@ -309,6 +310,7 @@ class _Acceptance:
         if nums:
             self.intake.accepted.setdefault(branch.topic, []).extend(nums)
             apply_files(database, connection, branch.num, nums, new)
+            keep_checkpoints(connection, branch.num, nums, new)
         if branch.facts.is_root_branch:
             self.intake.is_about_repos |= bool(new or waiting)
             for commit in new:

@@ -17,9 +17,10 @@ from node.hub import Hub
 from node.offers import follow_accepted
 from node.outbound import Author
 from protocol.block import Reference
-from protocol.body import Join, Permission, prove_invitation
+from protocol.body import Join, Permission
 from protocol.codec import decode, encode
 from protocol.limits import LINK_SIZE_MAX
+from protocol.proofs import prove_invitation
 from protocol.text import BranchCapability, InvitationLink, PeerAddress, ReadCapability, id_text
 from storage.alone import add_branch_alone
 from storage.database import StorageError

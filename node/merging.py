@@ -31,7 +31,7 @@ from storage.commits import TimelineRow, load_heads, load_rows, load_timeline
 from storage.repos import Branch, Repo
 
 _LOADED_AT_ONCE = 500
-_NOT_CARRIED = ("branch-root", "fork", "merge")
+_NOT_CARRIED = ("branch-root", "fork", "merge", "checkpoint")
 _CARRIED_OVERHEAD = 256  # bytes that the origin adds to a body, rounded up
 _NO_ANCESTOR = "the branches have no common ancestor: neither continues what the other does"
 _NO_ANCESTOR_HINT = "`ravel branch fork` and `ravel repo fork` make branches that can be merged back"

@@ -23,20 +23,11 @@ from node.opening import open_batch
 from node.replica import Replica
 from protocol import sealing, signing
 from protocol.block import Reference
-from protocol.body import (
-    Body,
-    BranchAdd,
-    BranchFork,
-    BranchRoot,
-    EpochBox,
-    EpochInit,
-    Permission,
-    RepoInit,
-    certify_repo,
-)
+from protocol.body import Body, BranchAdd, BranchFork, BranchRoot, EpochBox, EpochInit, Permission, RepoInit
 from protocol.commit import NO_BRANCH, NO_EPOCH, HeaderKeys, lipmaa
 from protocol.hashing import epoch_read_secret
 from protocol.limits import ACK_COUNT_MAX
+from protocol.proofs import certify_repo
 from storage.commits import load_commit_keys, load_heads
 from storage.database import Database
 from storage.feeds import load_feed_ids, load_feed_tip
@@ -46,6 +37,9 @@ from verifier.facts import BranchFacts
 from verifier.membership import mark_of
 
 _DONE_ALREADY: Final = frozenset({"already_holds", "nothing_to_remove", "branch_exists"})
+_NEXT_STEPS: Final = {
+    "needs_quorum": "`ravel quorum propose-removal` and `ravel branch checkpoint` ask the signers",
+}
 
 
 def _nothing_more(_connection: Connection, _written: Sequence[Written]) -> None:
@@ -301,7 +295,8 @@ class Author:
         except OwnCommitRejected as error:
             # Somebody, perhaps a second click, was faster.
             code = "already_exists" if error.verdict.code in _DONE_ALREADY else "not_permitted"
-            raise ServiceError(code, f"the rules refuse it: {error}") from None
+            next_step = _NEXT_STEPS.get(error.verdict.code, "")
+            raise ServiceError(code, f"the rules refuse it: {error}", next_step) from None
 
     def _seal(self, connection: Connection, branch: Branch, drafts: Sequence[Draft]) -> list[Written]:
         """Seal drafts in order as the next commits of the user's feed."""

@@ -73,25 +73,26 @@ def load_past(
 ) -> list[TimelineRow]:
     """The last `limit` of these commits of a branch and their past, in canonical order, void ones passed over.
 
-    The latest are found first: what is reached is taken by falling (rank, id).
+    The latest are found first: what is reached is taken by falling (checkpoints passed, rank, id).
     """
     known = {
         raw: row for raw, row in load_rows(connection, commit_ids).items() if row.branch_num == branch.num
     }
-    levels: dict[int, list[TimelineRow]] = {}
+    levels: dict[tuple[int, int], list[TimelineRow]] = {}
     for row in known.values():
-        levels.setdefault(row.rank, []).append(row)
-    ranks = [-rank for rank in levels]
-    heapq.heapify(ranks)
+        levels.setdefault((-row.passed, -row.rank), []).append(row)
+    ahead = list(levels)
+    heapq.heapify(ahead)
     taken: list[TimelineRow] = []
-    while ranks and len(taken) < limit:
-        level = sorted(levels.pop(-heapq.heappop(ranks)), key=lambda row: row.commit_id, reverse=True)
+    while ahead and len(taken) < limit:
+        level = sorted(levels.pop(heapq.heappop(ahead)), key=lambda row: row.commit_id, reverse=True)
         taken += [row for row in level if not row.is_void]
         below = {ack for row in level for ack in row.acks} - known.keys()
         for raw, row in load_rows(connection, below).items():
             known[raw] = row
-            if row.rank not in levels:
-                levels[row.rank] = []
-                heapq.heappush(ranks, -row.rank)
-            levels[row.rank].append(row)
+            place = (-row.passed, -row.rank)
+            if place not in levels:
+                levels[place] = []
+                heapq.heappush(ahead, place)
+            levels[place].append(row)
     return taken[:limit][::-1]

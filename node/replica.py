@@ -23,7 +23,8 @@ from storage.id_keys import unpack_nums
 from storage.packs import Packs
 from storage.repos import Branch, Epoch, Repo, finish_join, load_branches, load_epochs, load_repos
 from verifier.epochs import find_preferred
-from verifier.membership import Membership, Refused, mark_of
+from verifier.membership import Membership, mark_of
+from verifier.refusal import Refused
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from node.network import Network
 from node.outbound import Author
 from node.past import describe, list_past
 from node.peers import Peers
+from node.quorums import Quorums
 from node.renewing import Renewing
 from node.replica import load_tables
 from node.resolve import resolve
@@ -73,6 +74,7 @@ class NodeService:
         self.members = Members(hub, author, self._whole_repo, self._member_branch)
         self.merging = Merging(hub, author, self._member_branch)
         self.renewing = Renewing(hub, author, self._whole_repo, self._member_branch)
+        self.quorums = Quorums(hub, author, self._whole_repo, self._member_branch)
         self.names = Names(hub, author, self._whole_repo, self._member_branch)
         self.peers = Peers(hub, network, node_key)
         own_address = PeerAddress(advertise or listen, node_key)

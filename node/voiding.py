@@ -9,6 +9,7 @@ from protocol.block import decode_block
 from protocol.body import Adopt, FeedEnd, Remove
 from protocol.commit import Commit, open_commit
 from storage.blocks import read_blocks
+from storage.checkpoints import load_checkpoint_ids
 from storage.id_keys import unpack_nums
 from storage.repos import Branch
 from storage.voids import Judged, are_forked, has_forks, load_judged, load_judged_by, mark_void
@@ -42,6 +43,9 @@ class Review:
         for user in find_affected(self._membership, changed):
             for branch in self._branches:
                 self._look_at(branch, load_judged_by(self._connection, branch.num, user))
+        for branch in self._branches:  # whoever wrote them, approvals may count no longer, or again
+            ids = load_checkpoint_ids(self._connection, branch.num)
+            self._look_at(branch, load_judged(self._connection, branch.num, ids))
         for adoption in self._membership.operations.adoptions:  # may count no longer, or again
             if isinstance(adoption.body, Adopt):
                 self.of_adopted(adoption.body.branch, adoption.body.commits)
@@ -81,6 +85,7 @@ class Review:
             one.author,
             place.previous,
             lambda end: self._is_in_feed(branch, one, end),
+            one.proposal,
         )
 
     def _look_at(self, branch: Branch, judged: Iterable[Judged]) -> None:

@@ -95,6 +95,8 @@ def _verdict(verdict: str, rule: str, reason: str, commits: list[str]) -> JsonOb
 
 def _explain_void(void: Void) -> JsonObject:
     reason = "its author's membership rests on what does not count any more"
+    if void.rule == "N4":
+        reason = "too few of the approvals count that it was made by"
     if void.operations:
         reason = "its author was removed, and the removal does not name this commit"
     return _verdict("void", void.rule, reason, [id_text(one.commit_id) for one in void.operations])
@@ -109,6 +111,9 @@ def _explain_operation(membership: Membership, operation: Operation) -> JsonObje
     if voiders:
         reason = "; ".join(_in_words(one) for one in voiders)
         return _verdict("void", "R2", reason, [id_text(one.commit_id) for one in voiders])
+    if not now.are_met(operation.demands):
+        approvals = [id_text(raw) for demand in operation.demands for raw in demand.approvals]
+        return _verdict("void", "Q2", "too few of the approvals count that it was made by", approvals)
     return _verdict("void", "R3", "its author's right to it rests on what does not count any more", [])
 
 

@@ -11,7 +11,6 @@ from typing import Annotated, Final, get_args
 
 from msgspec import Meta
 
-from protocol import hashing, signing
 from protocol.block import Reference
 from protocol.codec import DecodeError, Id, Key, Signature, Wire, decode, encode, peek_tag
 from protocol.limits import (
@@ -30,6 +29,7 @@ from protocol.limits import (
     NAME_SIZE_MAX,
     OFFER_NOTE_SIZE_MAX,
     OWNER_COUNT_MAX,
+    QUORUM_SIGNER_COUNT_MAX,
     REMOVED_FEED_COUNT_MAX,
     TEXT_SIZE_MAX,
     TIMESTAMP_MAX_MS,
@@ -225,6 +225,40 @@ class Answer(Wire, frozen=True, tag="answer1"):
     accepts: bool
 
 
+class Quorum(Wire, frozen=True, tag="quorum1"):
+    """Names who signs checkpoints, and how many must; with `removals`, also what others take away from members."""
+
+    signers: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=QUORUM_SIGNER_COUNT_MAX)]
+    threshold: Annotated[int, Meta(ge=1, le=QUORUM_SIGNER_COUNT_MAX)]
+    removals: bool
+
+
+class ProposeCheckpoint(Wire, frozen=True, tag="propose-checkpoint1"):
+    """Asks the signers for a checkpoint that merges these heads of a branch."""
+
+    branch: Id
+    commits: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=ACK_COUNT_MAX)]
+
+
+class ProposeRemoval(Wire, frozen=True, tag="propose-removal1"):
+    """Asks the signers to take a member's permissions down to `keeps` (None: to exclude it)."""
+
+    user: Id
+    keeps: Permission | None
+
+
+class Approve(Wire, frozen=True, tag="approve1"):
+    """A signer's signature under a proposal."""
+
+    proposal: Id
+
+
+class Checkpoint(Wire, frozen=True, tag="checkpoint1"):
+    """Merges the heads that a proposal names: what the signers approved of, and nothing after it, stands before this."""
+
+    proposal: Id
+
+
 class BranchRoot(Wire, frozen=True, tag="branch-root1"):
     """First commit of a branch: says nothing but that the branch begins."""
 
@@ -305,6 +339,11 @@ Body = (
     | EpochHistory
     | Offer
     | Answer
+    | Quorum
+    | ProposeCheckpoint
+    | ProposeRemoval
+    | Approve
+    | Checkpoint
     | BranchRoot
     | BranchFork
     | Carried
@@ -316,17 +355,6 @@ Body = (
 _CARRIED: Final = (Post, Imported, Files, UnknownBody)
 _KINDS: Final[tuple[type[Body], ...]] = get_args(Body)
 _KIND_BY_TAG: Final[dict[str, type[Body]]] = {str(kind.__struct_config__.tag): kind for kind in _KINDS}
-
-
-class _Certified(Wire, frozen=True):
-    repo: Id
-    name: Name
-    owners: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=OWNER_COUNT_MAX)]
-
-
-class _Admitted(Wire, frozen=True):
-    repo: Id
-    user: Id
 
 
 def encode_body(body: Body) -> bytes:
@@ -365,29 +393,3 @@ def body_kind(body: Body | UnknownBody) -> str:
     if isinstance(body, UnknownBody):
         return f"unknown:{body.tag}"
     return str(body.__struct_config__.tag).rstrip("0123456789")
-
-
-def certify_repo(repo_seed: bytes, name: str, owners: tuple[bytes, ...]) -> bytes:
-    """The repo key's one signature: over its own id, the name and the founding owners."""
-    repo_id, secret = signing.key_pair(repo_seed)
-    return signing.sign(secret, hashing.repo_digest(encode(_Certified(repo_id, name, owners))))
-
-
-def verify_certificate(repo_id: bytes, body: RepoInit) -> None:
-    """Raise BadSignature unless the repo's key certified this body."""
-    digest = hashing.repo_digest(encode(_Certified(repo_id, body.name, body.owners)))
-    signing.verify_signature(repo_id, digest, body.certificate)
-
-
-def prove_invitation(invitation_seed: bytes, repo_id: bytes, user: bytes) -> bytes:
-    """The invitation key's signature that admits `user` to the repo, and nobody else."""
-    return signing.sign(
-        signing.key_pair(invitation_seed)[1], hashing.invitation_digest(encode(_Admitted(repo_id, user)))
-    )
-
-
-def verify_invitation_proof(invitation_key: bytes, repo_id: bytes, user: bytes, proof: bytes) -> None:
-    """Raise BadSignature unless the invitation's key admitted this user to this repo."""
-    signing.verify_signature(
-        invitation_key, hashing.invitation_digest(encode(_Admitted(repo_id, user))), proof
-    )

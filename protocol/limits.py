@@ -73,6 +73,9 @@ EPOCH_BOX_COUNT_MAX: Final = 1500
 EPOCH_HISTORY_COUNT_MAX: Final = 2048
 """Earlier epochs that one commit opens: all that can be followed directly, and as many again; 210 KB."""
 
+QUORUM_SIGNER_COUNT_MAX: Final = 64
+"""Signers of a quorum: each removal and each checkpoint is judged by one approval of each."""
+
 OFFER_NOTE_SIZE_MAX: Final = 1000
 """Characters of what somebody says of an offer."""
 OFFERS_FOLLOWED_MAX: Final = 1000

@@ -1,7 +1,7 @@
 """Accepted commits: the only way in takes `VerifiedCommit`s, and one transaction holds blocks, commits and heads.
 
-The timeline is the index (branch, rank, commit id): reading it in order is the canonical order, and memory does not
-grow with it.
+The timeline is the index (branch, checkpoints passed, rank, commit id): reading it in order is the canonical order, and
+memory does not grow with it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, tuple_, update
 
-from protocol.body import body_kind
+from protocol.body import Checkpoint, body_kind
 from protocol.codec import Value
 from protocol.hashing import timeline_digest
 from protocol.publication import Publication
@@ -20,7 +20,7 @@ from storage.database import Database
 from storage.feeds import FeedPlace, keep_feed_forks
 from storage.id_keys import chunks, id_key, pack_ids, pack_nums, unpack_ids
 from storage.repos import Branch
-from storage.schema import authors, branches, commits, heads, topics
+from storage.schema import authors, branches, checkpoints, commits, heads, topics
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
 from verifier.verify import VerifiedCommit
@@ -59,8 +59,11 @@ _ROWS = select(
     commits.c.body_kind,
     commits.c.timestamp,
     commits.c.is_void,
+    commits.c.passed,
 ).join(authors, authors.c.num == commits.c.author_num)
 """What `_timeline_row` takes."""
+CANONICAL_ORDER: Final = (commits.c.passed, commits.c.rank, commits.c.commit_id)
+"""Of the commits of one branch."""
 _COLUMNS: Final = (
     "num",
     "id_key",
@@ -80,6 +83,7 @@ _COLUMNS: Final = (
     "timestamp",
     "received_at",
     "is_void",
+    "passed",
 )
 """What `_row` gives, in this order."""
 
@@ -107,6 +111,7 @@ class TimelineRow:
     body_kind: str
     timestamp: int
     is_void: bool
+    passed: int  # checkpoints
 
 
 def load_facts(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, CommitFacts]:
@@ -163,10 +168,11 @@ def accept_commits(
     stored = [commit.verified.commit for commit in new]
     author_nums = _author_nums(database, connection, {commit.content.author for commit in stored})
     nums = database.next_nums(connection, commits, len(new))
-    rows = [
-        _row(num, branch, commit, block_nums, author_nums, received_at)
-        for num, commit in zip(nums, new, strict=True)
-    ]
+    rows = []
+    passed = _count_checkpoints(connection, branch.num)
+    for num, commit in zip(nums, new, strict=True):
+        rows.append(_row(num, branch, commit, block_nums, author_nums, received_at, passed))
+        passed += isinstance(commit.verified.body, Checkpoint)
     insert_rows(connection, commits, _COLUMNS, rows)
     _advance_heads(connection, branch, new)
     places = [
@@ -201,7 +207,7 @@ def load_timeline(connection: Connection, branch_num: int, offset: int, limit: i
     """A window of the branch's timeline, in canonical order from position `offset`."""
     query = (
         _ROWS.where(commits.c.branch_num == branch_num, ~commits.c.is_void)
-        .order_by(commits.c.rank, commits.c.commit_id)
+        .order_by(*CANONICAL_ORDER)
         .offset(offset)
         .limit(limit)
     )
@@ -231,7 +237,7 @@ def digest_timeline(connection: Connection, branch_num: int) -> tuple[str, int]:
     query = (
         select(commits.c.commit_id)
         .where(commits.c.branch_num == branch_num, ~commits.c.is_void)
-        .order_by(commits.c.rank, commits.c.commit_id)
+        .order_by(*CANONICAL_ORDER)
     )
     hasher = timeline_digest()
     count = 0
@@ -248,10 +254,8 @@ def count_commits(connection: Connection, branch_num: int) -> int:
 
 
 def _timeline_row(row: Sequence[Any]) -> TimelineRow:
-    num, branch, topic, commit_id, rank, user, acks, key, block_nums, kind, timestamp, is_void = row
-    return TimelineRow(
-        num, branch, topic, commit_id, rank, user, unpack_ids(acks), key, block_nums, kind, timestamp, is_void
-    )
+    num, branch, topic, commit_id, rank, user, acks, *rest = row
+    return TimelineRow(num, branch, topic, commit_id, rank, user, unpack_ids(acks), *rest)
 
 
 def _row(
@@ -261,6 +265,7 @@ def _row(
     block_nums: dict[bytes, int],
     author_nums: dict[bytes, int],
     received_at: int,
+    passed: int,
 ) -> tuple[object, ...]:
     commit, publication = new.verified.commit, new.publication
     return (
@@ -282,7 +287,18 @@ def _row(
         commit.content.timestamp,
         received_at,
         False,
+        passed,
     )
+
+
+def _count_checkpoints(connection: Connection, branch_num: int) -> int:
+    """Those of a branch that count."""
+    query = (
+        select(func.count())
+        .select_from(checkpoints.join(commits, commits.c.num == checkpoints.c.commit_num))
+        .where(checkpoints.c.branch_num == branch_num, ~commits.c.is_void)
+    )
+    return int(connection.execute(query).scalar_one())
 
 
 def _author_nums(database: Database, connection: Connection, users: set[bytes]) -> dict[bytes, int]:

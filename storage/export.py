@@ -7,7 +7,7 @@ half. The rows come from one read transaction, so they are one moment of the sto
 import json
 import os
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 from blake3 import blake3
 from sqlalchemy import Connection, func, select
 
+from storage.commits import CANONICAL_ORDER
 from storage.database import Database, StorageError
-from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION
+from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, VOIDS
 from storage.id_keys import unpack_ids
 from storage.schema import authors, branches, commits, repos, topics
 
@@ -48,10 +49,15 @@ def export_store(database: Database, folder: Path, node: str, created_at: int) -
         manifest = _load_manifest(folder / MANIFEST_NAME, node)
         with database.read() as connection:
             part = _write_part(connection, folder, manifest)
+            voids = _write_voids(connection, folder, manifest)
         if part is not None:
             manifest["tables"]["commits"].append(part)
+        older = manifest["tables"].get("voids", [])
+        manifest["tables"]["voids"] = voids
+        manifest["schema_version"] = SCHEMA_VERSION
         manifest["created_at"] = created_at
         _publish(folder / MANIFEST_NAME, json.dumps(manifest, indent=1).encode())
+        _forget_voids(folder, [row["path"] for row in [*older, *voids]])
     except OSError as error:
         raise StorageError(f"cannot export to {folder}: {error}") from error
     parts = manifest["tables"]["commits"]
@@ -72,16 +78,14 @@ def _load_manifest(path: Path, node: str) -> JsonObject:
             "node": node,
             "created_at": 0,
             "watermark": 0,
-            "tables": {"commits": []},
+            "tables": {"commits": [], "voids": []},
         }
     try:
         manifest: JsonObject = json.loads(path.read_bytes())
-        is_ours = (manifest["format"], manifest["schema_version"], manifest["node"]) == (
-            EXPORT_FORMAT,
-            SCHEMA_VERSION,
-            node,
-        )
+        is_ours = (manifest["format"], manifest["node"]) == (EXPORT_FORMAT, node)
+        is_ours = is_ours and 1 <= int(manifest["schema_version"]) <= SCHEMA_VERSION
         int(manifest["watermark"]), list(manifest["tables"]["commits"])
+        [str(row["path"]) for row in manifest["tables"].get("voids", [])]
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError(
             f"{path} is not a manifest ({error}); move the folder away and export again"
@@ -98,32 +102,60 @@ def _write_part(connection: Connection, folder: Path, manifest: JsonObject) -> J
         return None
     positions = _Positions(connection, last)
     name = f"commits/part-{len(manifest['tables']['commits']) + 1:08d}.parquet"
+    part = _write(folder, name, COMMITS, _batches(connection, first, last, positions))
+    manifest["watermark"] = last
+    return part
+
+
+def _write_voids(connection: Connection, folder: Path, manifest: JsonObject) -> list[JsonObject]:
+    """The void commits of this moment, in a part beside the one that the last export lists: somebody may be reading it."""
+    numbers = [int(Path(row["path"]).stem.rpartition("-")[2]) for row in manifest["tables"].get("voids", [])]
+    name = f"voids/part-{max(numbers, default=0) + 1:08d}.parquet"
+    query = select(commits.c.commit_id).where(commits.c.is_void).order_by(commits.c.num)
+    parts = connection.execute(query).scalars().partitions(_ROWS_PER_GROUP)
+    rows = (
+        pa.RecordBatch.from_arrays([pa.array(list(part), VOIDS.field(0).type)], schema=VOIDS)
+        for part in parts
+    )
+    written = _write(folder, name, VOIDS, rows)
+    return [written] if written["rows"] else []
+
+
+def _forget_voids(folder: Path, kept: list[str]) -> None:
+    for path in (folder / "voids").glob("*.parquet"):
+        if f"voids/{path.name}" not in kept:
+            path.unlink()
+
+
+def _write(folder: Path, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> JsonObject:
+    """Write a part, durable and whole or not there, and say what the manifest has to list."""
     target = folder / name
     target.parent.mkdir(mode=0o700, exist_ok=True)
     beside = target.with_suffix(".tmp")
     rows = 0
-    with pq.ParquetWriter(beside, COMMITS, compression="zstd") as writer:
-        for batch in _batches(connection, first, last, positions):
+    with pq.ParquetWriter(beside, schema, compression="zstd") as writer:
+        for batch in batches:
             writer.write_batch(batch)
             rows += batch.num_rows
     _sync(beside)
     size, checksum = _measure(beside)
     beside.replace(target)
     _sync(target.parent)
-    manifest["watermark"] = last
     return {"path": name, "rows": rows, "bytes": size, "blake3": checksum}
 
 
 class _Positions:
-    """Position of every commit in its branch's timeline at this moment: one pass over the order's index.
+    """Position of every commit in its branch's timeline at this moment, -1 for void ones: one pass over the order's index.
 
     Held as 8 bytes a commit: an export is the one place that needs all positions at once.
     """
 
     def __init__(self, connection: Connection, last: int) -> None:
-        self._by_num = array("q", bytes(8 * (last + 1)))
-        query = select(commits.c.branch_num, commits.c.num).order_by(
-            commits.c.branch_num, commits.c.rank, commits.c.commit_id
+        self._by_num = array("q", [-1]) * (last + 1)
+        query = (
+            select(commits.c.branch_num, commits.c.num)
+            .where(~commits.c.is_void)
+            .order_by(commits.c.branch_num, *CANONICAL_ORDER)
         )
         branch, position = None, 0
         for branch_num, num in connection.execute(query):

@@ -4,6 +4,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 from storage.schema import (
     branches,
+    checkpoints,
     commits,
     feed_forks,
     file_removals,
@@ -29,7 +30,7 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
     added = select(files.c.num).where(files.c.branch_num.in_(of_repo))
     connection.execute(delete(pending_causes).where(pending_causes.c.pending_num.in_(waiting)))
     connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(added)))
-    for table in (pending, files, heads, feed_forks, rejections, commits, topics):
+    for table in (pending, files, heads, feed_forks, rejections, checkpoints, commits, topics):
         connection.execute(delete(table).where(table.c.branch_num.in_(of_repo)))
     connection.execute(delete(branches).where(branches.c.repo_num == repo_num))
     connection.execute(delete(repos).where(repos.c.num == repo_num))

@@ -157,12 +157,23 @@ commits = Table(
     Column("timestamp", BigInteger, nullable=False),  # unix milliseconds, asserted
     Column("received_at", BigInteger, nullable=False),  # unix milliseconds, this node's clock
     Column("is_void", Boolean, nullable=False, server_default=false()),
+    Column("passed", BigInteger, nullable=False, server_default="0"),  # checkpoints; see `checkpoints`
     Index("commits_id_key", "id_key"),
     # With the mark, so that the timeline is read, counted and skipped through without looking at rows.
-    Index("commits_order", "branch_num", "rank", "commit_id", "is_void"),
+    Index("commits_order", "branch_num", "passed", "rank", "commit_id", "is_void"),
     Index("commits_arrival", "topic_num", "num"),
     Index("commits_feed", "branch_num", "author_num", "feed_sequence"),
 )
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("commit_num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("proposal", Bytes(32), nullable=False),
+    Index("checkpoints_branch", "branch_num"),
+)
+"""Commits that are checkpoints, void ones too."""
 
 heads = Table(
     "heads",

@@ -6,8 +6,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, select, update
 
+from storage.checkpoints import recount_checkpoints
+from storage.commits import CANONICAL_ORDER
 from storage.id_keys import chunks, id_key
-from storage.schema import authors, branches, commits, feed_forks
+from storage.schema import authors, branches, checkpoints, commits, feed_forks
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,7 @@ class Judged:
     is_void: bool
     commit_key: bytes = field(repr=False)
     block_nums: bytes
+    proposal: bytes | None  # of a checkpoint
 
 
 def load_judged_by(connection: Connection, branch_num: int, author: bytes) -> Iterator[Judged]:
@@ -45,6 +48,7 @@ def mark_void(connection: Connection, branch_num: int, nums: Sequence[int], *, i
     """Say of commits of a branch, of which the other was said, whether they are void."""
     for part in chunks(nums):
         connection.execute(update(commits).where(commits.c.num.in_(part)).values(is_void=is_void))
+    recount_checkpoints(connection, branch_num, nums, is_void=is_void)
     more = len(nums) if is_void else -len(nums)
     connection.execute(
         update(branches).where(branches.c.num == branch_num).values(void_count=branches.c.void_count + more)
@@ -53,10 +57,8 @@ def mark_void(connection: Connection, branch_num: int, nums: Sequence[int], *, i
 
 def load_void_ids(connection: Connection, branch_num: int) -> list[bytes]:
     """Void commits of a branch, in the order in which they would stand in its timeline."""
-    query = select(commits.c.rank, commits.c.commit_id).where(
-        commits.c.branch_num == branch_num, commits.c.is_void
-    )
-    return [commit_id for _, commit_id in sorted((row[0], row[1]) for row in connection.execute(query))]
+    query = select(*CANONICAL_ORDER).where(commits.c.branch_num == branch_num, commits.c.is_void)
+    return [row[-1] for row in sorted(tuple(row) for row in connection.execute(query))]
 
 
 def are_forked(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> bool:
@@ -95,4 +97,9 @@ def _query() -> Select[Any]:
         commits.c.is_void,
         commits.c.commit_key,
         commits.c.block_nums,
-    ).join(authors, authors.c.num == commits.c.author_num)
+        checkpoints.c.proposal,
+    ).select_from(
+        commits.join(authors, authors.c.num == commits.c.author_num).outerjoin(
+            checkpoints, checkpoints.c.commit_num == commits.c.num
+        )
+    )

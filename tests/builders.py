@@ -15,7 +15,7 @@ from node.intake import Intake
 from node.opening import open_batch
 from node.outbound import Author
 from node.replica import Replica
-from protocol.body import Post
+from protocol.body import Approve, Checkpoint, Post, ProposeCheckpoint, Quorum
 from storage.commits import load_timeline
 from storage.difference import load_publications, plan_sending
 from storage.repos import Branch, Repo, add_repo
@@ -53,6 +53,20 @@ class World:
         )
         self.commits[name] = written[0]
         return written[0].encoded
+
+    def name_quorum(self) -> None:
+        """From now on this node's user alone approves of checkpoints."""
+        root = self.replica.root_branch(self.repo)
+        self.author.write(root, Quorum((self.author.user,), 1, removals=False))
+
+    def checkpoint_one(self, name: str, acks: list[str]) -> bytes:
+        """A checkpoint, proposed and approved, of the named ones or the branch's root."""
+        ids = tuple(self.commits[ack].commit_id for ack in acks) or (self.branch.facts.root_id,)
+        root = self.replica.root_branch(self.repo)
+        proposal, _ = self.author.write(root, ProposeCheckpoint(self.branch.branch_id, ids))
+        self.author.write(root, Approve(proposal.commit_id))
+        self.commits[name], _ = self.author.write(self.branch, Draft(Checkpoint(proposal.commit_id), ids))
+        return self.commits[name].encoded
 
     def copy(self, *, is_writer: bool = True) -> tuple[Replica, Branch]:
         """Another node that has the repo's root branch and the branch's root, and nothing else yet."""

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION
+from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, VOIDS
 
 DAY_MS: Final = 86_400_000
 T0_MS: Final = 1_700_000_000_000 - 1_700_000_000_000 % DAY_MS
@@ -38,10 +38,11 @@ class Row:
     time: int = T0_MS
     size: int = 100
     rank: int | None = None
+    kind: str = "post"
 
 
-def write_export(folder: Path, *parts: Sequence[Row], node: str = "node") -> Path:
-    """Write an export of these parts; gives its folder."""
+def write_export(folder: Path, *parts: Sequence[Row], node: str = "node", voids: Sequence[str] = ()) -> Path:
+    """Write an export of these parts; gives its folder. `voids` are names of commits."""
     (folder / "commits").mkdir(parents=True)
     ranks: dict[tuple[str, str], int] = {}
     listed: list[dict[str, Any]] = []
@@ -53,13 +54,19 @@ def write_export(folder: Path, *parts: Sequence[Row], node: str = "node") -> Pat
         path = folder / "commits" / f"part-{number:08d}.parquet"
         pq.write_table(table, path)
         listed.append(listing(path, len(rows)))
+    void = []
+    if voids:
+        (folder / "voids").mkdir()
+        path = folder / "voids" / "part-00000001.parquet"
+        pq.write_table(pa.table({"commit_id": [id_of(name) for name in voids]}, schema=VOIDS), path)
+        void = [listing(path, len(voids))]
     manifest = {
         "format": EXPORT_FORMAT,
         "schema_version": SCHEMA_VERSION,
         "node": node,
         "created_at": T0_MS // 1000,
         "watermark": sequence,
-        "tables": {"commits": listed},
+        "tables": {"commits": listed, "voids": void},
     }
     (folder / MANIFEST_NAME).write_text(json.dumps(manifest), encoding="utf-8")
     return folder
@@ -106,7 +113,7 @@ def _values(row: Row, sequence: int, ranks: dict[tuple[str, str], int]) -> dict[
         "acks": [id_of(ack) for ack in row.acks],
         "rank": sound if row.rank is None else row.rank,
         "position": 0,
-        "body_kind": "post1",
+        "body_kind": row.kind,
         "size": row.size,
         "time": row.time,
         "received_at": T0_MS,

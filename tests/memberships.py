@@ -4,12 +4,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from protocol.block import Reference as BlockReference
-from protocol.body import Body, Grant, Permission, Post, Remove, RepoInit, certify_repo
+from protocol.body import Body, Grant, Permission, Post, Remove, RepoInit
 from protocol.commit import NO_EPOCH, Commit, Content, HeaderKeys, Links
+from protocol.proofs import certify_repo
 from protocol.signing import key_pair
 from tests.reference_membership import Op, Reference
-from verifier.membership import Membership, Refused
+from verifier.membership import Membership
 from verifier.operations import Operation
+from verifier.refusal import Refused
 
 REPO_SEED: Final = b"r" * 32
 REPO: Final = key_pair(REPO_SEED)[0]

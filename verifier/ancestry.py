@@ -54,3 +54,38 @@ def find_implied(
                 heapq.heappush(ranks, -rank)
             levels[rank].add(commit_id)
     return found
+
+
+def find_outside(
+    ends: Iterable[bytes],
+    inside: Iterable[bytes],
+    load_places: Callable[[Iterable[bytes]], Mapping[bytes, Place]],
+) -> set[bytes]:
+    """Those of `ends` and their ancestors that are neither among `inside` nor ancestors of these.
+
+    It costs what lies above the lowest rank of what is found. `load_places` gives the places of commits, all of which
+    must be known.
+    """
+    covered = set(inside)
+    uncovered = set(ends) - covered
+    places = dict(load_places(covered | uncovered))
+    levels: dict[int, list[bytes]] = {}
+    for commit_id, place in places.items():
+        levels.setdefault(place.rank, []).append(commit_id)
+    ranks = [-rank for rank in levels]
+    heapq.heapify(ranks)
+    found: set[bytes] = set()
+    while uncovered:
+        level = levels.pop(-heapq.heappop(ranks))
+        below = {ack for commit_id in level for ack in places[commit_id].acks}
+        found |= uncovered.intersection(level)
+        covered.update(ack for commit_id in level if commit_id in covered for ack in places[commit_id].acks)
+        uncovered = (uncovered | below) - covered - found
+        new = load_places(below - places.keys())
+        places.update(new)
+        for commit_id, place in new.items():
+            if place.rank not in levels:
+                levels[place.rank] = []
+                heapq.heappush(ranks, -place.rank)
+            levels[place.rank].append(commit_id)
+    return found

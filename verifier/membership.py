@@ -23,6 +23,11 @@ say, for any set of commits. Rules (docs/membership.md has them in words, and wh
       and the secrets give their marks.
   M12 Offering a branch to the inbox needs the permission to read. Answering an offer of the commit's own past needs the
       permission of an admin; who made it may take it back.
+  M13 Naming a quorum needs the permission of an owner. Its signers are members, each once and in order, and the threshold
+      is not more than they are. Where quorums are in force that cover removals, a removal of another member needs what
+      `quorums` says (Q1 to Q3), and so does a checkpoint.
+  M14 Proposing needs the permission to write. Approving needs a proposal in the commit's own past, and that a quorum in
+      force there names the author.
 
 This module judges; it does not look at signatures (see `verify`), nor does it keep anything beyond memory.
 """
@@ -35,6 +40,7 @@ from typing import Final
 from protocol.body import (
     Adopt,
     Answer,
+    Approve,
     Body,
     BranchAdd,
     BranchEdit,
@@ -47,34 +53,27 @@ from protocol.body import (
     Join,
     Offer,
     Permission,
+    Quorum,
     Remove,
     RepoInit,
     Revoke,
     Tag,
     UnknownBody,
-    verify_certificate,
-    verify_invitation_proof,
 )
 from protocol.commit import Commit
 from protocol.hashing import epoch_mark, root_topic_seed
+from protocol.proofs import verify_certificate, verify_invitation_proof
 from protocol.signing import BadSignature, public_key, verify_public_key
 from verifier.deciding import find_counting
 from verifier.epochs import describe_epoch
-from verifier.operations import Operation, Operations
+from verifier.operations import Demand, Operation, Operations
+from verifier.quorums import authorise_checkpoint, check_approval, check_quorum, demand_removal
+from verifier.refusal import Refused, need
 from verifier.resolution import Resolution
 
 _MARKS_REMEMBERED_MAX: Final = 4096
 _RESOLUTIONS_KEPT: Final = 64
 """Sets of heads whose resolution is remembered: content names the same few again and again."""
-
-
-class Refused(Exception):
-    """A commit lacks authority; `code` is stable, and names the rule in its detail."""
-
-    def __init__(self, code: str, detail: str) -> None:
-        super().__init__(f"{code}: {detail}")
-        self.code = code
-        self.detail = detail
 
 
 class Membership:
@@ -121,7 +120,13 @@ class Membership:
 
     def authorise_content(self, author: bytes, seen: tuple[bytes, ...]) -> None:
         """Raise Refused unless `author` may write after the root branch commits `seen` (M5)."""
-        _need(self.at(seen).permission(author), Permission.WRITE, "M5: the author may not write here")
+        need(self.at(seen).permission(author), Permission.WRITE, "M5: the author may not write here")
+
+    def authorise_checkpoint(
+        self, proposal: bytes, branch: bytes, acks: tuple[bytes, ...], seen: tuple[bytes, ...]
+    ) -> None:
+        """Raise Refused unless the signers approved, by what was seen, of a checkpoint of just this (M13)."""
+        authorise_checkpoint(self.operations, proposal, branch, acks, self.at(seen))
 
     def authorise_root_commit(self, commit: Commit, body: Body | UnknownBody) -> Operation:
         """The operation of a root branch commit whose acks were all added. Raises Refused."""
@@ -132,14 +137,15 @@ class Membership:
         before = self.at(commit.acks)
         held = before.permission(author)
         needs: Permission | None = Permission.WRITE
+        demands: tuple[Demand, ...] = ()
         match body:
             case BranchAdd():
                 needs = Permission.MANAGE
-                _need(held, needs, "M2: adding a branch needs the permission to manage")
+                need(held, needs, "M2: adding a branch needs the permission to manage")
                 self._check_branch(before, body)
             case Invite():
                 needs = Permission.ADMIN
-                _need(held, needs, "M3: inviting needs the permission of an admin")
+                need(held, needs, "M3: inviting needs the permission of an admin")
                 if body.permission > Permission.WRITE:
                     raise Refused("not_permitted", "M3: an invitation grants writing at most")
             case Join():
@@ -147,45 +153,55 @@ class Membership:
                 self._check_join(commit, body, before)
             case Grant():
                 needs = max(Permission.ADMIN, body.permission)
-                _need(held, needs, f"M6: granting {_name(body.permission)} needs {_name(needs)}")
+                need(held, needs, f"M6: granting {_name(body.permission)} needs {_name(needs)}")
                 _check_user(body.user)
                 if (before.permission(body.user) or 0) >= body.permission:
                     raise Refused("already_holds", "M6: the user holds that permission")
             case Remove():
                 needs = self._check_remove(author, held, body, before)
+                if body.user != author:
+                    demands = self._demand_removal(body, before)
             case BranchRenew():
                 needs = Permission.MANAGE
-                _need(held, needs, "M2: renewing a branch needs the permission to manage")
+                need(held, needs, "M2: renewing a branch needs the permission to manage")
                 self._check_renewal(body, commit.content.epoch, before)
             case BranchEdit() | Tag():
                 needs = Permission.MANAGE
-                _need(held, needs, "M2: naming and archiving need the permission to manage")
+                need(held, needs, "M2: naming and archiving need the permission to manage")
             case EpochInit():
                 needs = Permission.ADMIN
-                _need(held, needs, "M9: starting an epoch needs the permission of an admin")
+                need(held, needs, "M9: starting an epoch needs the permission of an admin")
                 self._check_epoch(body, before)
             case EpochAdd():
                 needs = Permission.ADMIN
-                _need(held, needs, "M10: adding to an epoch needs the permission of an admin")
+                need(held, needs, "M10: adding to an epoch needs the permission of an admin")
                 self._check_epoch_add(body, commit.content.epoch, before)
             case EpochHistory():
-                _need(held, Permission.WRITE, "M11: opening epochs needs the permission to write")
+                need(held, Permission.WRITE, "M11: opening epochs needs the permission to write")
                 self._check_history(body, before)
             case Offer():
                 needs = Permission.READ
-                _need(held, needs, "M12: offering needs the permission to read")
+                need(held, needs, "M12: offering needs the permission to read")
                 if not any(before.is_within(one) for one in self.operations.branch_adds(body.branch)):
                     raise Refused("bad_branch", "M12: no such branch in the commit's past")
             case Answer():
                 needs = self._check_answer(author, held, body, before)
+            case Quorum():
+                needs = Permission.OWNER
+                need(held, needs, "M13: naming a quorum needs the permission of an owner")
+                check_quorum(body, before)
+            case Approve():
+                needs = Permission.READ
+                need(held, needs, "M14: approving needs the permission to read")
+                check_approval(self.operations, author, body, before)
             case Revoke() | Adopt():
                 needs = Permission.ADMIN
-                _need(held, needs, "M8: revoking and adopting need the permission of an admin")
+                need(held, needs, "M8: revoking and adopting need the permission of an admin")
                 if isinstance(body, Revoke) and not self._find_invitation(body.invitation, before):
                     raise Refused("unknown_invitation", "M8: no such invitation in the commit's past")
             case _:
-                _need(held, Permission.WRITE, "M5: the author may not write here")
-        return Operation(commit.commit_id, author, body, needs, commit.content.epoch)
+                need(held, Permission.WRITE, "M5: the author may not write here")
+        return Operation(commit.commit_id, author, body, needs, commit.content.epoch, demands)
 
     def add(self, operation: Operation, acks: tuple[bytes, ...]) -> None:
         """Keep an accepted operation."""
@@ -198,6 +214,12 @@ class Membership:
             self._founders = frozenset(operation.body.owners)
 
     # --- rules ---
+
+    def _demand_removal(self, body: Remove, before: Resolution) -> tuple[Demand, ...]:
+        demands = demand_removal(self.operations, body, before)
+        if demands is None:
+            raise Refused("needs_quorum", "M13: too few signers approved of this removal")
+        return demands
 
     def _check_init(self, commit: Commit, body: RepoInit) -> None:
         if commit.acks:
@@ -289,7 +311,7 @@ class Membership:
             raise Refused("unknown_offer", "M12: no such offer in the commit's past")
         is_own = offer.author == author and not body.accepts
         needs = Permission.READ if is_own else Permission.ADMIN
-        _need(held, needs, f"M12: answering needs {_name(needs)}")
+        need(held, needs, f"M12: answering needs {_name(needs)}")
         return needs
 
     def _find_invitation(self, commit_id: bytes, before: Resolution) -> Operation | None:
@@ -338,7 +360,7 @@ class Membership:
         if body.user in self._founders:
             raise Refused("not_permitted", "M7: a founding owner is removed by nobody else")
         needs = max(Permission.ADMIN, target)
-        _need(held, needs, f"M7: removing one who holds {_name(target)} needs {_name(needs)}")
+        need(held, needs, f"M7: removing one who holds {_name(target)} needs {_name(needs)}")
         return needs
 
 
@@ -353,13 +375,6 @@ def _check_user(user: bytes) -> None:
         verify_public_key(user)
     except BadSignature as error:
         raise Refused("bad_user", f"M6: {error}") from None
-
-
-def _need(held: Permission | None, needed: Permission, rule: str) -> None:
-    if held is None:
-        raise Refused("unknown_author", rule)
-    if held < needed:
-        raise Refused("not_permitted", rule)
 
 
 def _name(permission: Permission) -> str:

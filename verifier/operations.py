@@ -10,6 +10,7 @@ from typing import Final
 from protocol.body import (
     Adopt,
     Answer,
+    Approve,
     Body,
     BranchAdd,
     BranchEdit,
@@ -22,6 +23,9 @@ from protocol.body import (
     Join,
     Offer,
     Permission,
+    ProposeCheckpoint,
+    ProposeRemoval,
+    Quorum,
     Remove,
     RepoInit,
     Revoke,
@@ -36,14 +40,26 @@ _FOUNDATIONS_KEPT: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class Demand:
+    """That so many of these approvals count, which are of one signer each."""
+
+    threshold: int
+    approvals: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
-    """One root branch commit. `needs` is the permission that its author must hold (None: none at all)."""
+    """One root branch commit. `needs` is the permission that its author must hold (None: none at all).
+
+    `demands` are what quorums ask of a removal (Q2).
+    """
 
     commit_id: bytes
     author: bytes
     body: Body | UnknownBody
     needs: Permission | None = None
     epoch: bytes = NO_EPOCH  # in which it was published
+    demands: tuple[Demand, ...] = ()
     num: int = 0  # given by `Operations.add`; larger than those of all in its past
 
 
@@ -64,6 +80,11 @@ class Operations:
         self._foundations: dict[bytes, Mapping[bytes, Sequence[Operation]]] = {}
         self._adoptions_of: dict[bytes, list[Operation]] = {}
         self._published_in: dict[bytes, list[Operation]] = {}
+        self._approvals_of: dict[bytes, list[Operation]] = {}
+        self._proposed_removals: dict[bytes, list[Operation]] = {}
+        self.quorums: list[Operation] = []
+        self.proposals: list[Operation] = []
+        """Of checkpoints and of removals."""
         self.edits: dict[bytes, list[Operation]] = {}
         """Edits of branches, by branch."""
         self.tags: dict[str, list[Operation]] = {}
@@ -122,6 +143,15 @@ class Operations:
                 self.offers.append(made)
             case Answer():
                 self._answers_to.setdefault(made.body.offer, []).append(made)
+            case Quorum():
+                self.quorums.append(made)
+            case ProposeCheckpoint():
+                self.proposals.append(made)
+            case ProposeRemoval():
+                self.proposals.append(made)
+                self._proposed_removals.setdefault(made.body.user, []).append(made)
+            case Approve():
+                self._approvals_of.setdefault(made.body.proposal, []).append(made)
             case EpochInit():
                 self.epochs.append(made)
             case EpochAdd():
@@ -198,6 +228,19 @@ class Operations:
         """What accepts or refuses this offer."""
         return self._answers_to.get(offer, ())
 
+    def approvals_of(self, proposal: bytes) -> Sequence[Operation]:
+        """What approves of this proposal."""
+        return self._approvals_of.get(proposal, ())
+
+    def proposed_removals_of(self, user: bytes) -> Sequence[Operation]:
+        """What asks to take permissions from this user."""
+        return self._proposed_removals.get(user, ())
+
+    def rests_on(self, operation: Operation) -> list[Operation]:
+        """What the verdict on an operation may rest on directly; all of it is in the operation's past."""
+        approvals = [self._by_id[raw] for demand in operation.demands for raw in demand.approvals]
+        return self.supports(operation) + approvals
+
     def supports(self, operation: Operation) -> list[Operation]:
         """What its author's right to an operation may rest on directly; all of it is in the operation's past."""
         if isinstance(operation.body, Join):
@@ -205,7 +248,7 @@ class Operations:
         return [grant for grant in self.grants_of(operation.author) if self.precedes(grant, operation)]
 
     def foundations(self, operation: Operation) -> Mapping[bytes, Sequence[Operation]]:
-        """The operation and everything that its author's right to it may rest on, by author."""
+        """The operation and everything that the verdict on it may rest on, by author."""
         known = self._foundations.get(operation.commit_id)
         if known is not None:
             return known
@@ -213,7 +256,7 @@ class Operations:
         by_author: dict[bytes, list[Operation]] = {operation.author: [operation]}
         ahead = [operation]
         while ahead:
-            for one in self.supports(ahead.pop()):
+            for one in self.rests_on(ahead.pop()):
                 if one.commit_id not in found:
                     found.add(one.commit_id)
                     by_author.setdefault(one.author, []).append(one)

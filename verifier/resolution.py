@@ -6,6 +6,7 @@ A function of the set alone: the operations within some heads. The rules R1 to R
       granted with the removal in its past is not touched.
   R2  A removal by another voids what the member did concurrently, where that needs more than is left.
   R3  An operation counts while it is not void, and its author holds what it needs by operations in its past that count.
+      A removal that a quorum approved counts while enough of the approvals do (Q2).
       A join counts while its invitation does; a *revocation* voids the joins that were made concurrently.
   R4  Of removals that could void each other in a circle, those do not count that what was decided before leaves without
       right; then those whose author is below the one whom it removes: by the permission that each holds for the removal,
@@ -20,7 +21,7 @@ over plain sets.
 from collections.abc import Callable, Iterable, Sequence
 
 from protocol.body import Join, Permission, Remove, RepoInit, Revoke
-from verifier.operations import Operation, Operations
+from verifier.operations import Demand, Operation, Operations
 
 
 class Resolution:
@@ -82,6 +83,14 @@ class Resolution:
     def counting_removals_of(self, user: bytes) -> list[Operation]:
         """Removals of this user that count."""
         return [one for one in self._operations.removals_of(user) if one.commit_id in self.counting]
+
+    def are_met(self, demands: Iterable[Demand]) -> bool:
+        """Whether enough of the approvals count that quorums ask for (Q2)."""
+        operations = self._operations
+        return all(
+            sum(self.counts(operations[raw]) for raw in demand.approvals) >= demand.threshold
+            for demand in demands
+        )
 
     def voiders(self, operation: Operation) -> list[Operation]:
         """Removals and revocations that count and void this operation (R2, R3)."""
@@ -149,7 +158,7 @@ class Resolution:
             one = ahead.pop()
             if one.commit_id not in found and one.commit_id not in self._verdicts:
                 found[one.commit_id] = one
-                ahead += self._operations.supports(one)
+                ahead += self._operations.rests_on(one)
         for one in sorted(found.values(), key=lambda one: one.num):
             self._judged.add(one.author)
             self._verdicts[one.commit_id] = self._judge(one)
@@ -165,7 +174,7 @@ class Resolution:
         if operation.needs is None:
             return True
         held = self._level(operation.author, lambda other: operations.precedes(other, operation))
-        return held is not None and held >= operation.needs
+        return held is not None and held >= operation.needs and self.are_met(operation.demands)
 
 
 def could_void(removal: Operation, operation: Operation) -> bool:

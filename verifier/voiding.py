@@ -6,6 +6,7 @@ A void commit was accepted, and stays in its branch's graph; it leaves every vie
   N2  It is void when a removal of its author by another counts that leaves no right to write, is not in its past, and
       does not name it: a removal names the commits of the removed member's feeds up to the ends that it states.
   N3  It is not void when a commit that adopts it counts.
+  N4  A checkpoint is void also when too few approvals of it count, of those in its past (Q2). Nobody can adopt that.
 
 What counts now may change when a removal arrives, and with it what is void; nothing else changes it.
 """
@@ -15,7 +16,8 @@ from dataclasses import dataclass
 
 from protocol.body import Adopt, FeedEnd, Grant, Invite, Permission, Remove, Revoke
 from verifier.membership import Membership
-from verifier.operations import Operation
+from verifier.operations import Demand, Operation
+from verifier.quorums import find_checkpoint_demands
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +35,18 @@ def find_void(
     author: bytes,
     seen: tuple[bytes, ...],
     is_in_feed: Callable[[FeedEnd], bool],
+    proposal: bytes | None = None,
 ) -> Void | None:
-    """Whether an accepted content commit is void now. `is_in_feed` says whether the feed that ends so contains it."""
+    """Whether an accepted content commit is void now; `proposal` is a checkpoint's.
+
+    `is_in_feed` says whether the feed that ends so contains it.
+    """
     now = membership.now()
     if not now.counting:
         return None
     operations = membership.operations
+    if proposal is not None and not now.are_met(_demands(membership, proposal, seen)):
+        return Void("N4")
     if find_adoption(membership, commit_id, branch) is not None:
         return None  # N3
     removals = tuple(
@@ -56,6 +64,12 @@ def find_void(
     if held is None or held < Permission.WRITE:
         return Void("N1")
     return None
+
+
+def _demands(membership: Membership, proposal: bytes, seen: tuple[bytes, ...]) -> tuple[Demand, ...]:
+    demands = find_checkpoint_demands(membership.operations, proposal, membership.at(seen))
+    assert demands is not None, "M13: without a quorum it is refused"
+    return demands
 
 
 def find_adoption(membership: Membership, commit_id: bytes, branch: bytes) -> Operation | None:

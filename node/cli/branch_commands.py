@@ -30,6 +30,16 @@ def create(context: typer.Context, repo: RepoArgument, name: str, as_json: JsonO
     print_json(answer) if as_json else print_fields(answer.items())
 
 
+@branch.command("checkpoint")
+def checkpoint(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+    """Ask the repo's signers for a checkpoint of a branch as it is now; `ravel quorum approve` signs it.
+
+    What the checkpoint does not have in its past stands after it from then on, whenever it was written.
+    """
+    answer = client(context).propose_checkpoint(branch)
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
 @branch.command("list")
 def list_branches(
     context: typer.Context,

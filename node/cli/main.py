@@ -18,6 +18,7 @@ from node.cli import (
     member_commands,
     node_commands,
     peer_commands,
+    quorum_commands,
     repo_commands,
     tag_commands,
     tangle_commands,
@@ -41,6 +42,7 @@ app.command("status")(node_commands.status)
 app.command("id")(node_commands.show_id)
 app.add_typer(repo_commands.repo, name="repo")
 app.add_typer(member_commands.member, name="member")
+app.add_typer(quorum_commands.quorum, name="quorum")
 app.add_typer(branch_commands.branch, name="branch")
 app.command("write")(branch_commands.write)
 app.command("log")(branch_commands.log)

@@ -21,10 +21,10 @@ from protocol.body import (
     Remove,
     Revoke,
     encode_body,
-    prove_invitation,
 )
 from protocol.commit import Content, HeaderKeys, Links, TanglePlace, seal_commit
 from protocol.object import build_object
+from protocol.proofs import prove_invitation
 from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
 from protocol.signing import key_pair
 from storage.repos import Branch, Repo

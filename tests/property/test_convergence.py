@@ -47,6 +47,44 @@ def test_any_order_and_batching_gives_the_canonical_timeline(
             world.close()
 
 
+def _order_with_checkpoints(dag: list[list[int]], ids: list[bytes], checkpoints: set[int]) -> list[bytes]:
+    """By (checkpoints passed, longest path, id), written for clarity; the branch's root has passed them only if it must."""
+    pasts: list[set[int]] = []
+    ranks: list[int] = []
+    for number, acks in enumerate(dag):
+        pasts.append({number}.union(*(pasts[ack] for ack in acks)))
+        ranks.append(1 + max((ranks[ack] for ack in acks), default=0))
+    passed = [sum(number not in pasts[one] for one in checkpoints) for number in range(len(dag))]
+    return [commit_id for _, _, commit_id in sorted(zip(passed, ranks, ids, strict=True))]
+
+
+@_SLOW_STORE
+@given(dag=histories(), data=st.data())
+def test_any_order_of_arrival_gives_one_timeline_also_with_checkpoints(
+    dag: list[list[int]], data: st.DataObject
+) -> None:
+    checkpoints = data.draw(st.sets(st.integers(min_value=0, max_value=len(dag) - 1), max_size=4))
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder) / "world")
+        try:
+            world.name_quorum()
+            items = []
+            for number, acks in enumerate(dag):
+                write = world.checkpoint_one if number in checkpoints else world.write_one
+                items.append(write(str(number), [str(ack) for ack in acks]))
+            ids = [world.commits[str(number)].commit_id for number in range(len(dag))]
+            replica, branch = world.copy()
+            arriving = data.draw(st.permutations(items))
+            while arriving:
+                size = data.draw(st.integers(min_value=1, max_value=len(arriving)))
+                give(replica, branch, arriving[:size])
+                arriving = arriving[size:]
+            expected = [world.branch.facts.root_id, *_order_with_checkpoints(dag, ids, checkpoints)]
+            assert timeline(replica, branch) == expected == timeline(world.replica, world.branch)
+        finally:
+            world.close()
+
+
 @_SLOW_STORE
 @given(dag=histories(), data=st.data())
 def test_what_is_planned_covers_what_the_other_lacks_and_little_more(

@@ -13,6 +13,7 @@ from protocol.block import Block, Reference
 from protocol.body import (
     Adopt,
     Answer,
+    Approve,
     Body,
     BranchAdd,
     BranchEdit,
@@ -21,6 +22,7 @@ from protocol.body import (
     BranchRoot,
     BranchTopic,
     Carried,
+    Checkpoint,
     EarlierEpoch,
     EpochAdd,
     EpochBox,
@@ -37,13 +39,14 @@ from protocol.body import (
     Offer,
     Permission,
     Post,
+    ProposeCheckpoint,
+    ProposeRemoval,
+    Quorum,
     Remove,
     RepoInit,
     Revoke,
     Tag,
-    certify_repo,
     encode_body,
-    prove_invitation,
 )
 from protocol.codec import encode
 from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
@@ -60,6 +63,7 @@ from protocol.messages import (
     encode_message,
 )
 from protocol.object import build_object
+from protocol.proofs import certify_repo, prove_invitation
 from protocol.publication import Publication, encode_publication, seal_publication
 from protocol.sealing import seal_secret
 from protocol.text import (
@@ -165,6 +169,11 @@ def bodies() -> list[JsonObject]:
         "epoch-history": EpochHistory((EarlierEpoch(EPOCH, USER, READ_SECRET),)),
         "offer": Offer(BRANCH_ID, True, "please", b"a link"),
         "answer": Answer(EPOCH, True),
+        "quorum": Quorum((EPOCH, BRANCH_ID), 2, removals=True),
+        "propose-checkpoint": ProposeCheckpoint(BRANCH_ID, (EPOCH, REPO_ID)),
+        "propose-removal": ProposeRemoval(MEMBER, Permission.READ),
+        "approve": Approve(EPOCH),
+        "checkpoint": Checkpoint(EPOCH),
         "fork": BranchFork(BRANCH_ID, (EPOCH,)),
         "carried": Carried(BRANCH_ID, EPOCH, MEMBER, 1_790_000_000_000, encode_body(Post("hello"))),
         "merge": Merge(BRANCH_ID, (EPOCH,)),

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from analytics import kernel
 from tests.exports import id_of
 
-# (tangle, name, acked names); a name may be missing, the commit's own, or a later one.
-Commits = list[tuple[int, str, tuple[str, ...]]]
+# (tangle, name, acked names, mark); a name may be missing, the commit's own, or a later one.
+Commits = list[tuple[int, str, tuple[str, ...], int]]
+_MARKS = st.sampled_from([kernel.UNMARKED, kernel.UNMARKED, kernel.MARKED_VOID, kernel.MARKED_CHECKPOINT])
 
 
 @st.composite
@@ -20,7 +21,7 @@ def _any_commits(draw: st.DrawFn) -> Commits:
         names = [f"c{number}" for number in range(draw(st.integers(1, 8)))]
         for name in names:
             acks = draw(st.lists(st.sampled_from([*names, "missing"]), max_size=3))
-            commits.append((tangle, name, tuple(acks)))
+            commits.append((tangle, name, tuple(acks), draw(_MARKS)))
     return draw(st.permutations(commits))
 
 
@@ -29,20 +30,21 @@ def _sound_commits(draw: st.DrawFn) -> Commits:
     """Acks of earlier commits only, in causal order: what takes the fast way."""
     commits: Commits = []
     for number in range(draw(st.integers(1, 12))):
-        earlier = [name for _, name, _ in commits]
+        earlier = [name for _, name, _, _ in commits]
         acks = draw(st.lists(st.sampled_from(earlier), max_size=3, unique=True)) if earlier else []
-        commits.append((0, f"c{number}", tuple(acks)))
+        commits.append((0, f"c{number}", tuple(acks), draw(_MARKS)))
     return commits
 
 
 def _columns(commits: Commits) -> kernel.Tangles:
-    acks = [id_of(ack) for _, _, listed in commits for ack in listed]
+    acks = [id_of(ack) for _, _, listed, _ in commits for ack in listed]
     return kernel.Tangles(
-        tangle=np.array([tangle for tangle, _, _ in commits], np.int64),
-        commit_ids=_matrix([id_of(name) for _, name, _ in commits]),
-        ack_offsets=np.cumsum([0, *(len(listed) for _, _, listed in commits)], dtype=np.int64),
+        tangle=np.array([tangle for tangle, _, _, _ in commits], np.int64),
+        commit_ids=_matrix([id_of(name) for _, name, _, _ in commits]),
+        ack_offsets=np.cumsum([0, *(len(listed) for _, _, listed, _ in commits)], dtype=np.int64),
         acks=_matrix(acks),
         sequence=np.arange(len(commits), dtype=np.int64),
+        marks=np.array([mark for _, _, _, mark in commits], np.int8),
     )
 
 
@@ -50,9 +52,10 @@ def _matrix(ids: list[bytes]) -> kernel.Bytes:
     return np.frombuffer(b"".join(ids), np.uint8).reshape(-1, kernel.ID_SIZE)
 
 
-def _by_definition(commits: Commits) -> dict[tuple[int, str], tuple[int, int, int]]:
-    """(tangle, name) -> (rank, position, fault)."""
-    acks = {(tangle, name): [(tangle, ack) for ack in listed] for tangle, name, listed in commits}
+def _by_definition(commits: Commits) -> dict[tuple[int, str], tuple[int, int, int, int]]:
+    """(tangle, name) -> (passed, rank, position, fault)."""
+    marks = {(tangle, name): mark for tangle, name, _, mark in commits}
+    acks = {(tangle, name): [(tangle, ack) for ack in listed] for tangle, name, listed, _ in commits}
     ranks: dict[tuple[int, str], int] = {}
     for _ in commits:
         for key, causes in acks.items():
@@ -65,16 +68,24 @@ def _by_definition(commits: Commits) -> dict[tuple[int, str], tuple[int, int, in
             for key, causes in acks.items()
             if all(cause in settled or cause not in acks for cause in causes)
         }
-    order = sorted(ranks, key=lambda key: (key[0], ranks[key], id_of(key[1])))
+    pasts: dict[tuple[int, str], set[tuple[int, str]]] = {}
+    for key in sorted(ranks, key=ranks.__getitem__):
+        pasts[key] = {key}.union(*(pasts[cause] for cause in acks[key]))
+    checkpoints = [key for key in ranks if marks[key] == kernel.MARKED_CHECKPOINT]
+    passed = {key: sum(one[0] == key[0] and key not in pasts[one] for one in checkpoints) for key in ranks}
+    shown = [key for key in ranks if marks[key] != kernel.MARKED_VOID]
+    order = sorted(shown, key=lambda key: (key[0], passed[key], ranks[key], id_of(key[1])))
     places = {}
     for key, causes in acks.items():
-        if key in ranks:
+        if key in shown:
             first = next(index for index, other in enumerate(order) if other[0] == key[0])
-            places[key] = ranks[key], order.index(key) - first, kernel.NO_FAULT
+            places[key] = passed[key], ranks[key], order.index(key) - first, kernel.NO_FAULT
+        elif key in ranks:
+            places[key] = -1, -1, -1, kernel.VOID
         elif any(cause not in acks for cause in causes):
-            places[key] = -1, -1, kernel.MISSING_CAUSE
+            places[key] = -1, -1, -1, kernel.MISSING_CAUSE
         else:
-            places[key] = -1, -1, kernel.BEHIND_MISSING if key in settled else kernel.CYCLE
+            places[key] = -1, -1, -1, kernel.BEHIND_MISSING if key in settled else kernel.CYCLE
     return places
 
 
@@ -82,9 +93,10 @@ def _check(commits: Commits) -> None:
     order = kernel.linearize(_columns(commits))
     assert sorted(order.row.tolist()) == list(range(len(commits)))
     found = {
-        commits[row][:2]: (rank, position, fault)
-        for row, rank, position, fault in zip(
+        commits[row][:2]: (passed, rank, position, fault)
+        for row, passed, rank, position, fault in zip(
             order.row.tolist(),
+            order.passed.tolist(),
             order.rank.tolist(),
             order.position.tolist(),
             order.fault.tolist(),
@@ -116,6 +128,7 @@ def test_equal_prefixes_of_ids_are_told_apart() -> None:
             ack_offsets=np.array([0, 0, 1, 2], np.int64),
             acks=_matrix([high, low]),
             sequence=np.arange(3, dtype=np.int64),
+            marks=np.zeros(3, np.int8),
         )
     )
     assert order.row.tolist() == [0, 1, 2]
@@ -123,7 +136,7 @@ def test_equal_prefixes_of_ids_are_told_apart() -> None:
 
 
 def test_a_long_chain_needs_no_recursion_in_either_direction() -> None:
-    chain: Commits = [(0, f"c{number}", (f"c{number - 1}",) if number else ()) for number in range(5_000)]
+    chain: Commits = [(0, f"c{number}", (f"c{number - 1}",) if number else (), 0) for number in range(5_000)]
     for commits in (chain, chain[::-1]):
         order = kernel.linearize(_columns(commits))
         assert order.rank.tolist() == list(range(5_000))
@@ -131,12 +144,12 @@ def test_a_long_chain_needs_no_recursion_in_either_direction() -> None:
 
 def test_an_id_twice_in_a_tangle_is_refused_and_in_two_tangles_is_not() -> None:
     with pytest.raises(ValueError, match="twice"):
-        kernel.linearize(_columns([(0, "a", ()), (0, "a", ())]))
-    assert kernel.linearize(_columns([(0, "a", ()), (1, "a", ())])).position.tolist() == [0, 0]
+        kernel.linearize(_columns([(0, "a", (), 0), (0, "a", (), 0)]))
+    assert kernel.linearize(_columns([(0, "a", (), 0), (1, "a", (), 0)])).position.tolist() == [0, 0]
 
 
 def test_columns_that_do_not_fit_together_are_refused() -> None:
-    sound = _columns([(0, "a", ()), (0, "b", ("a",))])
+    sound = _columns([(0, "a", (), 0), (0, "b", ("a",), 0)])
     for broken in (
         {"sequence": sound.sequence[:1]},
         {"ack_offsets": sound.ack_offsets[:2]},

@@ -14,7 +14,7 @@ import trio.testing
 from starlette.types import Receive, Scope, Send
 from trio.testing import MockClock, memory_stream_pair
 
-from node import api as api_module
+from node import api_requests
 from node import http_server as http_server_module
 from node.api import create_app
 from node.errors import ERROR_KINDS
@@ -398,7 +398,7 @@ async def test_the_server_stops_although_a_client_does_not_read(tmp_path: Path) 
 
 
 async def test_a_body_over_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_module, "REQUEST_SIZE_MAX", 100)
+    monkeypatch.setattr(api_requests, "REQUEST_SIZE_MAX", 100)
     async with _served(tmp_path) as client:
         answer = await _post(client, "/repos", {"name": "x" * 200})
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
@@ -406,7 +406,7 @@ async def test_a_body_over_the_limit_is_refused(tmp_path: Path, monkeypatch: pyt
 
 
 async def test_a_body_that_stops_coming_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api_module, "BODY_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(api_requests, "BODY_WAIT_SECONDS", 0.05)
     async with _served(tmp_path) as client:
         async with await trio.open_tcp_stream("127.0.0.1", client.base_url.port or 0) as stream:
             lines = ["POST /api/v1/repos HTTP/1.1", f"Host: 127.0.0.1:{client.base_url.port}"]

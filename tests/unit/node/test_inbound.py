@@ -13,16 +13,7 @@ from node.outbound import Author
 from node.replica import Replica
 from protocol import signing
 from protocol.block import Reference, seal_block
-from protocol.body import (
-    BranchAdd,
-    BranchRoot,
-    Invite,
-    Join,
-    Permission,
-    Post,
-    encode_body,
-    prove_invitation,
-)
+from protocol.body import BranchAdd, BranchRoot, Invite, Join, Permission, Post, encode_body
 from protocol.codec import encode
 from protocol.commit import (
     Commit,
@@ -36,6 +27,7 @@ from protocol.commit import (
 )
 from protocol.limits import PENDING_COUNT_MAX
 from protocol.object import build_object
+from protocol.proofs import prove_invitation
 from protocol.publication import (
     decode_publication,
     encode_publication,

@@ -8,10 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 from blake3 import blake3
 
+from node.outbound import Author
+from protocol.body import Adopt, Grant, Permission, Remove
 from storage.database import StorageError
 from storage.export import export_store
-from storage.export_schema import COMMITS, MANIFEST_NAME
-from tests.builders import World, timeline
+from storage.export_schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION
+from tests.builders import NOW_MS, World, timeline
 
 
 @pytest.fixture
@@ -70,3 +72,39 @@ def test_an_export_that_was_cut_before_its_manifest_is_made_again(world: World, 
     (folder / "commits").mkdir(parents=True)
     (folder / "commits" / "part-00000001.parquet").write_bytes(b"half")
     assert export_store(world.replica.database, folder, "node", 1).commits == 3
+
+
+def test_what_is_void_is_stated_anew_by_each_export(world: World, tmp_path: Path) -> None:
+    folder = tmp_path / "export"
+    bob = Author(world.replica, b"b" * 32, lambda: NOW_MS)
+    root = world.replica.root_branch(world.repo)
+    world.author.write(root, Grant(bob.user, Permission.WRITE, None))
+    world.write_one("a", [], bob)
+    export_store(world.replica.database, folder, "node", 1)
+    assert _voids(folder) == []
+    world.author.write(root, Remove(bob.user, None, ()))
+    export_store(world.replica.database, folder, "node", 2)
+    void = world.commits["a"].commit_id
+    assert _voids(folder) == [void]
+    world.author.write(root, Adopt(world.branch.branch_id, (void,)))
+    for number in range(3, 6):
+        export_store(world.replica.database, folder, "node", number)
+        assert _voids(folder) == []
+    assert len(list((folder / "voids").iterdir())) <= 2, "older ones are forgotten"
+
+
+def test_an_export_of_the_first_schema_is_gone_on_with(world: World, tmp_path: Path) -> None:
+    folder = tmp_path / "export"
+    export_store(world.replica.database, folder, "node", 1)
+    manifest = json.loads((folder / MANIFEST_NAME).read_bytes())
+    manifest["schema_version"] = 1
+    del manifest["tables"]["voids"]
+    (folder / MANIFEST_NAME).write_text(json.dumps(manifest))
+    world.write("a")
+    assert export_store(world.replica.database, folder, "node", 2).added == 1
+    assert json.loads((folder / MANIFEST_NAME).read_bytes())["schema_version"] == SCHEMA_VERSION
+
+
+def _voids(folder: Path) -> list[bytes]:
+    parts = json.loads((folder / MANIFEST_NAME).read_bytes())["tables"]["voids"]
+    return [row["commit_id"] for part in parts for row in pq.read_table(folder / part["path"]).to_pylist()]

@@ -18,10 +18,10 @@ from protocol.body import (
     Post,
     Remove,
     RepoInit,
-    certify_repo,
 )
 from protocol.commit import NO_EPOCH
 from protocol.limits import ACK_COUNT_MAX
+from protocol.proofs import certify_repo
 from protocol.sealing import SEALED_SECRET_SIZE
 from tests.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
 from verifier.epochs import (
@@ -33,7 +33,8 @@ from verifier.epochs import (
     is_epoch_due,
     lacks_writing,
 )
-from verifier.membership import Membership, Refused, mark_of
+from verifier.membership import Membership, mark_of
+from verifier.refusal import Refused
 
 BRANCHES = (b"b" * 32, b"c" * 32)
 BOX = bytes(SEALED_SECRET_SIZE)

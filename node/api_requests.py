@@ -1,0 +1,69 @@
+"""How requests to the local API are read, each part within its bound, and answered."""
+
+import re
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import aclosing
+from typing import Any, Final, TypeVar
+
+import msgspec
+import trio
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from node.errors import ServiceError
+from protocol.codec import DecodeError
+from protocol.limits import MIB
+
+REQUEST_SIZE_MAX: Final = 8 * MIB
+"""Bytes of a request's body: an import batch of the largest legal texts is cut smaller by its sender."""
+BODY_WAIT_SECONDS: Final = 30
+"""Longest pause in a request's body."""
+
+T = TypeVar("T")
+
+
+async def answer_json(answer: Awaitable[dict[str, Any]]) -> Response:
+    """What is awaited, as JSON."""
+    return JSONResponse(await answer)
+
+
+async def read_chunks(request: Request) -> AsyncGenerator[bytes]:
+    """The request's body as it comes. Raises ServiceError `interrupted` when it stops coming."""
+    async with aclosing(request.stream()) as chunks:
+        while True:
+            with trio.move_on_after(BODY_WAIT_SECONDS) as waiting:
+                try:
+                    chunk = await anext(chunks)
+                except StopAsyncIteration:
+                    return
+            if waiting.cancelled_caught:
+                raise ServiceError("interrupted", f"nothing came of the body for {BODY_WAIT_SECONDS} s")
+            yield chunk
+
+
+async def read_body(request: Request, kind: type[T]) -> T:
+    """The request's JSON body, bounded before it is buffered. Raises ServiceError."""
+    content = bytearray()
+    async with aclosing(read_chunks(request)) as chunks:
+        async for chunk in chunks:
+            content += chunk
+            if len(content) > REQUEST_SIZE_MAX:
+                raise ServiceError(
+                    "too_large", f"a request has at most {REQUEST_SIZE_MAX} bytes", "send less at once"
+                )
+    try:
+        return msgspec.json.decode(bytes(content), type=kind)
+    except (msgspec.DecodeError, ValueError, RecursionError, DecodeError) as error:
+        raise ServiceError("bad_request", f"the request is not of the expected form: {error}") from None
+
+
+def read_number(request: Request, name: str, default: int, low: int, high: int) -> int:
+    """A number of the query, in its bounds. Raises ServiceError."""
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if re.fullmatch(r"-?[0-9]{1,16}", text) is None:
+        raise ServiceError("bad_request", f"{name} is a number, not {text[:20]!r}")
+    if not low <= int(text) <= high:
+        raise ServiceError("bad_request", f"{name} is from {low} to {high}, not {text}")
+    return int(text)

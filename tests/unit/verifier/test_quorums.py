@@ -1,0 +1,189 @@
+"""Quorums: what they ask for, who may approve, and that approvals fall with their authors."""
+
+import pytest
+
+from protocol.body import (
+    Approve,
+    Body,
+    Grant,
+    Permission,
+    ProposeCheckpoint,
+    ProposeRemoval,
+    Quorum,
+    Remove,
+    RepoInit,
+)
+from protocol.proofs import certify_repo
+from tests.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
+from verifier.membership import Membership
+from verifier.refusal import Refused
+
+BRANCH = b"b" * 32
+HEADS = (b"h" * 32, b"i" * 32)
+
+
+class History:
+    """A repo that ann founded; `do` gives the number of what somebody did after some numbers (default: the last)."""
+
+    def __init__(self) -> None:
+        self.membership = Membership(REPO)
+        self._count = 0
+        self.do("ann", RepoInit("repo", (USERS["ann"],), certify_repo(REPO_SEED, "repo", (USERS["ann"],))))
+
+    def do(self, author: str, body: Body, *after: int) -> int:
+        number = self._count
+        acks = after or ((number - 1,) if number else ())
+        commit = make_commit(number, author, acks)
+        operation = self.membership.authorise_root_commit(commit, body)
+        self.membership.add(operation, commit.acks)
+        self._count += 1
+        return number
+
+    def admins(self, *names: str) -> None:
+        for name in names:
+            self.do("ann", Grant(USERS[name], Permission.ADMIN, None))
+
+    def holds(self, name: str) -> Permission | None:
+        return self.membership.now().permission(USERS[name])
+
+
+def _quorum(*names: str, threshold: int, removals: bool = True) -> Quorum:
+    return Quorum(tuple(sorted(USERS[name] for name in names)), threshold, removals)
+
+
+def _exclude(name: str) -> Remove:
+    return Remove(USERS[name], None, ())
+
+
+@pytest.fixture
+def history() -> History:
+    """Ann, and the admins ben, cat, dan and eve, of whom two of ben, cat and dan must approve of removals."""
+    history = History()
+    history.admins("ben", "cat", "dan", "eve")
+    history.do("ann", _quorum("ben", "cat", "dan", threshold=2))
+    return history
+
+
+@pytest.mark.parametrize(
+    "author, body, says",
+    [
+        ("ben", _quorum("ben", threshold=1), "M13: naming"),
+        ("ann", _quorum("ben", "cat", threshold=3), "threshold"),
+        ("ann", _quorum("ben", "fay", threshold=1), "no member"),
+        ("ann", Quorum((USERS["ben"], USERS["ben"]), 2, removals=True), "twice"),
+        ("ben", Approve(commit_id(1)), "no such proposal"),
+        ("ben", Approve(b"?" * 32), "no such proposal"),
+        ("fay", ProposeRemoval(USERS["eve"], None), "M5"),
+        ("ben", _exclude("eve"), "needs_quorum"),
+        ("ann", _exclude("eve"), "needs_quorum"),
+    ],
+)
+def test_what_the_rules_refuse(history: History, author: str, body: Body, says: str) -> None:
+    with pytest.raises(Refused, match=says):
+        history.do(author, body)
+
+
+def test_a_removal_needs_as_many_signers_as_the_quorum_says(history: History) -> None:
+    proposal = history.do("eve", ProposeRemoval(USERS["cat"], None))
+    with pytest.raises(Refused, match="M14: no quorum in force names"):
+        history.do("eve", Approve(commit_id(proposal)))
+    history.do("ben", Approve(commit_id(proposal)))
+    history.do("ben", Approve(commit_id(proposal)))
+    with pytest.raises(Refused, match="needs_quorum"):
+        history.do("eve", _exclude("cat"))
+    history.do("dan", Approve(commit_id(proposal)))
+    with pytest.raises(Refused, match="needs_quorum"):
+        history.do("eve", Remove(USERS["cat"], Permission.READ, ()))
+    with pytest.raises(Refused, match="needs_quorum"):
+        history.do("eve", _exclude("ben"))
+    history.do("eve", _exclude("cat"))
+    assert history.holds("cat") is None
+
+
+def test_approvals_are_used_up_by_the_removal(history: History) -> None:
+    proposal = history.do("eve", ProposeRemoval(USERS["cat"], None))
+    history.do("ben", Approve(commit_id(proposal)))
+    history.do("dan", Approve(commit_id(proposal)))
+    history.do("eve", _exclude("cat"))
+    history.do("ann", Grant(USERS["cat"], Permission.WRITE, None))
+    with pytest.raises(Refused, match="needs_quorum"):
+        history.do("eve", _exclude("cat"))
+
+
+def test_who_leaves_asks_nobody_and_other_quorums_cover_no_removals(history: History) -> None:
+    history.do("cat", _exclude("cat"))
+    assert history.holds("cat") is None
+    history.do("ann", _quorum("ben", threshold=1, removals=False))
+    history.do("dan", _exclude("eve"))
+    assert history.holds("eve") is None
+
+
+def _backdated(history: History, name: str) -> int:
+    """Cat and dan have ben excluded; ben backdates an approval of excluding somebody, as dan does, and eve does it."""
+    start = history.do("eve", ProposeRemoval(USERS["ben"], None))
+    history.do("cat", Approve(commit_id(start)))
+    history.do("dan", Approve(commit_id(start)))
+    history.do("eve", _exclude("ben"))
+    proposal = history.do("ben", ProposeRemoval(USERS[name], None), start)
+    history.do("ben", Approve(commit_id(proposal)))
+    history.do("dan", Approve(commit_id(proposal)))
+    return history.do("eve", _exclude(name))
+
+
+def test_the_approvals_of_the_excluded_go_and_with_them_what_they_made(history: History) -> None:
+    history.do("ann", Grant(USERS["fay"], Permission.WRITE, None))
+    removal = _backdated(history, "fay")
+    now = history.membership.now()
+    operation = history.membership.operations[commit_id(removal)]
+    assert operation.commit_id not in now.counting
+    assert not now.counts(operation)
+    assert (history.holds("fay"), history.holds("ben")) == (Permission.WRITE, None)
+
+
+def test_who_are_excluded_by_the_approvals_of_one_another_are_both_out(history: History) -> None:
+    _backdated(history, "cat")
+    assert (history.holds("cat"), history.holds("ben")) == (None, None)
+
+
+def test_of_quorums_that_were_named_at_the_same_time_each_must_approve() -> None:
+    history = History()
+    history.admins("ben", "cat", "eve")
+    start = history.do("ann", Grant(USERS["dan"], Permission.OWNER, None))
+    history.do("ann", _quorum("ben", threshold=1), start)
+    other = history.do("dan", _quorum("cat", threshold=1), start)
+    proposal = history.do("eve", ProposeRemoval(USERS["eve"], None), other - 1, other)
+    history.do("ben", Approve(commit_id(proposal)))
+    with pytest.raises(Refused, match="needs_quorum"):
+        history.do("ben", _exclude("eve"))
+    history.do("cat", Approve(commit_id(proposal)))
+    history.do("ben", _exclude("eve"))
+    assert history.holds("eve") is None
+
+
+def test_who_was_an_admin_before_can_still_backdate_to_before_the_quorum(history: History) -> None:
+    """docs/membership.md says so: name the quorum before the admins. Who became one after it cannot."""
+    history.do("ben", _exclude("eve"), 4)
+    assert history.holds("eve") is None
+    late = history.do("ann", Grant(USERS["fay"], Permission.ADMIN, None), 5)
+    for past in (late, 4):
+        with pytest.raises(Refused):
+            history.do("fay", _exclude("cat"), past)
+
+
+def test_a_checkpoint_is_what_was_proposed_and_approved(history: History) -> None:
+    proposal = history.do("eve", ProposeCheckpoint(BRANCH, HEADS))
+    asked = commit_id(proposal)
+    before = history.do("ben", Approve(asked))
+    after = history.do("cat", Approve(asked))
+    check = history.membership.authorise_checkpoint
+
+    def refused(says: str, proposal_id: bytes, branch: bytes, heads: tuple[bytes, ...], seen: int) -> None:
+        with pytest.raises(Refused, match=says):
+            check(proposal_id, branch, heads, (commit_id(seen),))
+
+    check(asked, BRANCH, HEADS[::-1], (commit_id(after),))
+    refused("needs_quorum", asked, BRANCH, HEADS, before)
+    refused("bad_checkpoint", asked, BRANCH, HEADS[:1], after)
+    refused("bad_checkpoint", asked, b"o" * 32, HEADS, after)
+    refused("unknown_proposal", asked, BRANCH, HEADS, proposal - 1)
+    refused("unknown_proposal", commit_id(before), BRANCH, HEADS, after)

@@ -1,0 +1,119 @@
+"""Quorums: whose approval removals and checkpoints need. Rules (docs/membership.md):
+
+  Q1  Of the quorums that count, those are in force that none that counts follows. Where several were named at the same
+      time, each asks for its own: nothing decides between them.
+  Q2  A quorum is content while approvals of one proposal by as many of its signers as its threshold says count. An
+      approval counts like anything that its author did, so the approvals of an excluded signer go.
+  Q3  A proposal to remove somebody is used up by a removal of that member that has it in its past.
+
+An approval is a commit in the root branch, signed like every commit: no other signature has to be carried or checked.
+"""
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from protocol.body import Approve, ProposeCheckpoint, ProposeRemoval, Quorum, Remove
+from verifier.operations import Demand, Operation, Operations
+from verifier.refusal import Refused
+from verifier.resolution import Resolution
+
+
+def find_in_force(operations: Operations, before: Resolution) -> list[Operation]:
+    """The quorums in force among what `before` is about (Q1)."""
+    tips: list[Operation] = []
+    for one in reversed(operations.quorums):
+        if (
+            before.is_within(one)
+            and not any(operations.precedes(one, tip) for tip in tips)
+            and before.counts(one)
+        ):
+            tips.append(one)
+    return tips
+
+
+def find_demands(
+    operations: Operations, before: Resolution, proposal: Operation, quorums: Iterable[Operation]
+) -> tuple[Demand, ...]:
+    """What each of these quorums asks for, with the first approval by each of its signers that counts there."""
+    approvals: dict[bytes, bytes] = {}
+    for one in operations.in_order(operations.approvals_of(proposal.commit_id)):
+        if one.author not in approvals and before.is_within(one) and before.counts(one):
+            approvals[one.author] = one.commit_id
+    return tuple(
+        Demand(one.body.threshold, tuple(approvals[user] for user in one.body.signers if user in approvals))
+        for one in quorums
+        if isinstance(one.body, Quorum)
+    )
+
+
+def demand_removal(operations: Operations, body: Remove, before: Resolution) -> tuple[Demand, ...] | None:
+    """What the quorums in force ask of the removal of another member: nothing where none covers removals.
+
+    None where no proposal of this removal has the approvals.
+    """
+    quorums = [
+        one for one in find_in_force(operations, before) if isinstance(one.body, Quorum) and one.body.removals
+    ]
+    if not quorums:
+        return ()
+    earlier = [one for one in operations.removals_of(body.user) if before.is_within(one)]
+    for proposal in operations.in_order(operations.proposed_removals_of(body.user)):
+        if (
+            isinstance(proposal.body, ProposeRemoval)
+            and proposal.body.keeps == body.keeps
+            and before.is_within(proposal)
+            and not any(operations.precedes(proposal, one) for one in earlier)
+        ):
+            demands = find_demands(operations, before, proposal, quorums)
+            if before.are_met(demands):
+                return demands
+    return None
+
+
+def find_checkpoint_demands(
+    operations: Operations, proposal: bytes, before: Resolution
+) -> tuple[Demand, ...] | None:
+    """What the quorums in force ask for a proposed checkpoint; None where there is no such proposal, or no quorum."""
+    found = operations.find(proposal)
+    if found is None or not isinstance(found.body, ProposeCheckpoint) or not before.is_within(found):
+        return None
+    return find_demands(operations, before, found, find_in_force(operations, before)) or None
+
+
+def authorise_checkpoint(
+    operations: Operations, proposal: bytes, branch: bytes, acks: tuple[bytes, ...], before: Resolution
+) -> None:
+    """Raise Refused unless a checkpoint of a branch that acks these is what a proposal asked for, and approved (M13)."""
+    demands = find_checkpoint_demands(operations, proposal, before)
+    if demands is None:
+        raise Refused("unknown_proposal", "M13: no such proposal in the commit's past, or no quorum there")
+    body = operations[proposal].body
+    assert isinstance(body, ProposeCheckpoint), "looked for"
+    if body.branch != branch or sorted(body.commits) != sorted(acks):
+        raise Refused("bad_checkpoint", "M13: not the heads that were proposed")
+    if not before.are_met(demands):
+        raise Refused("needs_quorum", "M13: too few signers approved of this checkpoint")
+
+
+def check_quorum(body: Quorum, before: Resolution) -> None:
+    """Raise Refused unless a quorum's signers are members, each once and in order, and enough (M13)."""
+    if any(later <= earlier for earlier, later in pairwise(body.signers)):
+        raise Refused("bad_quorum", "M13: signers are not in order, or named twice")
+    if body.threshold > len(body.signers):
+        raise Refused("bad_quorum", "M13: the threshold is more than all signers")
+    if any(before.permission(user) is None for user in body.signers):
+        raise Refused("bad_quorum", "M13: a signer who is no member")
+
+
+def check_approval(operations: Operations, author: bytes, body: Approve, before: Resolution) -> None:
+    """Raise Refused unless there is such a proposal, and a quorum in force names the author (M14)."""
+    proposal = operations.find(body.proposal)
+    if (
+        proposal is None
+        or not isinstance(proposal.body, ProposeCheckpoint | ProposeRemoval)
+        or not before.is_within(proposal)
+    ):
+        raise Refused("unknown_proposal", "M14: no such proposal in the commit's past")
+    quorums = [one.body for one in find_in_force(operations, before)]
+    if not any(isinstance(quorum, Quorum) and author in quorum.signers for quorum in quorums):
+        raise Refused("not_permitted", "M14: no quorum in force names the author")

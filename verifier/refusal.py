@@ -1,0 +1,20 @@
+"""How rules refuse: one exception, and the check that most of them begin with."""
+
+from protocol.body import Permission
+
+
+class Refused(Exception):
+    """A commit lacks authority; `code` is stable, and names the rule in its detail."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code = code
+        self.detail = detail
+
+
+def need(held: Permission | None, needed: Permission, rule: str) -> None:
+    """Raise Refused unless what is held is what is needed."""
+    if held is None:
+        raise Refused("unknown_author", rule)
+    if held < needed:
+        raise Refused("not_permitted", rule)
