@@ -7,45 +7,52 @@ checked while the last one is being stored.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import structlog
 import trio
+from sqlalchemy import Connection as StoreConnection
 
-from node.hub import Hub
+from node.hub import Hub, NotFetched
 from node.opening import CARRIER_FAULTS
 from node.transport import SecureStream, TransportError
 from protocol.codec import DecodeError
 from protocol.limits import (
     BATCH_SIZE_TARGET,
+    FETCH_TIMEOUT_SECONDS,
+    FETCHED_COUNT_MAX,
     IDLE_TIMEOUT_SECONDS,
     SEND_TIMEOUT_SECONDS,
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
 )
 from protocol.messages import Announce, Goodbye, KeepAlive, Message, decode_message, encode_message
-from protocol.session import (
+from protocol.session import Session, TopicProgress
+from protocol.session_events import (
     BatchLoaded,
     BatchTaken,
+    BlocksLoaded,
+    BlocksWanted,
     Close,
     CommitsAccepted,
     Event,
     FindWanted,
+    HandOver,
     LoadBatch,
+    LoadBlocks,
     LoadPlan,
     LoadSummary,
     MessageReceived,
     Output,
     PlanLoaded,
     Send,
-    Session,
     SummaryLoaded,
     Take,
     TopicFollowed,
-    TopicProgress,
     WantedFound,
 )
+from storage.blocks import DamagedBlock
 from storage.database import StorageError
 from storage.difference import find_nums, load_publications, plan_sending, summarise
 from storage.repos import Branch
@@ -59,6 +66,23 @@ of it); a peer beyond it is cut off."""
 _COALESCED_COUNT_MAX: Final = 64
 _LAST_WORDS_SECONDS: Final = 1.0
 """Seconds that what is queued may take to be written once the connection is ending."""
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What a peer says to one question for a block."""
+
+    block: bytes | None = None
+    is_lost: bool = False
+    is_there: trio.Event = field(default_factory=trio.Event)
+
+    def settle(self, block: bytes | None) -> None:
+        self.block = block
+        self.is_there.set()
+
+    def lose(self) -> None:
+        self.is_lost = True
+        self.is_there.set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +104,8 @@ class Connection:
         self._nursery: trio.Nursery | None = None
         self._followed: dict[bytes, int] = {}  # topics and their numbers
         self._reason = ""
+        self._fetches: dict[bytes, _Answer] = {}  # by block
+        self._fetching = trio.Semaphore(FETCHED_COUNT_MAX)
         self._reading = trio.CancelScope()
         self._written = trio.Event()
         self._turn = trio.Event()
@@ -96,6 +122,7 @@ class Connection:
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 self._hub.add(self)
+                self._hub.sources.append(self)
                 nursery.start_soon(self._write)
                 nursery.start_soon(self._keep_alive)
                 self.topics_changed()
@@ -104,6 +131,10 @@ class Connection:
                 nursery.cancel_scope.cancel()
         finally:
             self._hub.remove(self)
+            if self in self._hub.sources:  # a start that was cancelled never entered it
+                self._hub.sources.remove(self)
+            for answer in self._fetches.values():
+                answer.lose()
             with trio.move_on_after(1) as scope:  # a last word, if the peer listens
                 scope.shield = True
                 await self._stream.aclose()
@@ -131,6 +162,32 @@ class Connection:
             outputs += self._session.take(TopicFollowed(branch.topic, branch.facts.is_root_branch))
         for output in _announced_together(outputs):
             self._perform(output)
+
+    def has_joined(self, topic: bytes) -> bool:
+        """Whether the peer follows it too."""
+        return any(progress.topic == topic and progress.is_joined for progress in self._session.topics)
+
+    async def fetch(self, topic: bytes, wanted: bytes) -> bytes | None:
+        """A block of a joined topic's files, encoded, of just that id; None where the peer has not got it.
+
+        Asks for FETCHED_COUNT_MAX at a time. Raises NotFetched when the peer leaves, or does not answer in time.
+        """
+        answer = self._fetches.get(wanted)
+        if answer is None:
+            await self._fetching.acquire()  # given back when the peer has answered, whoever waits for it then
+            answer = self._fetches.get(wanted)
+        if self._is_ending() or not self.has_joined(topic):
+            raise NotFetched
+        if answer is None:
+            answer = self._fetches[wanted] = _Answer()
+            self._take(BlocksWanted(topic, (wanted,)))
+        with trio.move_on_after(FETCH_TIMEOUT_SECONDS):
+            await answer.is_there.wait()
+        if not answer.is_there.is_set():
+            self._end("peer_does_not_answer")  # what it still owes would be taken for what is asked later
+        if answer.is_lost or not answer.is_there.is_set():
+            raise NotFetched
+        return answer.block
 
     async def _read(self) -> None:
         while not self._is_ending():
@@ -198,6 +255,10 @@ class Connection:
             case Close():
                 self._say(Goodbye(output.reason))
                 self._end(output.reason)
+            case HandOver():
+                for wanted, item in output.blocks:
+                    self._fetches.pop(wanted).settle(item)
+                    self._fetching.release()
             case Take():
                 previous, self._turn = self._turn, trio.Event()
                 self._start(self._take_batch, output, previous, self._turn)
@@ -226,10 +287,20 @@ class Connection:
                 case LoadBatch():
                     items = load_publications(connection, branch, output.nums, BATCH_SIZE_TARGET)
                     return BatchLoaded(branch.topic, tuple(items))
+                case LoadBlocks():
+                    return BlocksLoaded(branch.topic, (self._find_block(connection, output.ids[0]),))
                 case FindWanted():
                     return WantedFound(branch.topic, find_nums(connection, branch.topic_num, output.ids))
                 case _:
                     return None
+
+    def _find_block(self, connection: StoreConnection, block_id: bytes) -> bytes:
+        try:
+            found = self._hub.replica.packs.find(connection, block_id)
+        except DamagedBlock as error:  # others may have it whole
+            log.error("storage failed", peer=self.peer.hex(), error=str(error))
+            return b""
+        return found.encoded if found is not None else b""
 
     async def _take_batch(self, output: Take, previous: trio.Event, done: trio.Event) -> None:
         """Open now, accept in turn: causes that stand in an earlier batch are there first."""

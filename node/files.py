@@ -2,7 +2,7 @@
 
 An add seals blocks as bytes come in and writes them to a pack; the commit that names the file and the rows that name
 its blocks are one transaction, so an add that is cut leaves nothing that anyone sees. What travels to other nodes is the
-commit; content is read from this node's own store.
+commit; content that is not here is fetched from peers as it is read (`node.fetching`), and kept.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -14,6 +14,7 @@ import trio
 
 from node.drafting import Draft
 from node.errors import ServiceError
+from node.fetching import fetch_blocks
 from node.hub import Hub
 from node.intake import Intake
 from node.outbound import Author
@@ -21,7 +22,14 @@ from node.resolve import PREFIX_SIZE_MIN
 from protocol import body
 from protocol.block import WrongKey
 from protocol.codec import DecodeError
-from protocol.limits import FILE_SIZE_MAX, LEAF_SIZE, NAME_SIZE_MAX, UPLOADS_MAX
+from protocol.limits import (
+    FETCH_WINDOW_COUNT_MAX,
+    FILE_SIZE_MAX,
+    LEAF_SIZE,
+    NAME_SIZE_MAX,
+    OBJECT_DEPTH_MAX,
+    UPLOADS_MAX,
+)
 from protocol.object import MissingBlocks, ObjectBuilder
 from protocol.text import id_text, parse_id_prefix
 from storage.files import FileRow, StoredObject, find_files, load_files, load_files_of
@@ -30,6 +38,8 @@ from storage.repos import Branch
 
 PIECE_SIZE: Final = 4 * LEAF_SIZE
 """Bytes handled in one hop to a thread: a hop costs a quarter of a millisecond, sealing this much two."""
+_WINDOW_SIZE: Final = FETCH_WINDOW_COUNT_MAX * LEAF_SIZE - PIECE_SIZE
+"""Bytes behind a piece of which it is made sure that they are here, too."""
 _FOUND_MAX: Final = 50
 JsonObject = dict[str, Any]
 
@@ -42,6 +52,7 @@ class OpenFile:
     file_id: str
     size: int
     content: StoredObject
+    branch: Branch
 
 
 class Files:
@@ -90,12 +101,19 @@ class Files:
     async def open(self, branch_text: str, text: str) -> OpenFile:
         """The file of that name, id or unique prefix. Raises ServiceError `not_found`, `ambiguous`, `incomplete`."""
         branch = self._find_branch(branch_text)
-        row, content = await self._hub.run_blocking(self._open, branch, text)
+        for _ in range(OBJECT_DEPTH_MAX):
+            try:
+                row, content = await self._hub.run_blocking(self._open, branch, text)
+                break
+            except MissingBlocks as error:  # of the tree's right edge, which tells the size
+                await fetch_blocks(self._hub, branch, error.ids)
+        else:
+            raise ServiceError("bad_input", "the file was not made as its author says: it is too deep")
         if row.size is not None and content.size != row.size:
             raise ServiceError(
                 "bad_input", f"the file has {content.size} bytes, and its author says {row.size}"
             )
-        return OpenFile(row.name, id_text(row.object_id), content.size, content)
+        return OpenFile(row.name, id_text(row.object_id), content.size, content, branch)
 
     async def read(self, file: OpenFile, start: int, stop: int) -> AsyncGenerator[bytes]:
         """The bytes from `start` to before `stop`. Raises ServiceError `incomplete` or StorageError on the way."""
@@ -104,8 +122,12 @@ class Files:
             if held:
                 yield held
             return
+        checked = start
         while start < stop:
             end = min(start + PIECE_SIZE, stop)
+            if end > checked:
+                checked = min(end + _WINDOW_SIZE, stop)
+                await self._fetch_missing(file, start, checked)
             for part in await self._hub.run_blocking(_read, file, start, end):
                 yield part
             start = end
@@ -123,6 +145,14 @@ class Files:
             "file": id_text(rows[0].object_id),
             "names": sorted({row.name for row in rows}),
         }
+
+    async def _fetch_missing(self, file: OpenFile, start: int, stop: int) -> None:
+        """Get what is not here of a range: level by level of its tree, then its leaves."""
+        while True:
+            missing = await self._hub.run_blocking(_find_missing, file, start, stop)
+            if not missing:
+                return
+            await fetch_blocks(self._hub, file.branch, missing)
 
     # --- in threads ---
 
@@ -171,9 +201,17 @@ class Files:
         return rows
 
 
-def _read(file: OpenFile, start: int, stop: int) -> list[bytes]:
+def _find_missing(file: OpenFile, start: int, stop: int) -> list[bytes]:
     with _content_faults():
-        return file.content.read(start, stop)
+        return file.content.find_missing(start, stop, FETCH_WINDOW_COUNT_MAX)
+
+
+def _read(file: OpenFile, start: int, stop: int) -> list[bytes]:
+    try:
+        with _content_faults():
+            return file.content.read(start, stop)
+    except MissingBlocks as error:  # it was here a moment ago
+        raise ServiceError("incomplete", f"the file's content has gone: {error}", "get it again") from None
 
 
 @contextmanager
@@ -181,10 +219,6 @@ def _content_faults() -> Iterator[None]:
     """What may be wrong with content that others made, as errors for people."""
     try:
         yield
-    except MissingBlocks as error:
-        raise ServiceError(
-            "incomplete", f"the file's content is not here whole: {error}", "ask a node that has it"
-        ) from None
     except (WrongKey, DecodeError) as error:
         raise ServiceError("bad_input", f"the file was not made as its author says: {error}") from None
 

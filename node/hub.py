@@ -35,6 +35,22 @@ class Listener(Protocol):
         ...
 
 
+class BlockSource(Protocol):
+    """A peer that may have blocks of files."""
+
+    def has_joined(self, topic: bytes) -> bool:
+        """Whether it follows a topic."""
+        ...
+
+    async def fetch(self, topic: bytes, wanted: bytes) -> bytes | None:
+        """A block, encoded, of just that id, or None. Raises NotFetched."""
+        ...
+
+
+class NotFetched(Exception):
+    """A peer did not answer for a block."""
+
+
 @dataclass(slots=True)
 class Totals:
     """Counts since the start, for status."""
@@ -62,6 +78,8 @@ class Hub:
         self._turn = threading.Lock()
         self.totals = Totals()
         self._listeners: list[Listener] = []
+        self.sources: list[BlockSource] = []
+        """Peers that are connected now."""
         self._changed = trio.Event()
 
     def add(self, listener: Listener) -> None:

@@ -110,6 +110,8 @@ WANT_COUNT_MAX: Final = 256
 """Commit ids asked for in one message."""
 WANTED_COUNT_MAX: Final = 100_000
 """Commit ids asked for on one session, each once: 3 MB to remember; beyond it a reconnect starts afresh."""
+FETCHED_COUNT_MAX: Final = 4
+"""Blocks of files asked for on one connection and not answered yet: of 1 MiB each, so what a peer can have in memory."""
 REASON_SIZE_MAX: Final = 200
 """Characters of the reason in a goodbye."""
 
@@ -148,6 +150,10 @@ FEED_FORK_COMMITS_SHOWN_MAX: Final = 16
 """Commits of one forked place in one answer: two are evidence."""
 REJECTION_COUNT_MAX: Final = 10_000
 """Rejections remembered per branch; the oldest are forgotten first."""
+FETCH_TIMEOUT_SECONDS: Final = 60.0
+"""Seconds that a peer may take to answer for blocks; then others are asked."""
+FETCH_WINDOW_COUNT_MAX: Final = 16
+"""Blocks of a file that are fetched together, from all peers that have them, before the first is read: 16 MiB in memory."""
 DIAL_BACKOFF_MIN_SECONDS: Final = 0.5
 DIAL_BACKOFF_MAX_SECONDS: Final = 60.0
 """Seconds between two dials of a peer that does not answer: doubled from the first to the second."""

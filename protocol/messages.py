@@ -4,13 +4,15 @@ Topics are named by their blinded form (see `hashing.blind_topic`), which only a
 Every count is bounded by its type; `decode_message` is the door.
 """
 
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 
 from msgspec import Meta
 
 from protocol.codec import DecodeError, Id, Wire, decode, encode, peek_tag
 from protocol.limits import (
     BATCH_COUNT_MAX,
+    BLOCK_SIZE_MAX,
+    FETCHED_COUNT_MAX,
     FRAME_SIZE_MAX,
     PUBLICATION_SIZE_MAX,
     REASON_SIZE_MAX,
@@ -59,6 +61,23 @@ class Want(Wire, frozen=True, tag="want1"):
     ids: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=WANT_COUNT_MAX)]
 
 
+class Fetch(Wire, frozen=True, tag="fetch1"):
+    """Blocks that the sender asks for: of files, whose content travels on demand."""
+
+    topic: Id
+    ids: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=FETCHED_COUNT_MAX)]
+
+
+class Blocks(Wire, frozen=True, tag="blocks1"):
+    """The first of the blocks that were asked for and not answered yet, in that order; empty what is not held."""
+
+    topic: Id
+    items: Annotated[
+        tuple[Annotated[bytes, Meta(max_length=BLOCK_SIZE_MAX)], ...],
+        Meta(min_length=1, max_length=FETCHED_COUNT_MAX),
+    ]
+
+
 class KeepAlive(Wire, frozen=True, tag="alive1"):
     """Says nothing, so that silence means a dead connection."""
 
@@ -69,11 +88,10 @@ class Goodbye(Wire, frozen=True, tag="goodbye1"):
     reason: Annotated[str, Meta(max_length=REASON_SIZE_MAX)]
 
 
-Message = Announce | Summary | Publications | Receipt | Want | KeepAlive | Goodbye
+Message = Announce | Summary | Publications | Receipt | Want | Fetch | Blocks | KeepAlive | Goodbye
 
 _KIND_BY_TAG: Final[dict[str, type[Message]]] = {
-    str(kind.__struct_config__.tag): kind
-    for kind in (Announce, Summary, Publications, Receipt, Want, KeepAlive, Goodbye)
+    str(kind.__struct_config__.tag): kind for kind in get_args(Message)
 }
 
 

@@ -9,7 +9,7 @@ Both stream: they hold a path of the tree and one leaf, whatever the object's si
 and given to one, so that this module knows no store. `build_object` and `open_object` do the same in memory.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from protocol.block import Block, Reference, open_block, seal_block
@@ -129,6 +129,42 @@ class ObjectReader:
             return None
         return self._last[1][start - first : max(stop - first, 0)]
 
+    def find_missing(
+        self, start: int, stop: int, find_held: Callable[[list[bytes]], Collection[bytes]], limit: int
+    ) -> list[bytes]:
+        """Ids of blocks that reading this range would lack, the first ones: all above what it knows of, not below.
+
+        So it is to be called again when they have come. `find_held` says which of some leaves are there. Raises as `read`.
+        """
+        first, stop = max(start, 0) // LEAF_SIZE, -(-min(stop, self.size) // LEAF_SIZE)
+        if first >= stop or not self._height:
+            return []
+        missing: list[bytes] = []
+        ahead = [_Unread(self._root, 0, 0, self._leaf_count)]
+        while ahead and len(missing) < limit:
+            node = ahead.pop()
+            try:
+                block = self._find(node.child[0])
+            except MissingBlocks as error:
+                missing += error.ids
+                continue
+            span = INNER_CHILD_COUNT_MAX ** (self._height - node.depth - 1)
+            children = self._children(
+                block, node.child[1], is_last=node.stop == self._leaf_count, is_root=node.depth == 0
+            )
+            inside = [
+                _Unread(child, node.depth + 1, at, min(at + span, node.stop))
+                for child, at in zip(children, range(node.first, node.stop, span), strict=False)
+                if at < stop and at + span > first
+            ]
+            if node.depth + 1 < self._height:
+                ahead += reversed(inside)
+                continue
+            ids = [one.child[0] for one in inside]
+            held = find_held(ids)
+            missing += [one for one in ids if one not in held]
+        return list(dict.fromkeys(missing))[:limit]
+
     def _read_leaf(self, number: int) -> bytes:
         if number == self._last[0]:
             return self._last[1]
@@ -179,6 +215,16 @@ class ObjectReader:
         if (not is_last and len(leaf) != LEAF_SIZE) or (not leaf and self._leaf_count > 1):
             raise DecodeError("bad_tree", "a leaf of the wrong size")
         return leaf
+
+
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """A block of the tree, at `depth` below the root, that carries the leaves from `first` to before `stop`."""
+
+    child: _Child
+    depth: int
+    first: int
+    stop: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,159 +18,50 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from protocol.hashing import blind_topic
+from protocol.hashing import blind_topic, block_id
 from protocol.limits import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
+    FETCHED_COUNT_MAX,
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
     WANTED_COUNT_MAX,
 )
-from protocol.messages import Announce, Goodbye, KeepAlive, Message, Publications, Receipt, Summary, Want
-
-# --- events ---
-
-
-@dataclass(frozen=True, slots=True)
-class TopicFollowed:
-    """This node follows a topic from now on."""
-
-    topic: bytes
-    is_root: bool
-
-
-@dataclass(frozen=True, slots=True)
-class MessageReceived:
-    """The peer said this."""
-
-    message: Message
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryLoaded:
-    """Answer to LoadSummary."""
-
-    topic: bytes
-    heads: tuple[bytes, ...]
-    count: int
-    samples: tuple[bytes, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PlanLoaded:
-    """Answer to LoadPlan: commits to send, in order; later commits have numbers above `upto`, or below 0.
-
-    Numbers below 0 are of `unread` commits, whose format version this node does not know and which it passes on.
-    """
-
-    topic: bytes
-    nums: "array[int]"
-    upto: int
-    unread: Sequence[int] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class WantedFound:
-    """Answer to FindWanted: numbers of those that are here, in order."""
-
-    topic: bytes
-    nums: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class BatchLoaded:
-    """Answer to LoadBatch: how many of the asked numbers these publications cover (one at least)."""
-
-    topic: bytes
-    items: tuple[bytes, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BatchTaken:
-    """Answer to Take: it is durable; `wanted` are causes that were named and are missing."""
-
-    topic: bytes
-    accepted: int
-    wanted: tuple[bytes, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CommitsAccepted:
-    """Commits were accepted, made here or come from another peer (never from this session's own)."""
-
-    topic: bytes
-    nums: tuple[int, ...]
-
-
-Event = (
-    TopicFollowed
-    | MessageReceived
-    | SummaryLoaded
-    | PlanLoaded
-    | WantedFound
-    | BatchLoaded
-    | BatchTaken
-    | CommitsAccepted
+from protocol.messages import (
+    Announce,
+    Blocks,
+    Fetch,
+    Goodbye,
+    KeepAlive,
+    Message,
+    Publications,
+    Receipt,
+    Summary,
+    Want,
 )
-
-
-# --- outputs ---
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """Say this to the peer."""
-
-    message: Message
-
-
-@dataclass(frozen=True, slots=True)
-class LoadSummary:
-    """Summarise a topic's branch."""
-
-    topic: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class LoadPlan:
-    """Plan what to send to a peer that holds these commits and their past."""
-
-    topic: bytes
-    held: tuple[bytes, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FindWanted:
-    """Look up numbers of these commits."""
-
-    topic: bytes
-    ids: tuple[bytes, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LoadBatch:
-    """Read publications of these commits, as many as fit a batch."""
-
-    topic: bytes
-    nums: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Take:
-    """The peer sent these publications: verify and store them."""
-
-    topic: bytes
-    items: tuple[bytes, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """End the session; `reason` is a stable code."""
-
-    reason: str
-
-
-Output = Send | LoadSummary | LoadPlan | FindWanted | LoadBatch | Take | Close
+from protocol.session_events import (
+    BatchLoaded,
+    BatchTaken,
+    BlocksLoaded,
+    BlocksWanted,
+    Close,
+    CommitsAccepted,
+    Event,
+    FindWanted,
+    HandOver,
+    LoadBatch,
+    LoadBlocks,
+    LoadPlan,
+    LoadSummary,
+    MessageReceived,
+    Output,
+    PlanLoaded,
+    Send,
+    SummaryLoaded,
+    Take,
+    TopicFollowed,
+    WantedFound,
+)
 
 
 @dataclass(slots=True)
@@ -191,6 +82,10 @@ class TopicProgress:
     unreceipted: int = 0
     # What the peer asked for; the first is being looked up.
     wants: "deque[tuple[bytes, ...]]" = field(default_factory=deque)
+    fetched: "deque[bytes]" = field(default_factory=deque)  # blocks that the peer was asked for
+    served: "deque[bytes]" = field(
+        default_factory=deque
+    )  # that the peer asked for; the first ones are being read
     sent: int = 0
     received: int = 0
 
@@ -241,6 +136,8 @@ class Session:
                 return self._receive(event.message)
             case CommitsAccepted():
                 return self._append_accepted(event)
+            case BlocksWanted():
+                return self._fetch(event)
             case _:
                 return self._continue(event, self._topics[self._blind[event.topic]])
 
@@ -289,6 +186,10 @@ class Session:
                 return self._pump()
             case Want():
                 return self._wanted(progress, message.ids)
+            case Fetch():
+                return self._serve(progress, message.ids)
+            case Blocks():
+                return self._blocks_came(progress, message.items)
 
     def _wanted(self, progress: TopicProgress, ids: tuple[bytes, ...]) -> list[Output]:
         """Look up what the peer lacks, one message after the other. A peer asks for an id once, and so do we."""
@@ -297,6 +198,26 @@ class Session:
             return self._close("too_many_wants")
         progress.wants.append(ids)
         return [FindWanted(progress.topic, ids)] if len(progress.wants) == 1 else []
+
+    def _fetch(self, event: BlocksWanted) -> list[Output]:
+        blind = self._blind[event.topic]
+        self._topics[blind].fetched.extend(event.ids)
+        return [Send(Fetch(blind, event.ids))]
+
+    def _serve(self, progress: TopicProgress, ids: tuple[bytes, ...]) -> list[Output]:
+        is_idle = not progress.served
+        progress.served.extend(ids)
+        if sum(len(topic.served) for topic in self._topics.values()) > FETCHED_COUNT_MAX:
+            return self._close("too_many_fetches")
+        return [LoadBlocks(progress.topic, tuple(progress.served))] if is_idle else []
+
+    def _blocks_came(self, progress: TopicProgress, items: tuple[bytes, ...]) -> list[Output]:
+        if len(items) > len(progress.fetched):
+            return self._close("unasked_blocks")
+        came = tuple((progress.fetched.popleft(), item or None) for item in items)
+        if any(item is not None and block_id(item) != wanted for wanted, item in came):
+            return self._close("wrong_block")
+        return [HandOver(progress.topic, came)]
 
     def _announced(self, message: Announce) -> list[Output]:
         outputs: list[Output] = []
@@ -329,6 +250,11 @@ class Session:
                 return [*more, *self._pump()]
             case BatchLoaded():
                 return self._batch_loaded(progress, blind, event.items)
+            case BlocksLoaded():
+                for _ in event.items:
+                    progress.served.popleft()
+                rest = [LoadBlocks(progress.topic, tuple(progress.served))] if progress.served else []
+                return [Send(Blocks(blind, event.items)), *rest]
             case BatchTaken():
                 progress.unreceipted -= 1
                 progress.received += event.accepted

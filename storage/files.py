@@ -7,6 +7,7 @@ thus follows from the set of accepted commits alone.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, bindparam, insert, select
@@ -133,6 +134,12 @@ class StoredObject:
         with self._database.read() as connection:
             self._connection = connection
             return list(self._reader.read(start, stop))
+
+    def find_missing(self, start: int, stop: int, limit: int) -> list[bytes]:
+        """Ids of blocks that have to come before this range can be read, the first ones. Raises as the constructor."""
+        with self._database.read() as connection:
+            self._connection = connection
+            return self._reader.find_missing(start, stop, partial(self._packs.find_held, connection), limit)
 
     def read_held(self, start: int, stop: int) -> bytes | None:
         """The same bytes where they are in memory already, as all of a small object is; else None."""

@@ -8,7 +8,7 @@ table instead, so that small files do not make small packs.
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -83,6 +83,10 @@ class Packs:
             return None
         num = nums[block_id]
         return _checked(block_id, read_blocks(connection, {num: block_id})[num])
+
+    def find_held(self, connection: Connection, ids: Sequence[bytes]) -> set[bytes]:
+        """Those of these blocks that are here."""
+        return _known_blocks(connection, ids) | find_blocks(connection, ids).keys()
 
     def _read(self, name: str, offset: int, size: int) -> bytes:
         try:

@@ -127,3 +127,22 @@ def test_a_client_that_leaves_during_an_add_leaves_nothing(tmp_path: Path) -> No
         until(lambda: not _packs(alice), "the pack is gone")
         assert alice.client.list_files("main")["files"] == []
         assert "Traceback" not in (alice.home / "daemon.log").read_text()
+
+
+def test_a_file_is_got_from_the_peer_that_has_it(tmp_path: Path) -> None:
+    source, out = tmp_path / "source.bin", tmp_path / "out.bin"
+    source.write_bytes(os.urandom(SIZE))
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        alice.client.create_repo("notes")
+        run_ravel(alice, "file", "add", "main", str(source))
+        link = alice.client.invite("notes", "read", 3600, 1)["invitation"]
+        bob.client.join(link)
+        until(lambda: "source.bin" in run_ravel(bob, "file", "list", "main").stdout, "the commit has come")
+        part = run_ravel(
+            bob, "file", "get", "main", "source.bin", "-o", str(tmp_path / "part"), "--range", "0-10"
+        )
+        assert part.returncode == 0
+        assert (tmp_path / "part").read_bytes() == source.read_bytes()[:10]
+        run_ravel(bob, "file", "get", "main", "source.bin", "-o", str(out))
+        assert out.read_bytes() == source.read_bytes()
+        assert sum(path.stat().st_size for path in _packs(bob)) > SIZE

@@ -152,7 +152,11 @@ class _Service:
         assert msgspec.msgpack.decode(msgspec.msgpack.encode(plain)) == json.loads(json.dumps(plain))
         self.calls.append((self.name, *plain))
         # There is one file, and it is always found.
-        return OpenFile("name", "id", len(CONTENT), cast(Any, None)) if self.name == "files.open" else {}
+        return (
+            OpenFile("name", "id", len(CONTENT), cast(Any, None), cast(Any, None))
+            if self.name == "files.open"
+            else {}
+        )
 
 
 async def _read(_file: OpenFile, start: int, stop: int) -> AsyncIterator[bytes]:

@@ -20,6 +20,8 @@ from protocol.commit import Content, HeaderKeys, Links, seal_commit
 from protocol.hashing import convergence_secret
 from protocol.messages import (
     Announce,
+    Blocks,
+    Fetch,
     KeepAlive,
     Message,
     Publications,
@@ -127,6 +129,7 @@ def _sessions() -> Seeds:
         "sends": [*both, Receipt(root), Receipt(main), Receipt(root), Receipt(main)],
         "finds": [*both, *[Want(main, (_ID, _OTHER)), Want(root, (_ID,))] * 2, Receipt(root), Receipt(root)],
         "accepts": [*both, Receipt(root), session.UNREAD, 0, session.IN_MAIN, Receipt(root), Receipt(root)],
+        "fetches": [*both, session.FETCH, Blocks(root, (session.BLOCK.encoded,)), Fetch(main, (_ID, _OTHER))],
         "is-slow": [both[0], session.HOLD, both[1], session.UNREAD, 0, session.HOLD, *[Receipt(root)] * 4],
     }
     return {name: b"".join(map(_step, talk)) for name, talk in talks.items()}

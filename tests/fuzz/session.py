@@ -7,25 +7,30 @@ from array import array
 from collections import deque
 from typing import Final
 
+from protocol.block import seal_block
 from protocol.codec import DecodeError
 from protocol.hashing import blind_topic, block_id
-from protocol.limits import BATCH_COUNT_MAX, BATCHES_IN_FLIGHT_MAX
+from protocol.limits import BATCH_COUNT_MAX, BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX
 from protocol.messages import Message, Publications, Receipt, decode_message, encode_message
-from protocol.session import (
+from protocol.session import Session
+from protocol.session_events import (
     BatchLoaded,
     BatchTaken,
+    BlocksLoaded,
+    BlocksWanted,
     Close,
     CommitsAccepted,
     Event,
     FindWanted,
+    HandOver,
     LoadBatch,
+    LoadBlocks,
     LoadPlan,
     LoadSummary,
     MessageReceived,
     Output,
     PlanLoaded,
     Send,
-    Session,
     SummaryLoaded,
     Take,
     TopicFollowed,
@@ -37,8 +42,10 @@ ROOT, MAIN = b"r" * 32, b"m" * 32
 """Topics that the node follows."""
 NO_MESSAGE: Final = 0xFF
 """First byte of what is no message: the second says what happens at the node meanwhile."""
-IN_MAIN, UNREAD, HOLD = 1, 2, 4
-"""Bits of the second byte: in which topic a commit was accepted, and of which kind; or that answers wait or go on."""
+IN_MAIN, UNREAD, HOLD, FETCH = 1, 2, 4, 8
+"""Bits of the second byte: in which topic a commit was accepted, and of which kind; that answers wait or go on; or that
+BLOCK is asked for."""
+BLOCK: Final = seal_block(b"a leaf", b"s" * 32)[0]
 _FOUND: Final = 1_000_000
 """Above the numbers of what is planned: what a peer asked for may be sent again."""
 
@@ -82,6 +89,7 @@ class _Node:
         self._sent: dict[bytes, list[int]] = {ROOT: [], MAIN: []}
         self._window = 0
         """Batches that are being loaded or have no receipt."""
+        self._fetching = 0
 
     def receive(self, message: Message) -> None:
         """The peer says something."""
@@ -97,6 +105,11 @@ class _Node:
                 self.answer()
             return
         topic = MAIN if what & IN_MAIN else ROOT
+        if what & FETCH:
+            if self._fetching < FETCHED_COUNT_MAX:
+                self._fetching += 1
+                self.take(BlocksWanted(topic, (BLOCK.block_id,)))
+            return
         if what & UNREAD:
             self._unread[topic] += 1
             self.take(CommitsAccepted(topic, (-self._unread[topic],)))
@@ -130,6 +143,10 @@ class _Node:
                     assert len({num < 0 for num in output.nums}) == 1, "of one kind"
                     self._window += 1
                     self._asked.append(output)
+                case HandOver():
+                    for wanted, item in output.blocks:
+                        assert item is None or block_id(item) == wanted
+                        self._fetching -= 1
                 case _:
                     self._asked.append(output)
         assert self.closed or 0 <= self._window <= BATCHES_IN_FLIGHT_MAX
@@ -159,6 +176,9 @@ class _Node:
                 covered = nums[: -(-len(nums) // 2)]
                 self._sent[topic] += covered
                 return BatchLoaded(topic, (b"x",) * len(covered))
+            case LoadBlocks(topic, ids):
+                assert 0 < len(ids) <= FETCHED_COUNT_MAX
+                return BlocksLoaded(topic, (b"x",) * -(-len(ids) // 2))
             case Take(topic, items):
                 return BatchTaken(topic, len(items), tuple(map(block_id, items)))
         raise AssertionError(f"nothing to look up: {output}")

@@ -17,11 +17,13 @@ from protocol.commit import UnknownVersion, open_commit
 from protocol.limits import (
     ACK_COUNT_MAX,
     DEP_COUNT_MAX,
+    FETCHED_COUNT_MAX,
     LEAF_SIZE,
     LINK_SIZE_MAX,
     NAME_SIZE_MAX,
     OWNER_COUNT_MAX,
     PUBLICATION_BLOCK_COUNT_MAX,
+    QUORUM_SIGNER_COUNT_MAX,
     REASON_SIZE_MAX,
     WANT_COUNT_MAX,
 )
@@ -141,6 +143,8 @@ def _bodies() -> Iterator[JsonObject]:
     yield refuse("time_beyond_exact_numbers", "bad_shape", ["invite1", ID, 1, 1, 2**53])
     yield refuse("no_owners", "bad_shape", ["init1", "n", [], signature])
     yield refuse("too_many_owners", "bad_shape", ["init1", "n", [ID] * (OWNER_COUNT_MAX + 1), signature])
+    yield refuse("too_many_signers", "bad_shape", ["quorum1", [ID] * (QUORUM_SIGNER_COUNT_MAX + 1), 1, True])
+    yield refuse("threshold_of_nobody", "bad_shape", ["quorum1", [ID], 0, True])
     yield refuse("empty_name", "bad_shape", ["init1", "", [ID], signature])
     yield refuse("long_name", "bad_shape", ["init1", "n" * (NAME_SIZE_MAX + 1), [ID], signature])
     yield refuse("reference_of_one", "bad_shape", ["branch-add1", ID, "n", 0, ID, reference[:1]])
@@ -297,6 +301,9 @@ def _messages() -> Iterator[JsonObject]:
     yield refuse("of_other_version", "unknown_message", ["receipt2", ID])
     yield refuse("trailing_byte", "bad_shape", _pack(["receipt1", ID]) + b"\x00")
     yield refuse("batch_of_nothing", "bad_shape", ["publications1", ID, []])
+    yield refuse("fetch_of_nothing", "bad_shape", ["fetch1", ID, []])
+    yield refuse("fetch_of_too_many", "bad_shape", ["fetch1", ID, [OTHER] * (FETCHED_COUNT_MAX + 1)])
+    yield refuse("blocks_too_many", "bad_shape", ["blocks1", ID, [b""] * (FETCHED_COUNT_MAX + 1)])
     yield refuse("want_of_nothing", "bad_shape", ["want1", ID, []])
     yield refuse("want_of_too_many", "bad_shape", ["want1", ID, [OTHER] * (WANT_COUNT_MAX + 1)])
     yield refuse("summary_of_negative_count", "bad_shape", ["summary1", ID, [], -1, []])

@@ -53,6 +53,8 @@ from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, lip
 from protocol.limits import LEAF_SIZE
 from protocol.messages import (
     Announce,
+    Blocks,
+    Fetch,
     Goodbye,
     KeepAlive,
     Message,
@@ -287,6 +289,8 @@ def messages() -> list[JsonObject]:
         Publications(topic, (b"one", b"two")),
         Receipt(topic),
         Want(topic, (EPOCH,)),
+        Fetch(topic, (EPOCH, BRANCH_ID)),
+        Blocks(topic, (b"", b"a block")),
         KeepAlive(),
         Goodbye("idle"),
     ]

@@ -101,6 +101,8 @@ MESSAGES: dict[str, Shapes] = {
     "publications1": {"topic": ID, "items": [bytes]},
     "receipt1": {"topic": ID},
     "want1": {"topic": ID, "ids": [ID]},
+    "fetch1": {"topic": ID, "ids": [ID]},
+    "blocks1": {"topic": ID, "items": [bytes]},
     "alive1": {},
     "goodbye1": {"reason": str},
 }

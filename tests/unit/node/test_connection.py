@@ -1,7 +1,7 @@
 """What a peer may do wrong on a connection: each ends it with a stable reason, and changes nothing."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -9,12 +9,16 @@ import trio
 from trio.testing import MockClock, memory_stream_pair
 
 from node.connection import Connection, Ended
-from node.transport import SecureStream, accept, dial
+from node.hub import NotFetched
+from node.transport import SecureStream, TransportError, accept, dial
+from protocol.block import seal_block
 from protocol.codec import encode
 from protocol.hashing import blind_topic
-from protocol.limits import IDLE_TIMEOUT_SECONDS
+from protocol.limits import FETCH_TIMEOUT_SECONDS, IDLE_TIMEOUT_SECONDS
 from protocol.messages import (
     Announce,
+    Blocks,
+    Fetch,
     Goodbye,
     KeepAlive,
     Message,
@@ -160,3 +164,56 @@ async def test_a_silent_peer_is_left(tmp_path: Path, autojump_clock: MockClock) 
         async with _met(alice, ended):
             pass
     assert ended == [Ended("idle")]
+
+
+async def test_a_peer_that_does_not_answer_for_blocks_is_left(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """It goes on saying that it is alive, and sends none of what it was asked for."""
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with _met(alice, ended) as stranger, trio.open_nursery() as nursery:
+            topic = blind_topic(branch.topic, stranger.stream.session_id)
+            await stranger.say(Announce((topic,)), Summary(topic, (), 0, ()))
+            await stranger.hear(Publications)
+
+            async def live() -> None:
+                while not ended:
+                    await trio.sleep(FETCH_TIMEOUT_SECONDS / 4)
+                    with suppress(TransportError):
+                        await stranger.say(KeepAlive())
+
+            nursery.start_soon(live)
+            (source,) = alice.hub.sources
+            with pytest.raises(NotFetched):
+                await source.fetch(branch.topic, b"w" * 32)
+    assert ended == [Ended("peer_does_not_answer")]
+    assert alice.hub.sources == []
+
+
+async def test_what_is_asked_for_twice_is_asked_of_a_peer_once(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    ended: list[Ended] = []
+    block, _ = seal_block(b"content", b"s" * 32)
+    found: list[bytes | None] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with _met(alice, ended) as stranger:
+            topic = blind_topic(branch.topic, stranger.stream.session_id)
+            await stranger.say(Announce((topic,)), Summary(topic, (), 0, ()))
+            await stranger.hear(Publications)
+            (source,) = alice.hub.sources
+
+            async def ask() -> None:
+                found.append(await source.fetch(branch.topic, block.block_id))
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(ask)
+                nursery.start_soon(ask)
+                assert await stranger.hear(Fetch) == Fetch(topic, (block.block_id,))
+                await stranger.say(Blocks(topic, (block.encoded,)))
+            await stranger.say(Blocks(topic, (block.encoded,)))
+            assert await stranger.hear(Goodbye) == Goodbye("unasked_blocks")
+    assert found == [block.encoded, block.encoded]

@@ -1,6 +1,7 @@
 """Blocks and objects: equal input, equal ids; every wrong key, tree and size is found."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -94,6 +95,42 @@ def test_trees_of_every_shape_are_read_whole_and_by_any_range(size: int) -> None
             assert b"".join(reader.read(start, stop)) == data[start:stop]
             held = reader.read_held(start, stop)
             assert held == (data[start:stop] if start >= max(size - 1, 0) // 4 * 4 else None)
+
+
+@pytest.mark.usefixtures("small_trees")
+@pytest.mark.parametrize("size", [0, 4, 5, 12, 13, 37, 108])
+@pytest.mark.parametrize("limit", [1, 2, 100])
+def test_what_is_missing_for_a_range_is_found_from_the_root_down(size: int, limit: int) -> None:
+    data = bytes(range(size))
+    reference, blocks = build_object(data, SECRET)
+    edge: list[Block] = []
+    while True:  # what tells the size comes first
+        try:
+            reader = ObjectReader(reference, _lookup(edge), SECRET)
+            break
+        except MissingBlocks as error:
+            edge += [block for block in blocks if block.block_id in error.ids]
+    for start in range(0, size, 5):
+        for stop in (start, start + 1, start + 9, size):
+            held = list(edge)
+            reader = ObjectReader(reference, partial(_find, held), SECRET)
+            while missing := reader.find_missing(start, stop, partial(_find_held, held), limit):
+                assert len(missing) <= limit
+                came = [block for block in blocks if block.block_id in missing]
+                assert len(came) == len(missing)
+                assert not _find_held(held, missing), "what is asked for was not there"
+                held += came
+            assert b"".join(reader.read(start, stop)) == data[start:stop]
+            touched = range(start // 4, -(-min(stop, size) // 4))
+            assert sum(not block.child_ids for block in held[len(edge) :]) <= len(touched), "no other leaves"
+
+
+def _find(held: list[Block], wanted: bytes) -> Block | None:
+    return next((block for block in held if block.block_id == wanted), None)
+
+
+def _find_held(held: list[Block], asked: list[bytes]) -> set[bytes]:
+    return {block.block_id for block in held}.intersection(asked)
 
 
 @pytest.mark.usefixtures("small_trees")

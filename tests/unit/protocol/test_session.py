@@ -4,29 +4,49 @@ from array import array
 
 import pytest
 
+from protocol.block import Block, seal_block
+from protocol.codec import DecodeError
 from protocol.hashing import blind_topic
 from protocol.limits import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
+    BLOCK_SIZE_MAX,
+    FETCHED_COUNT_MAX,
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
     WANTED_COUNT_MAX,
 )
-from protocol.messages import Announce, Goodbye, KeepAlive, Publications, Receipt, Summary, Want
-from protocol.session import (
+from protocol.messages import (
+    Announce,
+    Blocks,
+    Fetch,
+    Goodbye,
+    KeepAlive,
+    Publications,
+    Receipt,
+    Summary,
+    Want,
+    decode_message,
+    encode_message,
+)
+from protocol.session import Session
+from protocol.session_events import (
     BatchLoaded,
     BatchTaken,
+    BlocksLoaded,
+    BlocksWanted,
     Close,
     CommitsAccepted,
     FindWanted,
+    HandOver,
     LoadBatch,
+    LoadBlocks,
     LoadPlan,
     LoadSummary,
     MessageReceived,
     Output,
     PlanLoaded,
     Send,
-    Session,
     SummaryLoaded,
     Take,
     TopicFollowed,
@@ -215,3 +235,44 @@ def test_a_fault_of_the_peer_ends_the_session_with_its_reason(reason: str) -> No
     assert outputs[-1] == Close(reason)
     assert session.take(MessageReceived(KeepAlive())) == []
     assert session.take(TopicFollowed(ROOT, is_root=True)) == [], "a dead machine does nothing more"
+
+
+def _seal(number: int) -> Block:
+    return seal_block(bytes([number]), b"s" * 32)[0]
+
+
+def test_blocks_are_asked_for_and_answered_in_order() -> None:
+    session = _joined(MAIN)
+    first, second = _seal(1), _seal(2)
+    for block in (first, second):
+        wanted = (block.block_id,)
+        assert session.take(BlocksWanted(MAIN, wanted)) == [Send(Fetch(BLIND_MAIN, wanted))]
+    came = session.take(MessageReceived(Blocks(BLIND_MAIN, (b"", second.encoded))))
+    assert came == [HandOver(MAIN, ((first.block_id, None), (second.block_id, second.encoded)))]
+    assert session.take(MessageReceived(Blocks(BLIND_MAIN, (b"",)))) == [Close("unasked_blocks")]
+
+
+def test_another_block_than_was_asked_for_ends_the_session() -> None:
+    session = _joined(MAIN)
+    session.take(BlocksWanted(MAIN, (_seal(1).block_id,)))
+    assert session.take(MessageReceived(Blocks(BLIND_MAIN, (_seal(2).encoded,)))) == [Close("wrong_block")]
+
+
+def test_blocks_are_served_one_read_after_the_other_and_no_more_than_the_bound() -> None:
+    session = _joined(MAIN, ROOT)
+    ids = tuple(bytes([number]) * 32 for number in range(FETCHED_COUNT_MAX))
+    assert session.take(MessageReceived(Fetch(BLIND_MAIN, ids[:1]))) == [LoadBlocks(MAIN, ids[:1])]
+    assert session.take(MessageReceived(Fetch(BLIND_MAIN, ids[1:]))) == []
+    assert session.take(BlocksLoaded(MAIN, (b"block",))) == [
+        Send(Blocks(BLIND_MAIN, (b"block",))),
+        LoadBlocks(MAIN, ids[1:]),
+    ]
+    assert session.take(MessageReceived(Fetch(BLIND_ROOT, ids[:1]))) == [LoadBlocks(ROOT, ids[:1])]
+    assert session.take(MessageReceived(Fetch(BLIND_ROOT, ids[:1]))) == [Close("too_many_fetches")]
+
+
+def test_a_block_in_a_message_has_the_size_of_one_at_most() -> None:
+    largest = Blocks(BLIND_MAIN, (bytes(BLOCK_SIZE_MAX),))
+    assert decode_message(encode_message(largest)) == largest
+    with pytest.raises(DecodeError, match="bad_shape"):
+        decode_message(encode_message(Blocks(BLIND_MAIN, (bytes(BLOCK_SIZE_MAX + 1),))))

@@ -1,0 +1,185 @@
+"""What the session machine is told, and what it has its shell do. `protocol.session` is the machine."""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from protocol.messages import Message
+
+# --- events ---
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFollowed:
+    """This node follows a topic from now on."""
+
+    topic: bytes
+    is_root: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReceived:
+    """The peer said this."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryLoaded:
+    """Answer to LoadSummary."""
+
+    topic: bytes
+    heads: tuple[bytes, ...]
+    count: int
+    samples: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLoaded:
+    """Answer to LoadPlan: commits to send, in order; later commits have numbers above `upto`, or below 0.
+
+    Numbers below 0 are of `unread` commits, whose format version this node does not know and which it passes on.
+    """
+
+    topic: bytes
+    nums: "array[int]"
+    upto: int
+    unread: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WantedFound:
+    """Answer to FindWanted: numbers of those that are here, in order."""
+
+    topic: bytes
+    nums: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLoaded:
+    """Answer to LoadBatch: how many of the asked numbers these publications cover (one at least)."""
+
+    topic: bytes
+    items: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTaken:
+    """Answer to Take: it is durable; `wanted` are causes that were named and are missing."""
+
+    topic: bytes
+    accepted: int
+    wanted: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitsAccepted:
+    """Commits were accepted, made here or come from another peer (never from this session's own)."""
+
+    topic: bytes
+    nums: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksWanted:
+    """Ask the peer for these blocks, which this node needs of a joined topic."""
+
+    topic: bytes
+    ids: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksLoaded:
+    """Answer to LoadBlocks: the first of the asked blocks (one at least), each encoded, or empty where it is not here."""
+
+    topic: bytes
+    items: tuple[bytes, ...]
+
+
+Event = (
+    TopicFollowed
+    | MessageReceived
+    | SummaryLoaded
+    | PlanLoaded
+    | WantedFound
+    | BatchLoaded
+    | BatchTaken
+    | CommitsAccepted
+    | BlocksWanted
+    | BlocksLoaded
+)
+
+
+# --- outputs ---
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Say this to the peer."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSummary:
+    """Summarise a topic's branch."""
+
+    topic: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """Plan what to send to a peer that holds these commits and their past."""
+
+    topic: bytes
+    held: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FindWanted:
+    """Look up numbers of these commits."""
+
+    topic: bytes
+    ids: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBatch:
+    """Read publications of these commits, as many as fit a batch."""
+
+    topic: bytes
+    nums: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """The peer sent these publications: verify and store them."""
+
+    topic: bytes
+    items: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBlocks:
+    """Read the first of these blocks, as many as fit a frame."""
+
+    topic: bytes
+    ids: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """Answers to BlocksWanted: the ids, each with the block's encoding, or None where the peer has not got it."""
+
+    topic: bytes
+    blocks: tuple[tuple[bytes, bytes | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """End the session; `reason` is a stable code."""
+
+    reason: str
+
+
+Output = Send | LoadSummary | LoadPlan | FindWanted | LoadBatch | Take | LoadBlocks | HandOver | Close
