@@ -35,8 +35,8 @@ $(READY): requirements.lock pyproject.toml .ci/setup.sh
 java: ## Find a Java runtime of version 17 or newer for Spark, or install one
 	@$(WITH_JAVA)
 
-demo: setup java ## Run the main job: two nodes, a git history, a merge, Spark (GIT=path: another git repository)
-	@$(WITH_JAVA) $(VENV)/python examples/demo.py $(if $(GIT),--git "$(GIT)")
+demo: setup java ## Run the main job: two nodes, a git history, a merge, Spark (GIT=path: another git repository; RELAY=1: by a relay)
+	@$(WITH_JAVA) $(VENV)/python examples/demo.py $(if $(GIT),--git "$(GIT)") $(if $(RELAY),--relay)
 
 test: setup java ## Run the tests (ARGS='...': more arguments for pytest)
 	@$(WITH_JAVA) $(VENV)/python -m pytest $(ARGS)

@@ -193,6 +193,14 @@ class ApiClient:
         """Take a name away."""
         return self._call("DELETE", f"/repos/{_part(repo)}/tags/{_part(name)}")
 
+    def list_relayed(self) -> JsonObject:
+        """Topics that the node keeps for others."""
+        return self._call("GET", "/relay/topics")
+
+    def pin_relayed(self, topic: str, *, is_pinned: bool) -> JsonObject:
+        """Say whether a topic may be forgotten to make room."""
+        return self._call("PUT" if is_pinned else "DELETE", f"/relay/topics/{_part(topic)}/pin")
+
     def why(self, commit: str) -> JsonObject:
         """The verdict on a commit."""
         return self._call("GET", f"/commits/{_part(commit)}/verdict")

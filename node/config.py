@@ -20,6 +20,8 @@ CONFIG_NAME: Final = "config.toml"
 CONFIG_SIZE_MAX: Final = 1 << 20
 LISTEN_DEFAULT: Final = "127.0.0.1:7474"
 API_LISTEN_DEFAULT: Final = "127.0.0.1:7475"
+SIZE_MAX_MIB: Final = 2**30
+"""MiB of the largest size that can be configured: more than any disk has, and still a number of bytes that fits a row."""
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 _LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 
@@ -63,6 +65,16 @@ class ExportConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class RelayConfig:
+    """[relay]: whether topics of others are kept, and MiB of all of them, of one, and of what one peer brought."""
+
+    enabled: bool = False
+    size_max: int = 10_240
+    topic_size_max: int = 1_024
+    peer_size_max: int = 4_096
+
+
+@dataclass(frozen=True, slots=True)
 class LogConfig:
     """[log]"""
 
@@ -77,6 +89,7 @@ class Config:
     network: NetworkConfig = field(default_factory=NetworkConfig)
     api: ApiConfig = field(default_factory=ApiConfig)
     export: ExportConfig = field(default_factory=ExportConfig)
+    relay: RelayConfig = field(default_factory=RelayConfig)
     log: LogConfig = field(default_factory=LogConfig)
 
 
@@ -85,6 +98,7 @@ _KEYS: Final[dict[str, tuple[str, ...]]] = {
     "network": ("listen", "advertise", "peers"),
     "api": ("listen",),
     "export": ("directory",),
+    "relay": ("enabled", "size_max", "topic_size_max", "peer_size_max"),
     "log": ("level",),
 }
 
@@ -116,6 +130,15 @@ listen = {_quoted(api)}
 [export]
 # Folder that `ravel export` writes to; "" is `exports` in the node's folder.
 directory = ""
+
+[relay]
+# Whether this node keeps topics for others, which it cannot open. Who dials it has it keep what they follow.
+enabled = false
+# MiB that are kept at most: of all topics, of one topic, of what one peer brought. When all is full, topics are
+# forgotten, the longest untouched first; `ravel relay pin` excepts one.
+size_max = 10240
+topic_size_max = 1024
+peer_size_max = 4096
 
 [log]
 # debug, info, warning or error; logs go to standard error.
@@ -157,6 +180,12 @@ def parse_config(path: Path, text: str) -> Config:
         ),
         ApiConfig(reader.loopback("api", "listen", API_LISTEN_DEFAULT)),
         ExportConfig(reader.text("export", "directory", "")),
+        RelayConfig(
+            reader.flag("relay", "enabled", default=False),
+            reader.whole("relay", "size_max", 10_240),
+            reader.whole("relay", "topic_size_max", 1_024),
+            reader.whole("relay", "peer_size_max", 4_096),
+        ),
         LogConfig(reader.choice("log", "level", "info", LOG_LEVELS)),
     )
 
@@ -172,6 +201,18 @@ class _Reader:
         value = self._document.get(section, {}).get(key, default)
         if not isinstance(value, str):
             raise _bad(self._path, f"[{section}] {key} is a text, not {value!r}")
+        return value
+
+    def flag(self, section: str, key: str, *, default: bool) -> bool:
+        value = self._document.get(section, {}).get(key, default)
+        if not isinstance(value, bool):
+            raise _bad(self._path, f"[{section}] {key} is true or false, not {value!r}")
+        return value
+
+    def whole(self, section: str, key: str, default: int) -> int:
+        value = self._document.get(section, {}).get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= SIZE_MAX_MIB:
+            raise _bad(self._path, f"[{section}] {key} is a number from 1 to {SIZE_MAX_MIB}, not {value!r}")
         return value
 
     def choice(self, section: str, key: str, default: str, choices: tuple[str, ...]) -> str:

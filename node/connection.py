@@ -12,8 +12,8 @@ from typing import Final
 
 import structlog
 import trio
-from sqlalchemy import Connection as StoreConnection
 
+from node.exchange import Load, find_missing_causes, read_store, topic_num
 from node.hub import Hub, NotFetched
 from node.opening import CARRIER_FAULTS
 from node.transport import SecureStream, TransportError
@@ -25,38 +25,34 @@ from protocol.limits import (
     IDLE_TIMEOUT_SECONDS,
     SEND_TIMEOUT_SECONDS,
     TOPIC_COUNT_MAX,
-    WANT_COUNT_MAX,
 )
-from protocol.messages import Announce, Goodbye, KeepAlive, Message, decode_message, encode_message
+from protocol.messages import (
+    Announce,
+    Deposit,
+    Goodbye,
+    KeepAlive,
+    Message,
+    Relay,
+    decode_message,
+    encode_message,
+)
 from protocol.session import Session, TopicProgress
 from protocol.session_events import (
-    BatchLoaded,
     BatchTaken,
-    BlocksLoaded,
     BlocksWanted,
     Close,
     CommitsAccepted,
     Event,
-    FindWanted,
     HandOver,
-    LoadBatch,
-    LoadBlocks,
-    LoadPlan,
-    LoadSummary,
     MessageReceived,
+    OpenTopics,
     Output,
-    PlanLoaded,
     Send,
-    SummaryLoaded,
     Take,
     TopicFollowed,
-    WantedFound,
 )
-from storage.blocks import DamagedBlock
 from storage.database import StorageError
-from storage.difference import find_nums, load_publications, plan_sending, summarise
 from storage.repos import Branch
-from storage.waiting import missing_causes
 
 log = structlog.get_logger()
 
@@ -95,11 +91,12 @@ class Ended:
 class Connection:
     """One conversation with one peer. `run` returns when it has ended."""
 
-    def __init__(self, hub: Hub, stream: SecureStream) -> None:
+    def __init__(self, hub: Hub, stream: SecureStream, *, entrusts: bool = False) -> None:
+        """`entrusts`: the peer, if it is a relay, is asked to keep all that this node follows."""
         self.peer = stream.peer_key
         self._hub = hub
         self._stream = stream
-        self._session = Session(stream.session_id)
+        self._session = Session(stream.session_id, is_relay=hub.relay is not None, entrusts=entrusts)
         self._send_outgoing, self._outgoing = trio.open_memory_channel[Message](_OUTGOING_COUNT_MAX)
         self._nursery: trio.Nursery | None = None
         self._followed: dict[bytes, int] = {}  # topics and their numbers
@@ -125,6 +122,8 @@ class Connection:
                 self._hub.sources.append(self)
                 nursery.start_soon(self._write)
                 nursery.start_soon(self._keep_alive)
+                if self._hub.relay is not None:
+                    self._say(Relay())
                 self.topics_changed()
                 await self._read()
                 await self._say_last_words()
@@ -149,18 +148,19 @@ class Connection:
 
         What is beyond the bound of one connection is not followed on it.
         """
-        by_topic = self._hub.replica.by_topic
         for topic, num in self._followed.items():
-            if topic not in by_topic or by_topic[topic].topic_num != num:
+            followed = self._hub.find_followed(topic)
+            if followed is None or topic_num(followed) != num:
                 self._end("topic_forgotten")  # what was agreed about it does not hold any more
                 return
+        by_topic = self._hub.replica.by_topic
         fresh = [one for one in by_topic.values() if one.topic not in self._followed]
         fresh.sort(key=lambda one: (not one.facts.is_root_branch, not one.facts.has_members, -one.topic_num))
         outputs: list[Output] = []
         for branch in fresh[: TOPIC_COUNT_MAX - len(self._followed)]:
             self._followed[branch.topic] = branch.topic_num
             outputs += self._session.take(TopicFollowed(branch.topic, branch.facts.is_root_branch))
-        for output in _announced_together(outputs):
+        for output in _said_together(outputs):
             self._perform(output)
 
     def has_joined(self, topic: bytes) -> bool:
@@ -174,13 +174,15 @@ class Connection:
         """
         answer = self._fetches.get(wanted)
         if answer is None:
-            await self._fetching.acquire()  # given back when the peer has answered, whoever waits for it then
+            await self._fetching.acquire()
             answer = self._fetches.get(wanted)
-        if self._is_ending() or not self.has_joined(topic):
-            raise NotFetched
+            if answer is None and not self._is_ending() and self.has_joined(topic):
+                answer = self._fetches[wanted] = _Answer()
+                self._take(BlocksWanted(topic, (wanted,)))
+            else:  # else given back when the peer has answered, whoever waits for it then
+                self._fetching.release()
         if answer is None:
-            answer = self._fetches[wanted] = _Answer()
-            self._take(BlocksWanted(topic, (wanted,)))
+            raise NotFetched
         with trio.move_on_after(FETCH_TIMEOUT_SECONDS):
             await answer.is_there.wait()
         if not answer.is_there.is_set():
@@ -262,66 +264,52 @@ class Connection:
             case Take():
                 previous, self._turn = self._turn, trio.Event()
                 self._start(self._take_batch, output, previous, self._turn)
+            case OpenTopics():
+                self._start(self._open_topics, output.topics)
             case _:
                 self._start(self._load, output)
 
-    async def _load(self, output: Output) -> None:
-        topic = output.topic  # type: ignore[union-attr]  # _perform sends only loads here
-        branch = self._hub.replica.by_topic.get(topic)
-        if branch is None:
+    async def _load(self, load: Load) -> None:
+        followed = self._hub.find_followed(load.topic)
+        if followed is None:
             self._end("topic_forgotten")
             return
-        event = await self._hub.run_blocking(self._read_store, branch, output)
-        if event is not None:
-            self._take(event)
-
-    def _read_store(self, branch: Branch, output: Output) -> Event | None:
-        with self._hub.replica.database.read() as connection:
-            match output:
-                case LoadSummary():
-                    summary = summarise(connection, branch.topic_num)
-                    return SummaryLoaded(branch.topic, summary.heads, summary.count, summary.samples)
-                case LoadPlan():
-                    plan = plan_sending(connection, branch.topic_num, output.held)
-                    return PlanLoaded(branch.topic, plan.nums, plan.upto, plan.unread)
-                case LoadBatch():
-                    items = load_publications(connection, branch, output.nums, BATCH_SIZE_TARGET)
-                    return BatchLoaded(branch.topic, tuple(items))
-                case LoadBlocks():
-                    return BlocksLoaded(branch.topic, (self._find_block(connection, output.ids[0]),))
-                case FindWanted():
-                    return WantedFound(branch.topic, find_nums(connection, branch.topic_num, output.ids))
-                case _:
-                    return None
-
-    def _find_block(self, connection: StoreConnection, block_id: bytes) -> bytes:
-        try:
-            found = self._hub.replica.packs.find(connection, block_id)
-        except DamagedBlock as error:  # others may have it whole
-            log.error("storage failed", peer=self.peer.hex(), error=str(error))
-            return b""
-        return found.encoded if found is not None else b""
+        self._take(await self._hub.run_blocking(read_store, self._hub.replica, followed, load))
 
     async def _take_batch(self, output: Take, previous: trio.Event, done: trio.Event) -> None:
         """Open now, accept in turn: causes that stand in an earlier batch are there first."""
-        branch = self._hub.replica.by_topic.get(output.topic)
-        if branch is None:
+        followed = self._hub.find_followed(output.topic)
+        if followed is None:
             self._end("topic_forgotten")
             return
-        intake = await self._hub.take(branch, output.items, previous, self)
-        wanted: list[bytes] = []
-        if intake.waiting:
-            wanted = await self._hub.run_blocking(self._missing, branch)
+        if isinstance(followed, Branch):
+            intake = await self._hub.take(followed, output.items, previous, self)
+            wanted: list[bytes] = []
+            if intake.waiting:
+                wanted = await self._hub.run_blocking(find_missing_causes, self._hub.replica, followed)
+            taken = BatchTaken(output.topic, len(intake.accepted.get(output.topic, ())), tuple(wanted))
+            dropped = intake.dropped
+        else:
+            relayed = await self._hub.relay_batch(followed, output.items, previous, self.peer, self)
+            taken = BatchTaken(output.topic, len(relayed.nums), (), relayed.refused)
+            dropped = relayed.dropped
         done.set()
-        accepted = len(intake.accepted.get(output.topic, ()))
-        self._take(BatchTaken(output.topic, accepted, tuple(wanted)))
-        faults = sorted(reason for reason in intake.dropped if reason.partition(":")[0] in CARRIER_FAULTS)
+        self._take(taken)
+        faults = sorted(reason for reason in dropped if reason.partition(":")[0] in CARRIER_FAULTS)
         if faults:
             self._perform(Close(faults[0]))
 
-    def _missing(self, branch: Branch) -> list[bytes]:
-        with self._hub.replica.database.read() as connection:
-            return missing_causes(connection, branch.topic_num, WANT_COUNT_MAX)
+    async def _open_topics(self, topics: tuple[bytes, ...]) -> None:
+        """Follow what the peer entrusts to this relay, unless it is followed already."""
+        assert self._hub.relay is not None, "the session says no otherwise"
+        kept = await self._hub.relay.open([topic for topic in topics if topic not in self._followed])
+        outputs: list[Output] = []
+        for one in kept:
+            if len(self._followed) < TOPIC_COUNT_MAX and one.topic not in self._followed:
+                self._followed[one.topic] = one.num
+                outputs += self._session.take(TopicFollowed(one.topic, is_root=False))
+        for output in _said_together(outputs):
+            self._perform(output)
 
     def _start(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
         assert self._nursery is not None, "run() is what starts work"
@@ -358,13 +346,20 @@ class Connection:
             await self._written.wait()
 
 
-def _announced_together(outputs: list[Output]) -> list[Output]:
-    """The same, with one announcement of many topics instead of many of one."""
-    topics: list[bytes] = []
+def _said_together(outputs: list[Output]) -> list[Output]:
+    """The same, with one announcement (and one deposit) of many topics instead of many of one."""
+    announced: list[bytes] = []
+    deposited: list[bytes] = []
     others: list[Output] = []
     for output in outputs:
-        if isinstance(output, Send) and isinstance(output.message, Announce):
-            topics += output.message.topics
-        else:
-            others.append(output)
-    return [Send(Announce(tuple(topics))), *others] if topics else others
+        match output:
+            case Send(Announce(topics)):
+                announced += topics
+            case Send(Deposit(topics)):
+                deposited += topics
+            case _:
+                others.append(output)
+    said: list[Output] = [Send(Announce(tuple(announced)))] if announced else []
+    if deposited:
+        said.append(Send(Deposit(tuple(deposited))))
+    return [*said, *others]

@@ -18,6 +18,7 @@ import trio
 from node import logs
 from node.api import create_app
 from node.blocking import threads, tune_interpreter
+from node.config import RelayConfig
 from node.errors import ServiceError
 from node.home import Home, lock_home, run_file
 from node.http_server import open_api_listener, serve_api
@@ -26,13 +27,16 @@ from node.inbound import retry_unread
 from node.joining import Joiner
 from node.network import Network, listening_address, open_listener
 from node.outbound import Author
+from node.relay import Relay
 from node.replica import Replica
 from node.service import NodeService
 from node.signature_pool import SignaturePool
+from protocol.limits import MIB, RELAY_TOPIC_COUNT_MAX
 from protocol.signing import public_key
 from protocol.text import id_text
 from storage.database import NewerSchema, StorageError
 from storage.peers import load_peers
+from storage.relay import RelayQuotas
 
 log = structlog.get_logger()
 
@@ -64,6 +68,10 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
     """Open all that can fail, then run: what is wrong is said before anything has begun."""
     node_seed, token = home.node_seed, home.api_token
     hub = Hub(replica, threads(), _clock_ms, pool.check)
+    if home.config.relay.enabled:
+        hub.relay = Relay(
+            replica.database, _relay_quotas(home.config.relay), hub.run_blocking, _clock_ms, pool.check
+        )
     author = Author(replica, home.user_seed, _clock_ms)
     joiner = Joiner(hub, author)
     network = Network(hub, node_seed, time.time)
@@ -115,6 +123,15 @@ def _listening(home: Home, section: str, address: str) -> Iterator[None]:
             f"cannot listen on {address}: {error}",
             f"choose another [{section}] listen in {home.config_path}",
         ) from None
+
+
+def _relay_quotas(config: RelayConfig) -> RelayQuotas:
+    return RelayQuotas(
+        total=config.size_max * MIB,
+        topic=config.topic_size_max * MIB,
+        peer=config.peer_size_max * MIB,
+        topic_count=RELAY_TOPIC_COUNT_MAX,
+    )
 
 
 async def _wait_for_signal() -> None:

@@ -16,8 +16,10 @@ from node.blocking import RunBlocking
 from node.inbound import accept_batch
 from node.intake import Intake
 from node.opening import ReadBatch, read_batch, settle_batch
+from node.relay import Relay, Relayed
 from node.replica import Replica
 from protocol.signing import CheckClaims, check_claims
+from storage.relay import KeptTopic
 from storage.repos import Branch
 
 log = structlog.get_logger()
@@ -77,6 +79,8 @@ class Hub:
         self._storing = trio.Lock()
         self._turn = threading.Lock()
         self.totals = Totals()
+        self.relay: Relay | None = None
+        """Topics that this node keeps for others, where it is a relay."""
         self._listeners: list[Listener] = []
         self.sources: list[BlockSource] = []
         """Peers that are connected now."""
@@ -114,6 +118,35 @@ class Hub:
 
     def _accept(self, branch: Branch, read: ReadBatch, holds: Sequence[bool]) -> Intake:
         return accept_batch(self.replica, branch, settle_batch(read, holds), self.clock_ms(), turn=self._turn)
+
+    def find_followed(self, topic: bytes) -> Branch | KeptTopic | None:
+        """What a topic is on this node: a branch's, or one that is kept for others."""
+        branch = self.replica.by_topic.get(topic)
+        if branch is not None or self.relay is None:
+            return branch
+        return self.relay.topics.get(topic)
+
+    async def relay_batch(
+        self,
+        topic: KeptTopic,
+        items: Sequence[bytes],
+        previous: trio.Event,
+        peer: bytes,
+        source: Listener,
+    ) -> Relayed:
+        """Keep publications of a topic for others, after `previous`; then tell everyone else. Raises StorageError."""
+        assert self.relay is not None, "it keeps the topic"
+        kept = self.relay.topics
+        relayed = await self.relay.take(topic, items, previous, peer)
+        self.totals.dropped += relayed.dropped.total()
+        if relayed.dropped:
+            log.warning("publications dropped", reasons=dict(relayed.dropped))
+        if self.relay.topics.keys() != kept.keys():  # some were forgotten to make room
+            self.topics_changed()
+        for listener in list(self._listeners):
+            if listener is not source and relayed.nums:
+                listener.commits_accepted(topic.topic, relayed.nums)
+        return relayed
 
     def announce(
         self, intake: Intake, source_topic: bytes | None = None, source: Listener | None = None

@@ -159,7 +159,8 @@ class Network:
         await self._converse(state, secure)
 
     async def _converse(self, state: PeerState, secure: SecureStream) -> None:
-        state.connection = Connection(self._hub, secure)
+        # Whom this node dials its user chose; who comes is anybody.
+        state.connection = Connection(self._hub, secure, entrusts=state.direction == "out")
         log.info("connected", peer=id_text(state.peer), direction=state.direction, address=state.address)
         try:
             ended = await state.connection.run()

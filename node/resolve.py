@@ -18,6 +18,7 @@ _LISTS: Final = {
     "void commit": "ravel branch voids BRANCH",
     "epoch": "ravel repo epochs REPO",
     "offer": "ravel inbox list REPO",
+    "relayed topic": "ravel relay list",
     "proposal": "ravel quorum show REPO",
 }
 """What is resolved -> the command that lists it."""

@@ -25,6 +25,7 @@ from node.outbound import Author
 from node.past import describe, list_past
 from node.peers import Peers
 from node.quorums import Quorums
+from node.relaying import Relaying
 from node.renewing import Renewing
 from node.replica import load_tables
 from node.resolve import resolve
@@ -75,6 +76,7 @@ class NodeService:
         self.merging = Merging(hub, author, self._member_branch)
         self.renewing = Renewing(hub, author, self._whole_repo, self._member_branch)
         self.quorums = Quorums(hub, author, self._whole_repo, self._member_branch)
+        self.relaying = Relaying(hub)
         self.names = Names(hub, author, self._whole_repo, self._member_branch)
         self.peers = Peers(hub, network, node_key)
         own_address = PeerAddress(advertise or listen, node_key)

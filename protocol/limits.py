@@ -154,6 +154,8 @@ FETCH_TIMEOUT_SECONDS: Final = 60.0
 """Seconds that a peer may take to answer for blocks; then others are asked."""
 FETCH_WINDOW_COUNT_MAX: Final = 16
 """Blocks of a file that are fetched together, from all peers that have them, before the first is read: 16 MiB in memory."""
+RELAY_TOPIC_COUNT_MAX: Final = 100_000
+"""Topics that a relay keeps: 30 MB in memory."""
 DIAL_BACKOFF_MIN_SECONDS: Final = 0.5
 DIAL_BACKOFF_MAX_SECONDS: Final = 60.0
 """Seconds between two dials of a peer that does not answer: doubled from the first to the second."""

@@ -78,6 +78,23 @@ class Blocks(Wire, frozen=True, tag="blocks1"):
     ]
 
 
+class Relay(Wire, frozen=True, tag="relay1"):
+    """The sender keeps topics for others. Said first, if at all."""
+
+
+class Deposit(Wire, frozen=True, tag="deposit1"):
+    """Asks a relay to keep topics, named in clear: their public keys."""
+
+    topics: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=TOPIC_COUNT_MAX)]
+
+
+class Refused(Wire, frozen=True, tag="refused1"):
+    """The sender takes no more on a topic, and why (a stable code)."""
+
+    topic: Id
+    reason: Annotated[str, Meta(max_length=REASON_SIZE_MAX)]
+
+
 class KeepAlive(Wire, frozen=True, tag="alive1"):
     """Says nothing, so that silence means a dead connection."""
 
@@ -88,7 +105,20 @@ class Goodbye(Wire, frozen=True, tag="goodbye1"):
     reason: Annotated[str, Meta(max_length=REASON_SIZE_MAX)]
 
 
-Message = Announce | Summary | Publications | Receipt | Want | Fetch | Blocks | KeepAlive | Goodbye
+Message = (
+    Announce
+    | Summary
+    | Publications
+    | Receipt
+    | Want
+    | Fetch
+    | Blocks
+    | Relay
+    | Deposit
+    | Refused
+    | KeepAlive
+    | Goodbye
+)
 
 _KIND_BY_TAG: Final[dict[str, type[Message]]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(Message)

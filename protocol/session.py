@@ -30,12 +30,15 @@ from protocol.limits import (
 from protocol.messages import (
     Announce,
     Blocks,
+    Deposit,
     Fetch,
     Goodbye,
     KeepAlive,
     Message,
     Publications,
     Receipt,
+    Refused,
+    Relay,
     Summary,
     Want,
 )
@@ -54,6 +57,7 @@ from protocol.session_events import (
     LoadPlan,
     LoadSummary,
     MessageReceived,
+    OpenTopics,
     Output,
     PlanLoaded,
     Send,
@@ -86,6 +90,7 @@ class TopicProgress:
     served: "deque[bytes]" = field(
         default_factory=deque
     )  # that the peer asked for; the first ones are being read
+    refused: str = ""  # why the peer takes no more
     sent: int = 0
     received: int = 0
 
@@ -99,6 +104,8 @@ class TopicProgress:
         """One of the states that status shows."""
         if not self.is_joined:
             return "not joined"
+        if self.refused:
+            return f"refused: {self.refused}"
         if self.queue or self.in_flight or self.loading:
             return "sending"
         if self.unreceipted:
@@ -109,10 +116,17 @@ class TopicProgress:
 
 
 class Session:
-    """The machine. `take` is its only entrance."""
+    """The machine. `take` is its only entrance.
 
-    def __init__(self, session_id: bytes) -> None:
+    A relay (`is_relay`) keeps topics that the peer names; who entrusts names all that it follows to a relay.
+    """
+
+    def __init__(self, session_id: bytes, *, is_relay: bool = False, entrusts: bool = False) -> None:
         self._session_id = session_id
+        self._is_relay = is_relay
+        self._entrusts = entrusts
+        self._peer_is_relay = False
+        self._deposited = 0
         self._topics: dict[bytes, TopicProgress] = {}  # by blinded topic
         self._blind: dict[bytes, bytes] = {}  # followed topic -> blinded topic
         self._asked: set[bytes] = set()
@@ -148,7 +162,8 @@ class Session:
         self._blind[event.topic] = blind
         progress = self._topics.setdefault(blind, TopicProgress(event.topic, event.is_root))
         progress.topic, progress.is_root, progress.followed = event.topic, event.is_root, True
-        return [Send(Announce((blind,))), *self._open(progress)]
+        entrusted = [Send(Deposit((event.topic,)))] if self._peer_is_relay and self._entrusts else []
+        return [Send(Announce((blind,))), *entrusted, *self._open(progress)]
 
     def _open(self, progress: TopicProgress) -> list[Output]:
         if not progress.is_joined or progress.summary_sent:
@@ -165,6 +180,10 @@ class Session:
                 return self._close("peer_left")
             case Announce():
                 return self._announced(message)
+            case Relay():
+                return self._met_relay()
+            case Deposit():
+                return self._take_deposit(message.topics)
         progress = self._topics.get(message.topic)
         if progress is None or not progress.is_joined:
             return self._close("unknown_topic")
@@ -186,10 +205,28 @@ class Session:
                 return self._pump()
             case Want():
                 return self._wanted(progress, message.ids)
+            case Refused():
+                progress.refused = message.reason
+                progress.queue.clear()
+                return self._pump()
             case Fetch():
                 return self._serve(progress, message.ids)
             case Blocks():
                 return self._blocks_came(progress, message.items)
+
+    def _met_relay(self) -> list[Output]:
+        if self._peer_is_relay:
+            return self._close("second_relay")
+        self._peer_is_relay = True
+        return [Send(Deposit(tuple(self._blind)))] if self._entrusts and self._blind else []
+
+    def _take_deposit(self, topics: tuple[bytes, ...]) -> list[Output]:
+        if not self._is_relay:
+            return self._close("no_relay")
+        self._deposited += len(topics)
+        if self._deposited > TOPIC_COUNT_MAX:
+            return self._close("too_many_topics")
+        return [OpenTopics(topics)]
 
     def _wanted(self, progress: TopicProgress, ids: tuple[bytes, ...]) -> list[Output]:
         """Look up what the peer lacks, one message after the other. A peer asks for an id once, and so do we."""
@@ -264,11 +301,15 @@ class Session:
                 if wanted:
                     self._asked.update(wanted)
                     outputs.append(Send(Want(blind, tuple(wanted))))
+                if event.refused:
+                    outputs.append(Send(Refused(blind, event.refused)))
                 return outputs
         raise AssertionError(f"no such event: {event}")
 
     def _batch_loaded(self, progress: TopicProgress, blind: bytes, items: tuple[bytes, ...]) -> list[Output]:
         progress.loading = False
+        if progress.refused:
+            return self._pump()
         progress.sent += len(items)
         rest = progress.queue[0][max(len(items), 1) :]  # what is no longer there is passed over
         if rest:
@@ -318,6 +359,8 @@ class Session:
 
 def _enqueue(progress: TopicProgress, nums: Sequence[int]) -> None:
     """Queue numbers to be sent: a batch is either of commits that this node has read, or (negative) of others."""
+    if progress.refused:
+        return
     for part in ([num for num in nums if num < 0], [num for num in nums if num >= 0]):
         if part:
             progress.queue.append(array("q", part))

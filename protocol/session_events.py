@@ -70,6 +70,7 @@ class BatchTaken:
     topic: bytes
     accepted: int
     wanted: tuple[bytes, ...]
+    refused: str = ""  # why no more is taken: a relay's quota
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,10 +177,19 @@ class HandOver:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenTopics:
+    """The peer asks this relay to keep these topics: follow them, where that may be."""
+
+    topics: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """End the session; `reason` is a stable code."""
 
     reason: str
 
 
-Output = Send | LoadSummary | LoadPlan | FindWanted | LoadBatch | Take | LoadBlocks | HandOver | Close
+Output = (
+    Send | LoadSummary | LoadPlan | FindWanted | LoadBatch | Take | LoadBlocks | HandOver | OpenTopics | Close
+)

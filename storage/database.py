@@ -16,7 +16,7 @@ from alembic import command
 from alembic.config import Config as AlembicConfig
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, create_engine, event, func, select
+from sqlalchemy import URL, Connection, Table, create_engine, delete, event, func, insert, select
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
@@ -140,6 +140,14 @@ class Database:
             command.upgrade(config, "head")
             connection.exec_driver_sql("COMMIT")
             connection.rollback()
+
+
+def keep_last_number(connection: Connection, table: Table) -> None:
+    """Before rows of a table are forgotten: remember the last number, which is then not given again."""
+    last = connection.execute(select(func.coalesce(func.max(table.c.num), 0))).scalar_one()
+    connection.execute(delete(numbers).where(numbers.c.name == table.name, numbers.c.last < last))
+    if connection.execute(select(numbers.c.last).where(numbers.c.name == table.name)).first() is None:
+        connection.execute(insert(numbers).values(name=table.name, last=last))
 
 
 def _prepare_connections(engine: Engine) -> None:

@@ -13,8 +13,10 @@ import heapq
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, Select, Table, bindparam, func, select
 
 from protocol import signing
 from protocol.limits import SUMMARY_HEAD_COUNT_MAX, SUMMARY_SAMPLE_COUNT_MAX
@@ -25,9 +27,25 @@ from storage.repos import Branch
 from storage.schema import commits, heads, topics
 from storage.waiting import find_unread, load_unread
 
-_PLACE = select(
-    commits.c.commit_id, commits.c.num, commits.c.rank, commits.c.acks, commits.c.topic_num
-).where(commits.c.id_key.in_(bindparam("keys", expanding=True)))
+
+@dataclass(frozen=True)
+class TopicTables:
+    """Tables of one form that hold topics, their commits, and which of these no other of the same topic acks."""
+
+    topics: Table
+    commits: Table
+    heads: Table
+
+    @cached_property
+    def place(self) -> "Select[Any]":
+        """Places of commits by `keys`."""
+        columns = self.commits.c
+        query = select(columns.commit_id, columns.num, columns.rank, columns.acks, columns.topic_num)
+        return query.where(columns.id_key.in_(bindparam("keys", expanding=True)))
+
+
+REPLICA: Final = TopicTables(topics, commits, heads)
+"""What this node can open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,39 +73,42 @@ class _Place:
     acks: tuple[bytes, ...]
 
 
-def summarise(connection: Connection, topic_num: int) -> TopicSummary:
+def summarise(connection: Connection, topic_num: int, tables: TopicTables = REPLICA) -> TopicSummary:
     """The summary of a topic."""
-    count = connection.execute(select(topics.c.commit_count).where(topics.c.num == topic_num)).scalar_one()
+    of_topic, columns = tables.topics.c, tables.commits.c
+    count = connection.execute(select(of_topic.commit_count).where(of_topic.num == topic_num)).scalar_one()
     samples: list[bytes] = []
     distance = 1
     while distance < count and len(samples) < SUMMARY_SAMPLE_COUNT_MAX:
         query = (
-            select(commits.c.commit_id)
-            .where(commits.c.topic_num == topic_num)
-            .order_by(commits.c.num.desc())
+            select(columns.commit_id)
+            .where(columns.topic_num == topic_num)
+            .order_by(columns.num.desc())
             .offset(distance)
             .limit(1)
         )
         samples.extend(connection.execute(query).scalars())
         distance *= 2
     return TopicSummary(
-        tuple(_load_heads(connection, topic_num, SUMMARY_HEAD_COUNT_MAX)), count, tuple(samples)
+        tuple(_load_heads(connection, tables, topic_num, SUMMARY_HEAD_COUNT_MAX)), count, tuple(samples)
     )
 
 
-def plan_sending(connection: Connection, topic_num: int, held: Sequence[bytes]) -> SendPlan:
+def plan_sending(
+    connection: Connection, topic_num: int, held: Sequence[bytes], tables: TopicTables = REPLICA
+) -> SendPlan:
     """What to send to a peer that holds the commits `held` (those not known here are passed over) and all their past."""
-    of_topic = commits.c.topic_num == topic_num
-    upto = connection.execute(select(func.coalesce(func.max(commits.c.num), 0)).where(of_topic)).scalar_one()
-    known = _places(connection, topic_num, held)
-    unread = find_unread(connection, topic_num)
+    num, of_topic = tables.commits.c.num, tables.commits.c.topic_num == topic_num
+    upto = connection.execute(select(func.coalesce(func.max(num), 0)).where(of_topic)).scalar_one()
+    known = _places(connection, tables, topic_num, held)
+    unread = find_unread(connection, topic_num) if tables is REPLICA else array("q")
     if not known:
-        query = select(commits.c.num).where(of_topic).order_by(commits.c.num)
+        query = select(num).where(of_topic).order_by(num)
         return SendPlan(array("q", connection.execute(query).scalars()), upto, unread)
-    our_heads = _load_heads(connection, topic_num, limit=1_000_000)
+    our_heads = _load_heads(connection, tables, topic_num, limit=1_000_000)
     if all(head in known for head in our_heads):
         return SendPlan(array("q"), upto, unread)
-    nums = array("q", sorted(_not_implied(connection, topic_num, our_heads, known)))
+    nums = array("q", sorted(_not_implied(connection, tables, topic_num, our_heads, known)))
     return SendPlan(nums, upto, unread)
 
 
@@ -145,31 +166,38 @@ def _signed_again(branch: Branch, encoded: bytes) -> bytes:
     return encode_publication(branch.topic, publication.sealed_key, blocks, signature)
 
 
-def find_nums(connection: Connection, topic_num: int, ids: Sequence[bytes]) -> list[int]:
+def find_nums(
+    connection: Connection, topic_num: int, ids: Sequence[bytes], tables: TopicTables = REPLICA
+) -> list[int]:
     """Numbers of those of these commits that came by the topic, unread ones first, then causes before effects."""
-    held = sorted(place.num for place in _places(connection, topic_num, ids).values())
-    return [*find_unread(connection, topic_num, ids), *held]
+    held = sorted(place.num for place in _places(connection, tables, topic_num, ids).values())
+    return [*(find_unread(connection, topic_num, ids) if tables is REPLICA else ()), *held]
 
 
-def _load_heads(connection: Connection, topic_num: int, limit: int) -> list[bytes]:
+def _load_heads(connection: Connection, tables: TopicTables, topic_num: int, limit: int) -> list[bytes]:
     """Commits of the topic that none of it acks, those of highest rank first."""
+    columns = tables.heads.c
     query = (
-        select(heads.c.commit_id)
-        .where(heads.c.topic_num == topic_num)
-        .order_by(heads.c.rank.desc(), heads.c.commit_id)
+        select(columns.commit_id)
+        .where(columns.topic_num == topic_num)
+        .order_by(columns.rank.desc(), columns.commit_id)
         .limit(limit)
     )
     return list(connection.execute(query).scalars())
 
 
 def _not_implied(
-    connection: Connection, topic_num: int, our_heads: list[bytes], known: dict[bytes, _Place]
+    connection: Connection,
+    tables: TopicTables,
+    topic_num: int,
+    our_heads: list[bytes],
+    known: dict[bytes, _Place],
 ) -> list[int]:
     """Walk down by rank from both sides; stop when nothing is left that the peer is not known to hold.
 
     A commit's acks are of lower rank, so when it is met all its descendants have been: its mark is final.
     """
-    places = {**_places(connection, topic_num, our_heads), **known}
+    places = {**_places(connection, tables, topic_num, our_heads), **known}
     theirs = set(known)
     queue = [(-place.rank, commit_id) for commit_id, place in places.items()]
     heapq.heapify(queue)
@@ -192,7 +220,7 @@ def _not_implied(
                 result.append(place.num)
                 ours_in_queue -= 1
             wanted.update(ack for ack in place.acks if ack not in places)
-        for commit_id, place in _places(connection, topic_num, list(wanted)).items():
+        for commit_id, place in _places(connection, tables, topic_num, list(wanted)).items():
             places[commit_id] = place
             heapq.heappush(queue, (-place.rank, commit_id))
             ours_in_queue += commit_id not in theirs
@@ -201,11 +229,13 @@ def _not_implied(
     return result
 
 
-def _places(connection: Connection, topic_num: int, ids: Sequence[bytes]) -> dict[bytes, _Place]:
+def _places(
+    connection: Connection, tables: TopicTables, topic_num: int, ids: Sequence[bytes]
+) -> dict[bytes, _Place]:
     wanted = set(ids)
     found: dict[bytes, _Place] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
-        for commit_id, num, rank, acks, row_topic in connection.execute(_PLACE, {"keys": part}):
+        for commit_id, num, rank, acks, row_topic in connection.execute(tables.place, {"keys": part}):
             if commit_id in wanted and row_topic == topic_num:
                 found[commit_id] = _Place(num, rank, unpack_ids(acks))
     return found

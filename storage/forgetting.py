@@ -1,7 +1,8 @@
 """Forgetting repos of which single branches are followed: every row about them. Blocks stay until they are collected."""
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, select
 
+from storage.database import keep_last_number
 from storage.schema import (
     branches,
     checkpoints,
@@ -10,7 +11,6 @@ from storage.schema import (
     file_removals,
     files,
     heads,
-    numbers,
     pending,
     pending_causes,
     rejections,
@@ -21,10 +21,7 @@ from storage.schema import (
 
 def forget_repo(connection: Connection, repo_num: int) -> None:
     """Forget a repo without epochs, and its branches. Numbers of its commits are not given again."""
-    last = connection.execute(select(func.coalesce(func.max(commits.c.num), 0))).scalar_one()
-    connection.execute(delete(numbers).where(numbers.c.name == "commits", numbers.c.last < last))
-    if connection.execute(select(numbers.c.last).where(numbers.c.name == "commits")).first() is None:
-        connection.execute(insert(numbers).values(name="commits", last=last))
+    keep_last_number(connection, commits)
     of_repo = select(branches.c.num).where(branches.c.repo_num == repo_num)
     waiting = select(pending.c.num).where(pending.c.branch_num.in_(of_repo))
     added = select(files.c.num).where(files.c.branch_num.in_(of_repo))

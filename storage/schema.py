@@ -253,6 +253,50 @@ rejections = Table(
     Index("rejections_branch", "branch_num"),
 )
 
+relay_topics = Table(
+    "relay_topics",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("topic", Bytes(32), nullable=False, unique=True),
+    Column("is_pinned", Boolean, nullable=False),
+    Column("commit_count", BigInteger, nullable=False),
+    Column("size", BigInteger, nullable=False),  # bytes of its publications
+    Column("touched_at", BigInteger, nullable=False),  # unix milliseconds: last asked for or added to
+    Index("relay_topics_touched", "touched_at"),
+)
+"""Topics that this node keeps for others and cannot open."""
+
+relay_commits = Table(
+    "relay_commits",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("id_key", BigInteger, nullable=False),
+    Column("commit_id", Bytes(32), nullable=False),
+    Column("topic_num", NUM, nullable=False),
+    Column("rank", BigInteger, nullable=False),  # as far as the causes are here
+    Column("acks", Bytes(), nullable=False),  # ids, 32 bytes each
+    Column("publication", Bytes(), nullable=False),
+    Index("relay_commits_id_key", "id_key"),
+    Index("relay_commits_topic", "topic_num", "num"),
+)
+
+relay_shares = Table(
+    "relay_shares",
+    metadata,
+    Column("peer", Bytes(32), primary_key=True),
+    Column("topic_num", NUM, primary_key=True),
+    Column("size", BigInteger, nullable=False),  # bytes of the topic's publications that this peer brought
+    Index("relay_shares_topic", "topic_num"),
+)
+
+relay_heads = Table(
+    "relay_heads",
+    metadata,
+    Column("topic_num", NUM, primary_key=True),
+    Column("commit_id", Bytes(32), primary_key=True),
+    Column("rank", BigInteger, nullable=False),
+)
+
 numbers = Table(
     "numbers",
     metadata,

@@ -19,6 +19,7 @@ from node.cli import (
     node_commands,
     peer_commands,
     quorum_commands,
+    relay_commands,
     repo_commands,
     tag_commands,
     tangle_commands,
@@ -57,6 +58,7 @@ app.add_typer(inbox_commands.inbox, name="inbox")
 app.add_typer(tag_commands.tag, name="tag")
 app.add_typer(tangle_commands.tangle, name="tangle")
 app.add_typer(peer_commands.peer, name="peer")
+app.add_typer(relay_commands.relay, name="relay")
 
 
 def _default_home() -> Path:

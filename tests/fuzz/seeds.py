@@ -21,11 +21,14 @@ from protocol.hashing import convergence_secret
 from protocol.messages import (
     Announce,
     Blocks,
+    Deposit,
     Fetch,
     KeepAlive,
     Message,
     Publications,
     Receipt,
+    Refused,
+    Relay,
     Summary,
     Want,
     encode_message,
@@ -130,6 +133,7 @@ def _sessions() -> Seeds:
         "finds": [*both, *[Want(main, (_ID, _OTHER)), Want(root, (_ID,))] * 2, Receipt(root), Receipt(root)],
         "accepts": [*both, Receipt(root), session.UNREAD, 0, session.IN_MAIN, Receipt(root), Receipt(root)],
         "fetches": [*both, session.FETCH, Blocks(root, (session.BLOCK.encoded,)), Fetch(main, (_ID, _OTHER))],
+        "relays": [Relay(), *both, Deposit((_ID, _OTHER)), Refused(root, "topic_full"), 0, Receipt(root)],
         "is-slow": [both[0], session.HOLD, both[1], session.UNREAD, 0, session.HOLD, *[Receipt(root)] * 4],
     }
     return {name: b"".join(map(_step, talk)) for name, talk in talks.items()}

@@ -10,7 +10,7 @@ from typing import Final
 from protocol.block import seal_block
 from protocol.codec import DecodeError
 from protocol.hashing import blind_topic, block_id
-from protocol.limits import BATCH_COUNT_MAX, BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX
+from protocol.limits import BATCH_COUNT_MAX, BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, TOPIC_COUNT_MAX
 from protocol.messages import Message, Publications, Receipt, decode_message, encode_message
 from protocol.session import Session
 from protocol.session_events import (
@@ -28,6 +28,7 @@ from protocol.session_events import (
     LoadPlan,
     LoadSummary,
     MessageReceived,
+    OpenTopics,
     Output,
     PlanLoaded,
     Send,
@@ -79,7 +80,7 @@ class _Node:
     """A machine, what it asked of its store, and how much of each topic it has sent."""
 
     def __init__(self) -> None:
-        self.session = Session(SESSION_ID)
+        self.session = Session(SESSION_ID, is_relay=True, entrusts=True)
         self.closed = ""
         self._asked: deque[Output] = deque()
         self._is_holding = False
@@ -176,6 +177,9 @@ class _Node:
                 covered = nums[: -(-len(nums) // 2)]
                 self._sent[topic] += covered
                 return BatchLoaded(topic, (b"x",) * len(covered))
+            case OpenTopics(topics):
+                assert 0 < len(topics) <= TOPIC_COUNT_MAX
+                return TopicFollowed(topics[0], is_root=False)
             case LoadBlocks(topic, ids):
                 assert 0 < len(ids) <= FETCHED_COUNT_MAX
                 return BlocksLoaded(topic, (b"x",) * -(-len(ids) // 2))

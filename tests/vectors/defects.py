@@ -301,6 +301,8 @@ def _messages() -> Iterator[JsonObject]:
     yield refuse("of_other_version", "unknown_message", ["receipt2", ID])
     yield refuse("trailing_byte", "bad_shape", _pack(["receipt1", ID]) + b"\x00")
     yield refuse("batch_of_nothing", "bad_shape", ["publications1", ID, []])
+    yield refuse("deposit_of_nothing", "bad_shape", ["deposit1", []])
+    yield refuse("refusal_too_long", "bad_shape", ["refused1", ID, "x" * (REASON_SIZE_MAX + 1)])
     yield refuse("fetch_of_nothing", "bad_shape", ["fetch1", ID, []])
     yield refuse("fetch_of_too_many", "bad_shape", ["fetch1", ID, [OTHER] * (FETCHED_COUNT_MAX + 1)])
     yield refuse("blocks_too_many", "bad_shape", ["blocks1", ID, [b""] * (FETCHED_COUNT_MAX + 1)])

@@ -19,11 +19,14 @@ from protocol.limits import (
 from protocol.messages import (
     Announce,
     Blocks,
+    Deposit,
     Fetch,
     Goodbye,
     KeepAlive,
     Publications,
     Receipt,
+    Refused,
+    Relay,
     Summary,
     Want,
     decode_message,
@@ -44,6 +47,7 @@ from protocol.session_events import (
     LoadPlan,
     LoadSummary,
     MessageReceived,
+    OpenTopics,
     Output,
     PlanLoaded,
     Send,
@@ -276,3 +280,47 @@ def test_a_block_in_a_message_has_the_size_of_one_at_most() -> None:
     assert decode_message(encode_message(largest)) == largest
     with pytest.raises(DecodeError, match="bad_shape"):
         decode_message(encode_message(Blocks(BLIND_MAIN, (bytes(BLOCK_SIZE_MAX + 1),))))
+
+
+def test_a_relay_is_entrusted_with_what_is_followed_now_and_later() -> None:
+    session = Session(SESSION_ID, entrusts=True)
+    session.take(TopicFollowed(ROOT, is_root=True))
+    assert session.take(MessageReceived(Relay())) == [Send(Deposit((ROOT,)))]
+    assert session.take(TopicFollowed(MAIN, is_root=False)) == [
+        Send(Announce((BLIND_MAIN,))),
+        Send(Deposit((MAIN,))),
+    ]
+    assert session.take(MessageReceived(Relay())) == [Close("second_relay")]
+
+
+def test_who_was_not_chosen_is_told_no_topic() -> None:
+    session = Session(SESSION_ID)
+    session.take(TopicFollowed(ROOT, is_root=True))
+    assert session.take(MessageReceived(Relay())) == []
+
+
+def test_only_a_relay_takes_deposits_and_no_more_than_topics_fit_a_connection() -> None:
+    assert Session(SESSION_ID).take(MessageReceived(Deposit((MAIN,)))) == [Close("no_relay")]
+    relay = Session(SESSION_ID, is_relay=True)
+    most = tuple(number.to_bytes(32, "big") for number in range(TOPIC_COUNT_MAX))
+    assert relay.take(MessageReceived(Deposit(most))) == [OpenTopics(most)]
+    assert relay.take(MessageReceived(Deposit((MAIN,)))) == [Close("too_many_topics")]
+
+
+def test_what_a_relay_refuses_is_not_sent_any_more() -> None:
+    session = _joined(MAIN)
+    assert _with_plan(session, MAIN, 1, 2, 3) == [LoadBatch(MAIN, (1, 2, 3))]
+    assert session.take(MessageReceived(Refused(BLIND_MAIN, "topic_full"))) == []
+    assert session.take(BatchLoaded(MAIN, (b"a",))) == [], "what was on its way out is not sent"
+    assert session.take(CommitsAccepted(MAIN, (2000,))) == []
+    (progress,) = session.topics
+    assert progress.state == "refused: topic_full"
+
+
+def test_a_quota_that_is_met_is_said_with_the_receipt() -> None:
+    relay = _joined(MAIN)
+    relay.take(MessageReceived(Publications(BLIND_MAIN, (b"a",))))
+    assert relay.take(BatchTaken(MAIN, 0, (), "topic_full")) == [
+        Send(Receipt(BLIND_MAIN)),
+        Send(Refused(BLIND_MAIN, "topic_full")),
+    ]

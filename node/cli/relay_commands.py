@@ -1,0 +1,48 @@
+"""relay: what this node keeps for others."""
+
+from typing import Annotated
+
+import typer
+
+from node.cli.shared import JsonOption, client, iso_time, print_fields, print_json, print_table
+
+relay = typer.Typer(no_args_is_help=True, help="What this node keeps for others and cannot open.")
+
+TopicArgument = Annotated[str, typer.Argument(help="The topic's id, or a unique prefix of one that is kept.")]
+
+
+@relay.command("list")
+def list_topics(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List the topics that are kept, the latest touched first, and how much room they take."""
+    answer = client(context).list_relayed()
+    if as_json:
+        print_json(answer)
+        return
+    print_table(
+        ("topic", "commits", "bytes", "touched", "pinned"),
+        (
+            (
+                one["topic"],
+                one["commits"],
+                one["size"],
+                iso_time(one["touched_at"]),
+                "pinned" if one["pinned"] else "",
+            )
+            for one in answer["topics"]
+        ),
+    )
+    print(f"{answer['size']:,} of {answer['size_max']:,} bytes")
+
+
+@relay.command("pin")
+def pin(context: typer.Context, topic: TopicArgument, as_json: JsonOption = False) -> None:
+    """Never forget a topic to make room for others."""
+    answer = client(context).pin_relayed(topic, is_pinned=True)
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+@relay.command("unpin")
+def unpin(context: typer.Context, topic: TopicArgument, as_json: JsonOption = False) -> None:
+    """Let a topic be forgotten to make room, like others."""
+    answer = client(context).pin_relayed(topic, is_pinned=False)
+    print_json(answer) if as_json else print_fields(answer.items())

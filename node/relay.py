@@ -1,0 +1,135 @@
+"""A node as a relay: it keeps topics that peers name, checks what is published on them, and passes it on.
+
+It can open none of it. What it checks is what it can: that a publication is one, that its blocks are what their ids say,
+and that the topic's key signed it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import trio
+
+from node.blocking import RunBlocking
+from protocol.codec import DecodeError
+from protocol.publication import Publication, decode_publication
+from protocol.signing import CheckClaims, Claim
+from storage.database import Database
+from storage.relay import (
+    KeptTopic,
+    RelayQuotas,
+    Taken,
+    load_kept,
+    open_topics,
+    pin_topic,
+    take_publications,
+)
+
+_BAD_SIGNATURE: Final = "bad_topic_signature"
+
+
+@dataclass(slots=True)
+class Relayed:
+    """What became of a batch: new numbers, faults of its publications, and the quota that it met ("": none)."""
+
+    nums: tuple[int, ...] = ()
+    dropped: Counter[str] = field(default_factory=Counter)
+    refused: str = ""
+
+
+class Relay:
+    """The topics that this node keeps for others."""
+
+    def __init__(
+        self,
+        database: Database,
+        quotas: RelayQuotas,
+        run_blocking: RunBlocking,
+        clock_ms: Callable[[], int],
+        check: CheckClaims,
+    ) -> None:
+        """Read what is kept. Raises StorageError."""
+        self._database = database
+        self.quotas = quotas
+        self._run_blocking = run_blocking
+        self._clock_ms = clock_ms
+        self._check = check
+        self._storing = trio.Lock()
+        self.topics: Mapping[bytes, KeptTopic] = {}
+        self._refresh()
+
+    async def open(self, topics: Sequence[bytes]) -> list[KeptTopic]:
+        """Keep these topics; gives those that are kept, which may be fewer. Raises StorageError."""
+        async with self._storing:
+            await self._run_blocking(self._open, topics)
+        return [self.topics[topic] for topic in topics if topic in self.topics]
+
+    async def take(
+        self, topic: KeptTopic, items: Sequence[bytes], previous: trio.Event, peer: bytes
+    ) -> Relayed:
+        """Check publications and keep them, after `previous`. Raises StorageError."""
+        relayed = Relayed()
+        read = await self._run_blocking(_read, topic.topic, items, relayed.dropped)
+        holds = await self._run_blocking(self._check, [_claim(publication) for publication, _ in read])
+        new = [one for one, is_good in zip(read, holds, strict=True) if is_good]
+        if len(new) < len(read):
+            relayed.dropped[_BAD_SIGNATURE] += len(read) - len(new)
+        await previous.wait()
+        async with self._storing:
+            taken = await self._run_blocking(self._take, topic, peer, new)
+        relayed.nums, relayed.refused = taken.nums, taken.refused
+        return relayed
+
+    async def pin(self, topic: bytes, *, is_pinned: bool) -> None:
+        """Say of a topic whether it may be forgotten to make room. Raises StorageError."""
+        async with self._storing:
+            await self._run_blocking(self._pin, topic, is_pinned)
+
+    async def list_all(self) -> list[KeptTopic]:
+        """All topics that are kept, as they stand now, the latest touched first. Raises StorageError."""
+        await self._run_blocking(self._refresh)
+        return list(self.topics.values())
+
+    def _open(self, topics: Sequence[bytes]) -> None:
+        with self._database.write() as connection:
+            open_topics(self._database, connection, topics, self.quotas.topic_count, self._clock_ms())
+        self._refresh()
+
+    def _take(self, topic: KeptTopic, peer: bytes, new: Sequence[tuple[Publication, bytes]]) -> Taken:
+        with self._database.write() as connection:
+            taken = take_publications(
+                self._database, connection, topic.num, peer, new, self.quotas, self._clock_ms()
+            )
+        if taken.refused or topic.topic not in self.topics:
+            self._refresh()  # others may have been forgotten to make room
+        return taken
+
+    def _pin(self, topic: bytes, is_pinned: bool) -> None:
+        with self._database.write() as connection:
+            open_topics(self._database, connection, [topic], self.quotas.topic_count, self._clock_ms())
+            pin_topic(connection, topic, is_pinned=is_pinned)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        with self._database.read() as connection:
+            self.topics = load_kept(connection)
+
+
+def _read(topic: bytes, items: Sequence[bytes], dropped: Counter[str]) -> list[tuple[Publication, bytes]]:
+    found: list[tuple[Publication, bytes]] = []
+    for encoded in items:
+        try:
+            publication = decode_publication(encoded)
+        except DecodeError as error:
+            dropped[f"bad_publication:{error.reason}"] += 1
+            continue
+        if publication.topic != topic:
+            dropped["other_topic"] += 1
+            continue
+        found.append((publication, encoded))
+    return found
+
+
+def _claim(publication: Publication) -> Claim:
+    return Claim(publication.topic, publication.digest, publication.signature)

@@ -1,0 +1,72 @@
+"""What a relay's operator sees and changes: the topics that it keeps for others."""
+
+from typing import Any
+
+from node.errors import ServiceError
+from node.hub import Hub
+from node.relay import Relay
+from node.resolve import resolve
+from protocol.codec import DecodeError
+from protocol.text import id_text, parse_id
+from storage.relay import KeptTopic
+
+JsonObject = dict[str, Any]
+
+
+class Relaying:
+    """Lists, pins and unpins topics. Raises ServiceError `bad_config` on a node that is no relay."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    async def list_all(self) -> JsonObject:
+        """Topics that are kept, the latest touched first, and how much room there is."""
+        relay = self._relay()
+        kept = await relay.list_all()
+        return {
+            "topics": [_topic_view(one) for one in kept],
+            "size": sum(one.size for one in kept),
+            "size_max": relay.quotas.total,
+        }
+
+    async def pin(self, text: str) -> JsonObject:
+        """Never forget a topic to make room; a full id may be of one that is not kept yet."""
+        relay = self._relay()
+        try:
+            topic = parse_id(text)
+        except DecodeError:
+            topic = self._find(relay, text)
+        return await self._pin(relay, topic, is_pinned=True)
+
+    async def unpin(self, text: str) -> JsonObject:
+        """Let a topic be forgotten to make room, like others."""
+        relay = self._relay()
+        return await self._pin(relay, self._find(relay, text), is_pinned=False)
+
+    async def _pin(self, relay: Relay, topic: bytes, *, is_pinned: bool) -> JsonObject:
+        await relay.pin(topic, is_pinned=is_pinned)
+        if topic not in relay.topics:
+            raise ServiceError("too_large", "this relay keeps as many topics as it may")
+        return _topic_view(relay.topics[topic])
+
+    def _find(self, relay: Relay, text: str) -> bytes:
+        return resolve("relayed topic", text, [(topic, "", topic) for topic in relay.topics])
+
+    def _relay(self) -> Relay:
+        if self._hub.relay is None:
+            raise ServiceError(
+                "bad_config",
+                "this node keeps nothing for others",
+                "set enabled = true in [relay] of its config.toml, and start it again",
+            )
+        return self._hub.relay
+
+
+def _topic_view(one: KeptTopic) -> JsonObject:
+    return {
+        "topic": id_text(one.topic),
+        "commits": one.commit_count,
+        "size": one.size,
+        "pinned": one.is_pinned,
+        "touched_at": one.touched_at // 1000,
+    }
