@@ -138,6 +138,8 @@ class _Endpoints:
             ("GET", "/peers", lambda _: answer_json(service.peers.list_all())),
             ("POST", "/peers", self._add_peer),
             ("DELETE", "/peers/{peer}", _of("peer", service.peers.remove)),
+            ("PUT", "/peers/{peer}/ban", _of("peer", service.peers.ban)),
+            ("DELETE", "/peers/{peer}/ban", _of("peer", service.peers.unban)),
             ("DELETE", "/repos/{repo:path}", _of("repo", service.forget_repo)),
         ]
 

@@ -333,6 +333,10 @@ class ApiClient:
         """Keep a connection to a peer."""
         return self._call("POST", "/peers", {"address": address, "peer": peer})
 
+    def ban_peer(self, peer: str, *, is_banned: bool) -> JsonObject:
+        """Speak with a peer no more, or again."""
+        return self._call("PUT" if is_banned else "DELETE", f"/peers/{_part(peer)}/ban")
+
     def remove_peer(self, peer: str) -> JsonObject:
         """Forget a peer."""
         return self._call("DELETE", f"/peers/{_part(peer)}")

@@ -28,10 +28,13 @@ from protocol.limits import (
 )
 from protocol.messages import (
     Announce,
+    Blocks,
     Deposit,
     Goodbye,
     KeepAlive,
     Message,
+    Publications,
+    Receipt,
     Relay,
     decode_message,
     encode_message,
@@ -100,6 +103,8 @@ class Connection:
         self._send_outgoing, self._outgoing = trio.open_memory_channel[Message](_OUTGOING_COUNT_MAX)
         self._nursery: trio.Nursery | None = None
         self._followed: dict[bytes, int] = {}  # topics and their numbers
+        self.progress_at = hub.clock_ms() // 1000
+        """Unix seconds when the peer last sent something or took it."""
         self._reason = ""
         self._fetches: dict[bytes, _Answer] = {}  # by block
         self._fetching = trio.Semaphore(FETCHED_COUNT_MAX)
@@ -212,6 +217,8 @@ class Connection:
             except DecodeError as error:
                 self._end(f"bad_message:{error.reason}")
                 return
+            if isinstance(message, Receipt | Publications | Blocks):
+                self.progress_at = self._hub.clock_ms() // 1000
             self._take(MessageReceived(message))
 
     async def _write(self) -> None:

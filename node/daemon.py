@@ -79,7 +79,9 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
     if (accepted := sum(map(len, retry_unread(replica, _clock_ms()).accepted.values()))) > 0:
         log.info("commits read that an older version could not", count=accepted)
     with replica.database.read() as connection:
-        kept = [(row.peer, row.address) for row in load_peers(connection)]
+        stored = load_peers(connection)
+    network.banned.update(row.peer for row in stored if row.is_banned)
+    kept = [(row.peer, row.address) for row in stored if not row.is_banned]
     host, _, port = home.config.api.listen.rpartition(":")
     with _listening(home, "api", home.config.api.listen):
         api_listener = open_api_listener(host.strip("[]"), int(port))

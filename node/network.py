@@ -56,6 +56,8 @@ class Network:
         self._nursery: trio.Nursery | None = None
         self._dialed: dict[bytes, PeerState] = {}
         self._inbound: list[PeerState] = []
+        self.banned: set[bytes] = set()
+        """Peers that are not spoken with: neither dialed nor served."""
         self._ended = trio.Event()
         self._admitted = trio.CapacityLimiter(CONNECTIONS_MAX)
 
@@ -76,7 +78,10 @@ class Network:
             await trio.serve_listeners(self._serve, listeners, handler_nursery=nursery)
 
     def keep(self, peer: bytes, address: str) -> None:
-        """Dial this peer from now on, whenever there is no connection with it."""
+        """Dial this peer from now on, whenever there is no connection with it; unless it is banned."""
+        if peer in self.banned:
+            log.info("not dialed", peer=id_text(peer), reason="banned")
+            return
         old = self._dialed.pop(peer, None)
         if old is not None:
             old.scope.cancel()
@@ -114,6 +119,10 @@ class Network:
             secure = await accept(stream, self._seed, secrets.token_bytes(32))
         except TransportError as error:
             log.info("handshake failed", reason=error.reason)
+            return
+        if secure.peer_key in self.banned:
+            log.info("connection refused", peer=id_text(secure.peer_key), reason="banned")
+            await trio.aclose_forcefully(stream)
             return
         state = PeerState(secure.peer_key, address, "in", "connected", self._clock())
         self._inbound.append(state)

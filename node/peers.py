@@ -9,8 +9,8 @@ from node.network import Network
 from node.resolve import resolve
 from node.views import peer_view
 from protocol.codec import DecodeError
-from protocol.text import parse_id
-from storage.peers import forget_peer, keep_peer
+from protocol.text import id_text, parse_id
+from storage.peers import ban_peer, forget_peer, keep_peer
 
 JsonObject = dict[str, Any]
 
@@ -26,11 +26,12 @@ class Peers:
     def views(self) -> list[JsonObject]:
         """Peers and how each topic stands with them."""
         names = dict(self._hub.replica.by_topic)
-        return [peer_view(state, names) for state in self._network.peers]
+        now = self._hub.clock_ms() // 1000
+        return [peer_view(state, names, now) for state in self._network.peers]
 
     async def list_all(self) -> JsonObject:
         """The same, as an answer."""
-        return {"peers": self.views()}
+        return {"peers": self.views(), "banned": sorted(map(id_text, self._network.banned))}
 
     async def add(self, address: str, peer: str) -> JsonObject:
         """Keep a connection to a peer. Raises ServiceError `bad_request`."""
@@ -38,13 +39,14 @@ class Peers:
         check_dialable(address, "bad_request")
         if key == self._node_key:
             raise ServiceError("bad_request", "that is this node itself")
+        if key in self._network.banned:
+            raise ServiceError("not_permitted", "that peer is banned", "`ravel peer unban` takes that back")
         await self.keep(key, address)
-        names = dict(self._hub.replica.by_topic)
-        return next(peer_view(state, names) for state in self._network.peers if state.peer == key)
+        return next(view for view in self.views() if view["peer"] == id_text(key))
 
     async def keep(self, key: bytes, address: str) -> None:
         """Keep a connection to the peer of this key, now and after a restart; this node itself needs none."""
-        if key == self._node_key:
+        if key == self._node_key or key in self._network.banned:
             return
         await self._hub.run_blocking(self._store, key, address)
         self._network.keep(key, address)
@@ -56,6 +58,31 @@ class Peers:
         await self._hub.run_blocking(self._forget, key)
         self._network.forget(key)
         return {}
+
+    async def ban(self, peer: str) -> JsonObject:
+        """Speak with a peer no more: of a full id, or a unique prefix of a known one's."""
+        try:
+            key = parse_id(peer)
+        except DecodeError:
+            known = {state.peer for state in self._network.peers}
+            key = resolve("peer", peer, [(one, "", one) for one in known])
+        if key == self._node_key:
+            raise ServiceError("bad_request", "that is this node itself")
+        await self._hub.run_blocking(self._store_ban, key)
+        self._network.banned.add(key)
+        self._network.forget(key)
+        return {"peer": id_text(key), "banned": True}
+
+    async def unban(self, peer: str) -> JsonObject:
+        """Let a peer connect again; it is not dialed."""
+        key = resolve("peer", peer, [(one, "", one) for one in self._network.banned])
+        await self._hub.run_blocking(self._forget, key)
+        self._network.banned.discard(key)
+        return {"peer": id_text(key), "banned": False}
+
+    def _store_ban(self, key: bytes) -> None:
+        with self._hub.replica.database.write() as connection:
+            ban_peer(connection, key)
 
     def _store(self, key: bytes, address: str) -> None:
         with self._hub.replica.database.write() as connection:

@@ -19,6 +19,8 @@ from protocol.body import (
     UnknownBody,
     content_of,
 )
+from protocol.limits import STALLED_SECONDS
+from protocol.session import TopicProgress
 from protocol.text import id_text
 from storage.commits import TimelineRow
 from storage.repos import Branch, Repo
@@ -67,8 +69,8 @@ def branch_view(
     }
 
 
-def peer_view(state: PeerState, branches: dict[bytes, Branch]) -> JsonObject:
-    """A peer and, while it is connected, how each topic stands with it."""
+def peer_view(state: PeerState, branches: dict[bytes, Branch], now: int) -> JsonObject:
+    """A peer and, while it is connected, how each topic stands with it, at `now` in unix seconds."""
     topics = state.connection.topics if state.connection is not None else []
     return {
         "peer": id_text(state.peer),
@@ -82,13 +84,23 @@ def peer_view(state: PeerState, branches: dict[bytes, Branch]) -> JsonObject:
                 "branch": id_text(branches[topic.topic].branch_id),
                 "name": branches[topic.topic].name,
                 "state": topic.state,
+                "behind": topic.behind,
+                "to_send": topic.to_send,
                 "sent": topic.sent,
                 "received": topic.received,
+                "stalled_since": _stalled_since(state, topic, now),
             }
             for topic in topics
             if topic.topic in branches
         ],
     }
+
+
+def _stalled_since(state: PeerState, topic: TopicProgress, now: int) -> int | None:
+    """Unix seconds since when a peer has taken nothing of what was sent to it on a topic; None while it takes."""
+    assert state.connection is not None, "it has topics"
+    since = state.connection.progress_at
+    return since if topic.in_flight and now - since >= STALLED_SECONDS else None
 
 
 def timeline_items(

@@ -156,6 +156,8 @@ FETCH_WINDOW_COUNT_MAX: Final = 16
 """Blocks of a file that are fetched together, from all peers that have them, before the first is read: 16 MiB in memory."""
 RELAY_TOPIC_COUNT_MAX: Final = 100_000
 """Topics that a relay keeps: 30 MB in memory."""
+STALLED_SECONDS: Final = 10
+"""Seconds without a receipt after which status calls a topic stalled. SEND_TIMEOUT_SECONDS ends what moves no byte."""
 DIAL_BACKOFF_MIN_SECONDS: Final = 0.5
 DIAL_BACKOFF_MAX_SECONDS: Final = 60.0
 """Seconds between two dials of a peer that does not answer: doubled from the first to the second."""

@@ -77,6 +77,7 @@ class TopicProgress:
     followed: bool = False
     announced_by_peer: bool = False
     summary_sent: bool = False
+    own_count: int = 0  # commits here when the summary was made
     peer_count: int | None = None
     upto: int | None = None  # set once the plan is loaded
     early: list[int] = field(default_factory=list)  # accepted while the plan was being loaded
@@ -87,9 +88,8 @@ class TopicProgress:
     # What the peer asked for; the first is being looked up.
     wants: "deque[tuple[bytes, ...]]" = field(default_factory=deque)
     fetched: "deque[bytes]" = field(default_factory=deque)  # blocks that the peer was asked for
-    served: "deque[bytes]" = field(
-        default_factory=deque
-    )  # that the peer asked for; the first ones are being read
+    # That the peer asked for; the first ones are being read.
+    served: "deque[bytes]" = field(default_factory=deque)
     refused: str = ""  # why the peer takes no more
     sent: int = 0
     received: int = 0
@@ -98,6 +98,16 @@ class TopicProgress:
     def is_joined(self) -> bool:
         """Whether both sides follow it."""
         return self.followed and self.announced_by_peer
+
+    @property
+    def to_send(self) -> int:
+        """How many commits wait to be sent."""
+        return sum(map(len, self.queue))
+
+    @property
+    def behind(self) -> int:
+        """How many commits the peer has said to hold beyond those that are here, at least."""
+        return max(0, (self.peer_count or 0) - self.own_count - self.received)
 
     @property
     def state(self) -> str:
@@ -272,6 +282,7 @@ class Session:
         blind = self._blind[progress.topic]
         match event:
             case SummaryLoaded():
+                progress.own_count = event.count
                 return [Send(Summary(blind, event.heads, event.count, event.samples))]
             case PlanLoaded():
                 progress.upto = event.upto

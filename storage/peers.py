@@ -1,4 +1,4 @@
-"""Peers whose address is known, and which of them this node keeps a connection to."""
+"""Peers that this node keeps a connection to, and peers that it does not speak with."""
 
 from dataclasses import dataclass
 
@@ -9,26 +9,36 @@ from storage.schema import peers
 
 @dataclass(frozen=True, slots=True)
 class PeerRow:
-    """A peer's key and where it was last known to listen; `is_dialed` when this node keeps a connection to it."""
+    """A peer's key and where it was last known to listen: to be dialed, or banned."""
 
     peer: bytes
     address: str
-    is_dialed: bool
+    is_banned: bool
 
 
 def load_peers(connection: Connection) -> list[PeerRow]:
-    """All peers whose address is known."""
-    return [
-        PeerRow(*row) for row in connection.execute(select(peers.c.peer, peers.c.address, peers.c.is_dialed))
-    ]
+    """All peers that are kept or banned."""
+    query = select(peers.c.peer, peers.c.address, peers.c.is_banned)
+    return [PeerRow(*row) for row in connection.execute(query)]
 
 
 def keep_peer(connection: Connection, peer: bytes, address: str) -> None:
     """Keep a peer to be dialed, with its newest address."""
-    connection.execute(delete(peers).where(peers.c.peer == peer))
-    connection.execute(insert(peers).values(peer=peer, address=address, is_dialed=True))
+    _put(connection, peer, address, is_banned=False)
+
+
+def ban_peer(connection: Connection, peer: bytes) -> None:
+    """Speak with a peer no more, and forget its address."""
+    _put(connection, peer, "", is_banned=True)
 
 
 def forget_peer(connection: Connection, peer: bytes) -> None:
-    """Forget a peer."""
+    """Forget a peer, also that it was banned."""
     connection.execute(delete(peers).where(peers.c.peer == peer))
+
+
+def _put(connection: Connection, peer: bytes, address: str, *, is_banned: bool) -> None:
+    forget_peer(connection, peer)
+    connection.execute(
+        insert(peers).values(peer=peer, address=address, is_dialed=not is_banned, is_banned=is_banned)
+    )

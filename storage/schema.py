@@ -322,4 +322,5 @@ peers = Table(
     Column("peer", Bytes(32), primary_key=True),
     Column("address", String, nullable=False),
     Column("is_dialed", Boolean, nullable=False),
+    Column("is_banned", Boolean, nullable=False, server_default=false()),
 )

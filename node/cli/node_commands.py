@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from node.cli.shared import JsonOption, client, print_fields, print_json, print_table, settings
+from node.cli.shared import JsonOption, client, iso_time, print_fields, print_json, print_table, settings
 
 
 def init(
@@ -53,8 +53,20 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
         if peer["last_error"]:
             print_fields([("  last error", peer["last_error"])])
         print_table(
-            ("branch", "state", "sent", "received"),
-            ((topic["name"], topic["state"], topic["sent"], topic["received"]) for topic in peer["topics"]),
+            ("branch", "state", "behind", "to send", "sent", "received"),
+            (
+                (
+                    topic["name"],
+                    f"stalled since {iso_time(topic['stalled_since'])}"
+                    if topic["stalled_since"]
+                    else topic["state"],
+                    topic["behind"],
+                    topic["to_send"],
+                    topic["sent"],
+                    topic["received"],
+                )
+                for topic in peer["topics"]
+            ),
         )
 
 

@@ -32,6 +32,8 @@ def list_peers(context: typer.Context, as_json: JsonOption = False) -> None:
         return
     columns = ("peer", "address", "direction", "state", "last_error")
     print_table(columns, ([item[column] for column in columns] for item in answer["peers"]))
+    for banned in answer["banned"]:
+        print(f"banned  {banned}")
 
 
 @peer.command("remove")
@@ -40,3 +42,17 @@ def remove(context: typer.Context, peer: str, as_json: JsonOption = False) -> No
     answer = client(context).remove_peer(peer)
     if as_json:
         print_json(answer)
+
+
+@peer.command("ban")
+def ban(context: typer.Context, peer: str, as_json: JsonOption = False) -> None:
+    """Speak with a peer no more: disconnect, and neither dial nor serve it."""
+    answer = client(context).ban_peer(peer, is_banned=True)
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+@peer.command("unban")
+def unban(context: typer.Context, peer: str, as_json: JsonOption = False) -> None:
+    """Let a banned peer connect again; `ravel peer add` dials it."""
+    answer = client(context).ban_peer(peer, is_banned=False)
+    print_json(answer) if as_json else print_fields(answer.items())

@@ -217,3 +217,32 @@ def test_no_secret_is_logged(tmp_path: Path) -> None:
             for name in ("node.key", "user.key", "api-token"):
                 assert (peer.home / name).read_text().strip() not in log
             assert "ravel:invite" not in log
+
+
+def test_a_banned_peer_is_neither_served_nor_dialed_until_it_is_unbanned(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        alice.client.create_repo("notes")
+        bob.client.join(alice.client.invite("notes", "write", 3600, 1)["invitation"])
+        until(lambda: _speaks(alice), "they are connected")
+        bob_id = str(bob.client.status()["node"])
+        run_ravel(alice, "peer", "ban", bob_id[:8])
+        until(lambda: not _speaks(alice), "bob is gone")
+        assert f"banned  {bob_id}" in run_ravel(alice, "peer", "list").stdout
+        alice.stop()
+        alice.start()
+        bob.client.write("main", "nobody hears this")
+        log = alice.home / "daemon.log"
+        until(lambda: "banned" in log.read_text(), "bob is turned away")
+        assert not _speaks(alice)
+        assert "peer unban" in run_ravel(alice, "peer", "add", bob.listen, bob_id, code=7).stderr
+        run_ravel(alice, "peer", "unban", bob_id[:8])
+        until(lambda: _speaks(alice), "bob is let in again")
+        until(lambda: _texts(alice) == _texts(bob), "and heard")
+
+
+def _speaks(peer: Peer) -> bool:
+    return any(one["state"] == "connected" for one in peer.client.list_peers()["peers"])
+
+
+def _texts(peer: Peer) -> list[str]:
+    return [item["text"] for item in peer.client.timeline("main", -1, 100)["items"]]

@@ -10,11 +10,13 @@ from trio.testing import MockClock, memory_stream_pair
 
 from node.connection import Connection, Ended
 from node.hub import NotFetched
+from node.network import PeerState
 from node.transport import SecureStream, TransportError, accept, dial
+from node.views import JsonObject, peer_view
 from protocol.block import seal_block
 from protocol.codec import encode
 from protocol.hashing import blind_topic
-from protocol.limits import FETCH_TIMEOUT_SECONDS, IDLE_TIMEOUT_SECONDS
+from protocol.limits import FETCH_TIMEOUT_SECONDS, IDLE_TIMEOUT_SECONDS, STALLED_SECONDS
 from protocol.messages import (
     Announce,
     Blocks,
@@ -23,6 +25,7 @@ from protocol.messages import (
     KeepAlive,
     Message,
     Publications,
+    Receipt,
     Summary,
     Want,
     decode_message,
@@ -217,3 +220,29 @@ async def test_what_is_asked_for_twice_is_asked_of_a_peer_once(
             await stranger.say(Blocks(topic, (block.encoded,)))
             assert await stranger.hear(Goodbye) == Goodbye("unasked_blocks")
     assert found == [block.encoded, block.encoded]
+
+
+async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with _met(alice, ended) as stranger:
+            topic = blind_topic(branch.topic, stranger.stream.session_id)
+            await stranger.say(Announce((topic,)), Summary(topic, (), 7, ()))
+            await stranger.hear(Publications)
+            (source,) = alice.hub.sources
+            assert isinstance(source, Connection)
+            state = PeerState(source.peer, "somewhere", "in", "connected", 0.0, connection=source)
+            since = source.progress_at
+
+            def shown(later: int) -> JsonObject:
+                view = peer_view(state, dict(alice.replica.by_topic), since + later)
+                return next(one for one in view["topics"] if one["state"] != "not joined")
+
+            assert (shown(0)["state"], shown(0)["behind"]) == ("sending", 6)
+            assert shown(STALLED_SECONDS - 1)["stalled_since"] is None
+            assert shown(STALLED_SECONDS)["stalled_since"] == since
+            await stranger.say(Receipt(topic), Goodbye("bye"))
+    assert ended == [Ended("peer_left")]
