@@ -21,7 +21,7 @@ COUNT ?= 20000
 FUZZER := .venv/fuzzer
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check check-format check-lint check-types check-imports format bench histories fuzz vectors lock clean
+.PHONY: help setup java demo test check check-format check-lint check-types check-imports format bench histories fuzz sim sim-long vectors lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -77,6 +77,12 @@ $(FUZZER)/.ready: tests/fuzz/requirements.lock | $(READY)
 		echo "make fuzz needs atheris, which has wheels for Python 3.11 to 3.14 on x86-64 Linux; this is" \
 			"$$($(VENV)/python --version) on $$(uname -sm). See the message above." >&2; exit 1; }
 	@touch $@
+
+sim: setup ## Replay one simulated run of many sessions (SEED=n)
+	$(VENV)/python -m tests.simulation.run --seed $(or $(SEED),0)
+
+sim-long: setup ## Simulate new seeds (MINUTES=n)
+	$(VENV)/python -m tests.simulation.run --minutes $(or $(MINUTES),10)
 
 vectors: setup ## Write the test vectors again; git shows whether they changed
 	$(VENV)/python tests/vectors/generate.py

@@ -1,0 +1,1 @@
+"""Sessions of many nodes on a simulated network: one seed is one run, replayed alike every time."""

@@ -1,0 +1,217 @@
+"""A simulated network: nodes, links that break and come back, time that is a number.
+
+Everything is an event in a heap, and every choice comes from one seeded generator: a run is a function of its seed.
+Messages travel as real frames. A link that is cut loses all that is on its way, as a stream does that is cut at any byte.
+"""
+
+import heapq
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from protocol.codec import DecodeError
+from protocol.hashing import block_id
+from protocol.limits import BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, WANTED_COUNT_MAX
+from protocol.messages import decode_message, encode_message
+from protocol.session import Session
+from protocol.session_events import (
+    Close,
+    CommitsAccepted,
+    Event,
+    HandOver,
+    MessageReceived,
+    OpenTopics,
+    Output,
+    Send,
+    Take,
+    TopicFollowed,
+)
+from tests.simulation.store import Load, Store, Topic, acks_of, make_commit
+
+LATENCY = (0.01, 0.2)
+STORE_DELAY = (0.001, 0.05)
+
+
+@dataclass(slots=True)
+class End:
+    """One side of a link."""
+
+    node: "Node"
+    session: Session
+    session_id: bytes
+    sent_until: float = 0.0  # frames of one direction stay in order
+    taking_until: float = 0.0  # batches are taken in the order in which they came
+
+
+@dataclass(slots=True)
+class Link:
+    """A connection between two nodes, while it lasts."""
+
+    number: int
+    ends: tuple[End, End]
+    is_up: bool = True
+    silent: set[int] = field(default_factory=set)  # directions in which nothing arrives: a one-way partition
+
+    def other(self, end: End) -> End:
+        """The side across."""
+        return self.ends[1] if end is self.ends[0] else self.ends[0]
+
+
+class Node:
+    """A node: a store, and a session for each link that is up."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.store = Store()
+        self.links: dict[str, Link] = {}  # by the other node's name
+
+    def follow(self, topic: bytes) -> None:
+        """Follow a topic, in sessions from now on."""
+        self.store.topics.setdefault(topic, Topic())
+
+
+class Network:
+    """All nodes, links and events of one run."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.now = 0.0
+        self.nodes: dict[str, Node] = {}
+        self.closed: list[str] = []
+        """Reasons with which sessions ended."""
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = 0
+        self.event_count = 0
+
+    # --- time ---
+
+    def after(self, delay: float, happen: Callable[[], None]) -> None:
+        """Let something happen."""
+        self._count += 1
+        heapq.heappush(self._events, (self.now + delay, self._count, happen))
+
+    def run(self, check: Callable[[], None], until: float = float("inf")) -> None:
+        """Let all events happen up to a time, and check after each."""
+        while self._events and self._events[0][0] <= until:
+            self.now, _, happen = heapq.heappop(self._events)
+            self.event_count += 1
+            happen()
+            check()
+
+    # --- what nodes do ---
+
+    def connect(self, first: Node, second: Node) -> None:
+        """A new connection, unless there is one."""
+        if second.name in first.links:
+            return
+        self._count += 1
+        session_id = self.chance.randbytes(32)
+        link = Link(
+            self._count,
+            (End(first, Session(session_id), session_id), End(second, Session(session_id), session_id)),
+        )
+        for end in link.ends:
+            end.node.links[link.other(end).node.name] = link
+            for number, topic in enumerate(end.node.store.topics):
+                self._give(link, end, TopicFollowed(topic, is_root=number == 0))
+
+    def cut(self, link: Link) -> None:
+        """End a connection; what is on its way is lost."""
+        if link.is_up:
+            link.is_up = False
+            for end in link.ends:
+                del end.node.links[link.other(end).node.name]
+
+    def crash(self, node: Node) -> None:
+        """All connections end, and what was not stored is gone."""
+        for link in list(node.links.values()):
+            self.cut(link)
+
+    def write(self, node: Node, topic: bytes) -> None:
+        """A new commit on some of the heads."""
+        held = node.store.topics[topic]
+        heads = held.heads()
+        acks = self.chance.sample(heads, self.chance.randint(1, min(len(heads), 5))) if heads else []
+        nums = held.accept([make_commit(self.chance, acks)])
+        self._announce(node, topic, nums, None)
+
+    def say(self, link: Link, end: End, frame: bytes) -> None:
+        """Put a frame on its way."""
+        arrival = max(end.sent_until, self.now + self.chance.uniform(*LATENCY))
+        end.sent_until = arrival
+        self.after(arrival - self.now, lambda: self._arrive(link, end, frame))
+
+    def _arrive(self, link: Link, sender: End, frame: bytes) -> None:
+        if not link.is_up or link.ends.index(sender) in link.silent:
+            return
+        receiver = link.other(sender)
+        try:
+            message = decode_message(frame)
+        except DecodeError:
+            self._close(link, "bad_message")
+            return
+        self._give(link, receiver, MessageReceived(message))
+
+    def _give(self, link: Link, end: End, event: Event) -> None:
+        if link.is_up:
+            for output in end.session.take(event):
+                self._perform(link, end, output)
+
+    def _perform(self, link: Link, end: End, output: Output) -> None:
+        match output:
+            case Send():
+                self.say(link, end, encode_message(output.message))
+            case Close():
+                self._close(link, output.reason)
+            case Take():
+                done = max(end.taking_until, self.now + self.chance.uniform(*STORE_DELAY))
+                end.taking_until = done
+                self.after(done - self.now, lambda: self._take(link, end, output))
+            case HandOver() | OpenTopics():
+                raise AssertionError("nobody asks for blocks or deposits topics here")
+            case _:
+                self.after(self.chance.uniform(*STORE_DELAY), lambda: self._look_up(link, end, output))
+
+    def _look_up(self, link: Link, end: End, load: Load) -> None:
+        """Read the store now, and tell the session a moment later, when it may have grown."""
+        answer = end.node.store.look_up(load)
+        self.after(self.chance.uniform(*STORE_DELAY), lambda: self._give(link, end, answer))
+
+    def _take(self, link: Link, end: End, take: Take) -> None:
+        if not link.is_up:
+            return
+        taken = end.node.store.take(take)
+        self._announce(end.node, take.topic, taken.nums, link)
+        self._give(link, end, taken.event)
+        if taken.is_faulty:
+            self._close(link, "bad_publication")
+
+    def _announce(self, node: Node, topic: bytes, nums: list[int], source: Link | None) -> None:
+        for link in list(node.links.values()):
+            if link is not source and nums:
+                end = next(one for one in link.ends if one.node is node)
+                self._give(link, end, CommitsAccepted(topic, tuple(nums)))
+
+    def _close(self, link: Link, reason: str) -> None:
+        self.closed.append(reason)
+        self.cut(link)
+
+
+def check(network: Network) -> None:
+    """What must hold at every moment."""
+    for node in network.nodes.values():
+        for link in node.links.values():
+            end = next(one for one in link.ends if one.node is node)
+            topics = end.session.topics
+            assert sum(one.in_flight + one.loading for one in topics) <= BATCHES_IN_FLIGHT_MAX
+            assert sum(len(one.served) for one in topics) <= FETCHED_COUNT_MAX
+            assert sum(map(len, (ids for one in topics for ids in one.wants))) <= WANTED_COUNT_MAX
+
+
+def check_stores(network: Network) -> None:
+    """Every commit is what its id says and stands behind its causes."""
+    for node in network.nodes.values():
+        for topic in node.store.topics.values():
+            for num, commit in enumerate(topic.commits, 1):
+                assert topic.nums[block_id(commit)] == num
+                assert all(topic.nums[ack] < num for ack in acks_of(commit) or ())

@@ -1,0 +1,178 @@
+"""One run: some nodes write and forward while links are cut, go silent and come back, nodes crash, and one peer lies.
+
+Then everything heals, and all who follow a topic must hold the same of it. `python -m tests.simulation.run` replays
+seeds, or goes on with new ones for some minutes; see the Makefile's `sim` and `sim-long`.
+"""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial
+
+from protocol.hashing import blind_topic
+from protocol.messages import (
+    Announce,
+    Blocks,
+    Deposit,
+    Fetch,
+    Message,
+    Publications,
+    Receipt,
+    Refused,
+    Relay,
+    Summary,
+    Want,
+    encode_message,
+)
+from tests.simulation.network import End, Link, Network, Node, check, check_stores
+
+_FAULTS_UNTIL = 60.0
+_HEALED_AFTER = 600.0
+HONEST_REASONS = frozenset({"too_many_wants"})
+"""With which honest peers may leave one another: a bound was met, and a new connection starts afresh."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run came to: how many things happened, when the last did, and why sessions of healed nodes ended."""
+
+    events: int
+    ended_at: float
+    reasons: tuple[str, ...]
+
+
+def run(seed: int) -> Outcome:
+    """Run one seed. Raises AssertionError, which names what does not hold."""
+    network = Network(seed)
+    chance = network.chance
+    topics = [chance.randbytes(32) for _ in range(chance.randint(1, 4))]
+    for number in range(chance.randint(2, 8)):
+        node = network.nodes[f"n{number}"] = Node(f"n{number}")
+        followed = chance.sample(topics, chance.randint(1, len(topics)))
+        for topic in sorted(followed, key=topics.index):
+            node.follow(topic)
+    liar = chance.choice([None, *network.nodes.values()]) if len(network.nodes) > 2 else None
+    _plan(network, topics, liar)
+    network.run(lambda: check(network), _FAULTS_UNTIL)
+    honest = [node for node in network.nodes.values() if node is not liar]
+    check_stores(network)
+
+    for node in network.nodes.values():
+        network.crash(node)
+    for first in honest:  # all of them, so that whoever follows a topic meets whoever else does
+        for second in honest:
+            if first.name < second.name:
+                network.connect(first, second)
+    network.closed.clear()
+    for _ in range(network.chance.randint(0, 30)):  # while they compare, and after
+        node = network.chance.choice(honest)
+        topic = network.chance.choice(list(node.store.topics))
+        network.after(network.chance.uniform(0, 1), partial(network.write, node, topic))
+    network.run(lambda: check(network), network.now + _HEALED_AFTER)
+    check_stores(network)
+    assert set(network.closed) <= HONEST_REASONS, f"honest peers left: {network.closed}"
+    for topic in topics:
+        held = [set(node.store.topics[topic].nums) for node in honest if topic in node.store.topics]
+        assert all(one == held[0] for one in held), "not all hold the same"
+    return Outcome(network.event_count, network.now, tuple(network.closed))
+
+
+def _plan(network: Network, topics: list[bytes], liar: Node | None) -> None:
+    chance = network.chance
+    nodes = list(network.nodes.values())
+    for _ in range(chance.randint(5, 120)):
+        node, topic = chance.choice(nodes), chance.choice(topics)
+        if topic in node.store.topics:
+            network.after(chance.uniform(0, _FAULTS_UNTIL), partial(network.write, node, topic))
+    for _ in range(chance.randint(3, 40)):
+        first, second = chance.sample(nodes, 2)
+        network.after(
+            chance.uniform(0, _FAULTS_UNTIL),
+            partial(network.connect, first, second),
+        )
+    faults = [_cut, _silence, _crash]
+    for _ in range(chance.randint(0, 30)):
+        fault = chance.choice(faults)
+        network.after(chance.uniform(0, _FAULTS_UNTIL), partial(fault, network))
+    if liar is not None:
+        for _ in range(chance.randint(1, 60)):
+            network.after(chance.uniform(0, _FAULTS_UNTIL), lambda: _lie(network, liar, topics))
+
+
+def _some_link(network: Network) -> Link | None:
+    links = {link.number: link for node in network.nodes.values() for link in node.links.values()}
+    return links[network.chance.choice(sorted(links))] if links else None
+
+
+def _cut(network: Network) -> None:
+    link = _some_link(network)
+    if link is not None:
+        network.cut(link)
+
+
+def _silence(network: Network) -> None:
+    """Nothing arrives any more in one direction, until somebody notices."""
+    link = _some_link(network)
+    if link is not None:
+        link.silent.add(network.chance.randint(0, 1))
+        network.after(network.chance.uniform(1, 20), lambda: network.cut(link))
+
+
+def _crash(network: Network) -> None:
+    network.crash(network.chance.choice(list(network.nodes.values())))
+
+
+def _lie(network: Network, liar: Node, topics: list[bytes]) -> None:
+    """Say something that no honest node would, or not now."""
+    chance = network.chance
+    if not liar.links:
+        return
+    link = liar.links[chance.choice(sorted(liar.links))]
+    end: End = next(one for one in link.ends if one.node is liar)
+    topic = blind_topic(chance.choice(topics), chance.choice([end.session_id, bytes(32)]))
+    some = tuple(chance.randbytes(32) for _ in range(chance.randint(1, 4)))
+    lies: list[Message] = [
+        Announce(some),
+        Summary(topic, some, chance.randint(0, 2**40), ()),
+        Publications(topic, some),
+        Receipt(topic),
+        Want(topic, some),
+        Fetch(topic, some),
+        Blocks(topic, (b"",)),
+        Deposit(some),
+        Relay(),
+        Refused(topic, "topic_full"),
+    ]
+    frame = encode_message(chance.choice(lies))
+    network.say(link, end, frame if chance.random() < 0.9 else chance.randbytes(40))
+
+
+def main() -> int:
+    """Run seeds; 1 when one fails, which is named with how to replay it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=None, help="this one alone")
+    parser.add_argument("--minutes", type=float, default=1.0, help="how long to try new ones")
+    options = parser.parse_args()
+    began = time.monotonic()
+    seed = options.seed if options.seed is not None else time.time_ns() % 10**9
+    count, reasons = 0, Counter[str]()
+    while True:
+        try:
+            reasons.update(run(seed).reasons)
+        except AssertionError as error:
+            print(f"seed {seed} fails: {error}\nreplay it: make sim SEED={seed}", file=sys.stderr)
+            return 1
+        count += 1
+        if options.seed is not None or time.monotonic() - began > options.minutes * 60:
+            break
+        seed += 1
+    print(
+        f"{count} runs hold, the last of seed {seed}; sessions of healed nodes ended: {dict(reasons) or 'none'}"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

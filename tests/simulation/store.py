@@ -1,0 +1,138 @@
+"""What a simulated node stores of its topics: a graph of commits, taken causes first, as a real store does.
+
+A commit is its own publication: random bytes behind its acks, and its id their hash. So a store can tell what was
+altered on the way, without keys or signatures.
+"""
+
+import random
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from protocol.hashing import block_id
+from protocol.session_events import (
+    BatchLoaded,
+    BatchTaken,
+    BlocksLoaded,
+    Event,
+    FindWanted,
+    LoadBatch,
+    LoadBlocks,
+    LoadPlan,
+    LoadSummary,
+    PlanLoaded,
+    SummaryLoaded,
+    Take,
+    WantedFound,
+)
+
+Load = LoadSummary | LoadPlan | LoadBatch | FindWanted | LoadBlocks
+_BATCH_COUNT = 5
+"""Commits of one batch: few, so that small histories take several."""
+
+
+def make_commit(chance: random.Random, acks: Sequence[bytes]) -> bytes:
+    """A commit that acks these."""
+    return bytes([len(acks)]) + b"".join(acks) + chance.randbytes(8)
+
+
+def acks_of(commit: bytes) -> list[bytes] | None:
+    """What a commit acks; None for what is no commit."""
+    count = commit[0] if commit else 0
+    if len(commit) != 1 + 32 * count + 8:
+        return None
+    return [commit[1 + 32 * index : 33 + 32 * index] for index in range(count)]
+
+
+@dataclass(slots=True)
+class Taken:
+    """What a batch came to."""
+
+    event: BatchTaken
+    nums: list[int]
+    is_faulty: bool
+
+
+@dataclass(slots=True)
+class Topic:
+    """Commits of one topic by number, and those that wait for causes."""
+
+    commits: list[bytes] = field(default_factory=list)
+    nums: dict[bytes, int] = field(default_factory=dict)
+    waiting: dict[bytes, bytes] = field(default_factory=dict)
+
+    def heads(self) -> list[bytes]:
+        """Ids that nothing here acks."""
+        acked = {ack for commit in self.commits for ack in acks_of(commit) or ()}
+        return [commit_id for commit_id in self.nums if commit_id not in acked]
+
+    def accept(self, commits: Iterable[bytes]) -> list[int]:
+        """Take commits whose causes are here, and what waited for them; gives the numbers of new ones."""
+        for commit in commits:
+            commit_id = block_id(commit)
+            if commit_id not in self.nums:
+                self.waiting[commit_id] = commit
+        accepted: list[int] = []
+        while True:
+            ready = [
+                commit_id
+                for commit_id, commit in self.waiting.items()
+                if all(ack in self.nums for ack in acks_of(commit) or ())
+            ]
+            if not ready:
+                return accepted
+            for commit_id in ready:
+                self.commits.append(self.waiting.pop(commit_id))
+                self.nums[commit_id] = len(self.commits)
+                accepted.append(len(self.commits))
+
+    def missing(self) -> list[bytes]:
+        """Causes that are waited for and were not named by anything that waits."""
+        causes = {ack for commit in self.waiting.values() for ack in acks_of(commit) or ()}
+        return sorted(causes - self.nums.keys() - self.waiting.keys())
+
+    def implied(self, held: Iterable[bytes]) -> set[bytes]:
+        """These commits, as far as they are here, and all their past."""
+        found: set[bytes] = set()
+        ahead = [raw for raw in held if raw in self.nums]
+        while ahead:
+            one = ahead.pop()
+            if one not in found:
+                found.add(one)
+                ahead += acks_of(self.commits[self.nums[one] - 1]) or ()
+        return found
+
+
+class Store:
+    """All topics of a node. It outlives crashes."""
+
+    def __init__(self) -> None:
+        self.topics: dict[bytes, Topic] = {}
+
+    def look_up(self, load: Load) -> Event:
+        """The answer to what a session asks."""
+        topic = self.topics[load.topic]
+        match load:
+            case LoadSummary():
+                return SummaryLoaded(load.topic, tuple(topic.heads()), len(topic.commits), ())
+            case LoadPlan():
+                known = topic.implied(load.held)
+                nums = [num for commit_id, num in topic.nums.items() if commit_id not in known]
+                return PlanLoaded(load.topic, array("q", sorted(nums)), len(topic.commits))
+            case LoadBatch():
+                return BatchLoaded(
+                    load.topic, tuple(topic.commits[num - 1] for num in load.nums[:_BATCH_COUNT])
+                )
+            case FindWanted():
+                found = topic.implied(load.ids).intersection(load.ids)
+                return WantedFound(load.topic, sorted(topic.nums[raw] for raw in found))
+            case LoadBlocks():
+                return BlocksLoaded(load.topic, (b"",))
+
+    def take(self, take: Take) -> Taken:
+        """Accept a batch, but for what is no commit."""
+        topic = self.topics[take.topic]
+        good = [item for item in take.items if acks_of(item) is not None]
+        nums = topic.accept(good)
+        event = BatchTaken(take.topic, len(nums), tuple(topic.missing()))
+        return Taken(event, nums, is_faulty=len(good) < len(take.items))
