@@ -20,6 +20,7 @@ from protocol.limits import (
     DIAL_BACKOFF_MAX_SECONDS,
     DIAL_BACKOFF_MIN_SECONDS,
     HANDSHAKE_TIMEOUT_SECONDS,
+    RELAY_CONNECTIONS_MAX,
 )
 from protocol.text import id_text
 
@@ -59,7 +60,8 @@ class Network:
         self.banned: set[bytes] = set()
         """Peers that are not spoken with: neither dialed nor served."""
         self._ended = trio.Event()
-        self._admitted = trio.CapacityLimiter(CONNECTIONS_MAX)
+        limit = CONNECTIONS_MAX if hub.relay is None else RELAY_CONNECTIONS_MAX
+        self._admitted = trio.CapacityLimiter(limit)
 
     @property
     def peers(self) -> list[PeerState]:

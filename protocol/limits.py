@@ -126,6 +126,8 @@ SEND_TIMEOUT_SECONDS: Final = 30.0
 """Seconds one write may wait for a peer that does not read."""
 CONNECTIONS_MAX: Final = 128
 """Connections accepted from others at a time."""
+RELAY_CONNECTIONS_MAX: Final = 2048
+"""The same for a relay, which is there for others."""
 PENDING_COUNT_MAX: Final = 10_000
 """Commits per topic that wait for their causes; beyond it the newest are refused and asked for again later."""
 PENDING_SIZE_MAX: Final = 64 * MIB
