@@ -12,11 +12,12 @@ id, which storage finds by its index of prefixes. There is no count of ids as in
 itself, and on whose side it is, each side sees by looking it up.
 
 An id's symbols and its check follow from a key of the topic, not of the session: symbols could not be kept otherwise,
-and reading a million ids to answer one peer is what a prefix is kept to avoid. So a *writer* of the topic can choose
-ids that share their first symbols (20 bits of work for the first 64), or, with 2^64 steps, that are equal for 16 bytes.
-No result is wrong for that. Symbols that cannot be told apart end in `Unreconciled`, and ranges under a session's own
-key find the difference; ids that hide each other are seen by the set digest, with the same end. Nor does it last: once
-both sides hold such ids, they vanish from the sum like all others. Who does not know the topic can do nothing.
+and reading a million ids to answer one peer is what a prefix is kept to avoid. So a *writer* of the topic can choose ids
+that share their first symbols (some hundred tries for 64 of them, some thousand for 256) or, with 2^64 steps, their
+first 16 bytes. No result is wrong for that. Symbols that cannot be told apart end in `Unreconciled`, and ranges under
+a session's own key find the difference; ids that hide each other are seen by the set digest, with the same end. Nor
+does it last: once both sides hold such ids, they vanish from the sum like all others. Who does not know the topic can do
+nothing.
 
     prefix = Prefix(symbol_key(topic), prefix_length(0))
     prefix.add(ids)                                    # 4 to 6 us each
