@@ -12,6 +12,7 @@ topic and a count), what compares, and the short ids that the asker asks for. Ro
 the difference. Figures of others, for n = 100,000, stand in the notes: Negentropy's JavaScript reference and git, measured
 on another machine, where 1,000 spread differences cost 1,750,000 bytes.
 
+Times are of the processor, since neighbours only ever add to those of the clock.
 The prefix of the common ids is made once and timed; each repetition adds its own to a copy.
 """
 
@@ -71,23 +72,23 @@ def _by_symbols(common: bytes, key: bytes, difference: int) -> _Cost:
     cost = _Cost()
     if not difference:
         return cost  # the digests are equal
-    began = time.perf_counter()
+    began = time.process_time()
     symbols = theirs.symbols()
     frames = [opening(symbols)]
-    cost.answerer_seconds += time.perf_counter() - began
+    cost.answerer_seconds += time.process_time() - began
     asker = SymbolsAsker(key, ours.symbols())
     while True:
         cost.to_asker += sum(map(len, frames))
-        began = time.perf_counter()
+        began = time.process_time()
         question = [asker.take(frame) for frame in frames][-1]
-        cost.asker_seconds += time.perf_counter() - began
+        cost.asker_seconds += time.process_time() - began
         if question is None:
             break
         cost.to_answerer += len(question)
         cost.rounds += 1
-        began = time.perf_counter()
+        began = time.process_time()
         frames = list(answer(symbols, question))
-        cost.answerer_seconds += time.perf_counter() - began
+        cost.answerer_seconds += time.process_time() - began
     assert asker.is_done
     assert set(asker.differences) == {commit_id[:SHORT_ID_SIZE] for commit_id in here + there}
     cost.to_answerer += sum(map(len, encode_lacks([commit_id[:SHORT_ID_SIZE] for commit_id in there])))
@@ -101,19 +102,19 @@ def _by_ranges(items: list[Item], chosen: set[int]) -> _Cost:
     ours, theirs = SortedItems(here), SortedItems(there)
     cost = _Cost()
     asker = RangesAsker(ours, key)
-    began = time.perf_counter()
+    began = time.process_time()
     question: bytes | None = asker.start()
-    cost.asker_seconds += time.perf_counter() - began
+    cost.asker_seconds += time.process_time() - began
     while question is not None:
         cost.rounds += 1
         cost.to_answerer += len(question)
-        began = time.perf_counter()
+        began = time.process_time()
         reply = answer_ranges(theirs, key, question)
-        middle = time.perf_counter()
+        middle = time.process_time()
         cost.to_asker += len(reply)
         question = asker.take(reply)
         cost.answerer_seconds += middle - began
-        cost.asker_seconds += time.perf_counter() - middle
+        cost.asker_seconds += time.process_time() - middle
     assert len(asker.here) + len(asker.there) == len(chosen)
     return cost
 
@@ -125,12 +126,12 @@ def _keep(ids: list[bytes], key: bytes) -> bytes:
     step = max(len(ids) // 10, 1)
     for start in range(0, len(ids), step):
         batch = ids[start : start + step]
-        began = time.perf_counter()
+        began = time.process_time()
         prefix.add(batch)
-        middle = time.perf_counter()
+        middle = time.process_time()
         digest.add(batch)
         best = min(best, (middle - began) / len(batch))
-        best_digest = min(best_digest, (time.perf_counter() - middle) / len(batch))
+        best_digest = min(best_digest, (time.process_time() - middle) / len(batch))
     figure("reconcile_keep_prefix", best * 1e6, "us/id", symbols=len(prefix), goal=10)
     figure("reconcile_keep_digest", best_digest * 1e6, "us/id")
     kept = prefix.to_bytes()

@@ -43,8 +43,8 @@ _MARKS_START: Final = 64
 _MARKS_SIZE_MAX: Final = _MARKS_PER_OCTAVE // 2 * (SYMBOL_PREFIX_LENGTH_MAX // _MARKS_START).bit_length()
 _FRAME_ROOM: Final = 512  # bytes of a frame beside its symbols or ids: marks, numbers, tag
 
-_DOUBT: Final = 1.2
-"""How much larger than estimated a difference may be without another round: in one case of a hundred it is."""
+_DOUBT: Final = 1.15
+"""How much larger than estimated a difference may be without another round: in a few cases of a hundred it is."""
 _STEP: Final = 4
 """Whoever asks again asks for a quarter of what it has, at least: so it ends in few rounds whatever the estimate."""
 
