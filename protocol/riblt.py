@@ -20,7 +20,7 @@ does it last: once both sides hold such ids, they vanish from the sum like all o
 nothing.
 
     prefix = Prefix(symbol_key(topic), prefix_length(0))
-    prefix.add(ids)                                    # 4 to 6 us each
+    prefix.add(ids)                                    # 4 to 10 us each
     peeler = Peeler(key, prefix.symbols())
     peeler.take(symbols_of_the_other_side[:64])        # ... until
     peeler.is_done                                     # then peeler.differences has the short ids on one side only

@@ -6,8 +6,8 @@
     symbols1, symbols1, ...             ->         done
                                         <-         lacks1: short ids that it does not hold (it sends what it alone holds)
 
-Either side can begin: when set digests differ, the answerer sends its opening unasked, and two thirds of a round trip
-later the asker knows a small difference, after one more a large one.
+When set digests differ, the answerer sends its opening unasked. With it the asker knows a small difference, one round
+trip later a large one.
 
 *Marks* are the last four bits of 64 symbols in each power of two of the rest of the prefix. Far out, few of the ids that
 differ are in a symbol, and how many symbols are equal on both sides says how many ids differ, to some 9 %: 320 bytes
