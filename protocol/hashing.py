@@ -6,6 +6,7 @@ a new string, never an old one. All functions take and give raw bytes; secrets a
 BLAKE3's three modes (plain, keyed, derive_key) are domain separated from each other by its specification.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from blake3 import blake3
@@ -23,6 +24,10 @@ _REPO_SIGNED: Final = _CONTEXT + "repo certificate signature v1"
 _PUBLICATION_SIGNED: Final = _CONTEXT + "publication signature v1"
 _INVITATION_SIGNED: Final = _CONTEXT + "invitation proof signature v1"
 _TOPIC_BLIND: Final = _CONTEXT + "topic and session to announced topic v1"
+_SYMBOL_KEY: Final = _CONTEXT + "topic to symbol key v1"
+_RANGE_KEY: Final = _CONTEXT + "topic and session to range key v1"
+_SET_LANES: Final = _CONTEXT + "commit id to set lanes v1"
+_SET_DIGEST: Final = _CONTEXT + "set lanes to set digest v1"
 _LINK_CHECKSUM: Final = _CONTEXT + "link checksum v1"
 
 
@@ -94,6 +99,36 @@ def invitation_digest(encoded: bytes) -> bytes:
 def blind_topic(topic: bytes, session_id: bytes) -> bytes:
     """How a topic is announced on one connection: recognised by those who know it, meaningless to all others."""
     return _derive(_TOPIC_BLIND, session_id + topic)
+
+
+def symbol_key(topic: bytes) -> bytes:
+    """The key of a topic's coded symbols: known to whoever knows the topic, so that a prefix of them can be kept."""
+    return _derive(_SYMBOL_KEY, topic)
+
+
+def symbol_bits(key: bytes, short_id: bytes) -> bytes:
+    """64 bytes for one short id: the check that its symbols carry, and the draws that choose them."""
+    return blake3(short_id, key=key).digest(64)
+
+
+def range_key(topic: bytes, session_id: bytes) -> bytes:
+    """The key of range fingerprints in one session: nobody knows it when ids are made."""
+    return _derive(_RANGE_KEY, session_id + topic)
+
+
+def range_fingerprint(key: bytes, ids: Iterable[bytes]) -> bytes:
+    """16 bytes that stand for these ids in this order."""
+    return blake3(b"".join(ids), key=key).digest(16)
+
+
+def set_lanes(commit_id: bytes) -> bytes:
+    """What one commit adds to the lanes of a set digest: 2048 bytes."""
+    return blake3(commit_id, derive_key_context=_SET_LANES).digest(2048)
+
+
+def set_digest(lanes: bytes) -> bytes:
+    """The digest of a set, from its lanes."""
+    return _derive(_SET_DIGEST, lanes)
 
 
 def link_checksum(payload: bytes) -> bytes:

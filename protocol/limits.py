@@ -115,6 +115,24 @@ FETCHED_COUNT_MAX: Final = 4
 REASON_SIZE_MAX: Final = 200
 """Characters of the reason in a goodbye."""
 
+# --- reconciliation ---
+SYMBOL_PREFIX_LENGTH_MIN: Final = 64
+"""Symbols kept of a small topic: 1.5 KB, which decode 40 differences."""
+SYMBOL_PREFIX_LENGTH_MAX: Final = 65_536
+"""Symbols kept of a large topic (*protocol*): 1.5 MB, which decode 48,000 differences; more is for ranges to find."""
+SYMBOL_FRAME_COUNT_MAX: Final = 4096
+"""Coded symbols in one frame: 96 KiB, so that other topics get their turn between two."""
+SHORT_ID_FRAME_COUNT_MAX: Final = 4096
+"""Short ids of lacking commits in one frame: 64 KiB."""
+RANGE_FRAME_SIZE_MAX: Final = 256 * KIB
+"""Bytes of one frame of ranges; what does not fit is said in the next."""
+RANGE_FRAME_COUNT_MAX: Final = 512
+"""Frames of ranges that one side sends in one reconciliation: 128 MiB, which spells out four million ids."""
+RANGE_DIFFERENCE_COUNT_MAX: Final = 1_000_000
+"""Ids that one reconciliation by ranges may find to differ: 100 MB in memory."""
+RANGE_PENDING_COUNT_MAX: Final = 200_000
+"""Ranges that wait to be compared: 50 MB. Honest peers leave some ten thousand for each of five levels."""
+
 # --- this node ---
 HANDSHAKE_TIMEOUT_SECONDS: Final = 10.0
 """Seconds a handshake may take: strangers hold nothing longer."""

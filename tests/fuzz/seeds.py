@@ -36,7 +36,7 @@ from protocol.messages import (
 from protocol.publication import decode_publication
 from protocol.signing import key_pair, public_key, sign
 from protocol.text import id_text
-from tests.fuzz import api, connections, decoders, session
+from tests.fuzz import api, connections, decoders, reconciliation, session
 from tests.streams import ACCEPTOR_SEED, recorded_session
 
 Seeds = dict[str, bytes]
@@ -49,6 +49,7 @@ _SEED: Final = bytes(range(32))
 def seeds() -> dict[str, Seeds]:
     """The inputs of each target, by name."""
     vector, link, capability = map(_vector, ("commits.json", "links.json", "capabilities.json"))
+    sets = _vector("reconciliation.json")
     publication = bytes.fromhex(vector["publication"])
     blocks = decode_publication(publication).blocks
     secret = convergence_secret(bytes.fromhex(vector["read_secret"]))
@@ -76,6 +77,11 @@ def seeds() -> dict[str, Seeds]:
             "publication": decoders.published(decoders.signed_commit(decoders.POST), decoders.POST),
         },
         "message": {made["tag"]: bytes.fromhex(made["encoded"]) for made in _vector("messages.json")},
+        "symbols": {"opening": bytes.fromhex(sets["opening"]), "more": bytes.fromhex(*sets["symbols"])},
+        "ask_symbols": {"vector": bytes.fromhex(sets["ask"])},
+        "lacks": {"vector": bytes.fromhex(*sets["lacks"])},
+        "ranges_question": {"vector": bytes.fromhex(sets["ranges_question"])},
+        "ranges_answer": reconciliation.answers(),
         "session": _sessions(),
         "invitation": {"vector": bytes.fromhex(link["encoded"]), "reader": _reader_invitation()},
         "capability": {"vector": bytes.fromhex(capability["encoded"])},

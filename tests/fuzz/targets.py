@@ -8,7 +8,7 @@ it finds, `test_corpus` with what was found before.
 from collections.abc import Callable
 from typing import Final
 
-from tests.fuzz import api, connections, decoders, inputs, session
+from tests.fuzz import api, connections, decoders, inputs, reconciliation, session
 
 Target = Callable[[bytes], str]
 
@@ -27,6 +27,11 @@ TARGETS: Final[dict[str, Target]] = {
     "link": decoders.take_link,
     "id": decoders.take_id,
     "session": session.take_session,
+    "symbols": reconciliation.take_symbols,
+    "ask_symbols": reconciliation.take_ask_symbols,
+    "lacks": reconciliation.take_lacks,
+    "ranges_question": reconciliation.take_ranges_question,
+    "ranges_answer": reconciliation.take_ranges_answer,
     "acceptor": connections.take_acceptor,
     "dialer": connections.take_dialer,
     "wire": connections.take_wire,

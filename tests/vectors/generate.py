@@ -70,7 +70,12 @@ from protocol.messages import (
 from protocol.object import build_object
 from protocol.proofs import certify_repo, prove_invitation
 from protocol.publication import Publication, encode_publication, seal_publication
+from protocol.range_items import SortedItems
+from protocol.ranges import LIST, NOTHING, PRINT, Range, Ranges, answer_ranges
+from protocol.riblt import SHORT_ID_SIZE, Prefix
 from protocol.sealing import seal_secret
+from protocol.set_digest import SetDigest
+from protocol.symbols import AskSymbols, answer, encode_lacks, opening
 from protocol.text import (
     BranchCapability,
     BranchChannel,
@@ -346,6 +351,43 @@ def skip_links() -> list[int]:
     return [lipmaa(sequence) for sequence in range(1, 61)]
 
 
+def reconciliation() -> JsonObject:
+    """One topic's ids: what is kept of them, and one frame of each kind."""
+    ids = [hashing.block_id(bytes([number])) for number in range(40)]
+    topic, session = hashing.block_id(b"topic"), hashing.block_id(b"session")
+    key, ranges_key = hashing.symbol_key(topic), hashing.range_key(topic, session)
+    prefix, digest = Prefix(key, 256), SetDigest()
+    prefix.add(ids)
+    digest.add(ids)
+    items = SortedItems((number // 8, commit_id) for number, commit_id in enumerate(ids))
+    question = encode(
+        Ranges(
+            (
+                Range(1, b"", PRINT, items.fingerprint((0, b""), (1, b""), ranges_key)),
+                Range(2, b"\x80", NOTHING, b""),
+                Range(3, b"", LIST, b""),
+            )
+        )
+    )
+    ask = encode(AskSymbols(48, 8))
+    return {
+        "topic": topic.hex(),
+        "session_id": session.hex(),
+        "ids": [commit_id.hex() for commit_id in ids],
+        "symbol_key": key.hex(),
+        "range_key": ranges_key.hex(),
+        "set_digest": digest.digest().hex(),
+        "opening": opening(prefix.symbols()).hex(),
+        "ask": ask.hex(),
+        "symbols": [frame.hex() for frame in answer(prefix.symbols(), ask)],
+        "lacks": [
+            frame.hex() for frame in encode_lacks([commit_id[:SHORT_ID_SIZE] for commit_id in ids[:3]])
+        ],
+        "ranges_question": question.hex(),
+        "ranges_answer": answer_ranges(items, ranges_key, question).hex(),
+    }
+
+
 FILES = {
     "derivations.json": derivations,
     "objects.json": objects,
@@ -357,6 +399,7 @@ FILES = {
     "capabilities.json": capabilities,
     "branch_capabilities.json": branch_capabilities,
     "skip_links.json": skip_links,
+    "reconciliation.json": reconciliation,
     "refused.json": refused,
 }
 

@@ -210,6 +210,39 @@ def remake_skip_links(vector: Vector) -> Vector:
     return [reader.lipmaa(number) for number in range(1, len(vector) + 1)]
 
 
+def remake_reconciliation(vector: Vector) -> Vector:
+    topic, session = bytes.fromhex(vector["topic"]), bytes.fromhex(vector["session_id"])
+    ids = [bytes.fromhex(commit_id) for commit_id in vector["ids"]]
+    key, range_key = reader.symbol_key(topic), reader.range_key(topic, session)
+    symbols = reader.symbols_of(ids, key, 256)
+    ranges = reader.open_ranges(bytes.fromhex(vector["ranges_question"]))
+    items = sorted((number // 8, commit_id) for number, commit_id in enumerate(ids))
+    # The asker's first fingerprint is of the same items, its last range is to be listed.
+    (_, first, one, print_), (_, second, nothing, _), (low, third, list_, _) = ranges
+    assert (one, print_) == (
+        1,
+        reader.fingerprint(range_key, [name for at, name in items if (at, name) < first]),
+    )
+    assert (nothing, list_) == (0, 2)
+    listed = b"".join(name for at, name in items if low <= (at, name) < third)
+    # Short ids that one of two sets alone holds come back from their symbols.
+    fewer = reader.symbols_of(ids[10:], key, 256)
+    assert set(reader.peel(symbols, fewer, key)) == {commit_id[:16] for commit_id in ids[:10]}
+    return vector | {
+        "symbol_key": key,
+        "range_key": range_key,
+        "set_digest": reader.set_digest(ids),
+        "opening": reader.pack(["symbols1", 256, 0, b"".join(symbols[:48]), reader.marks_of(symbols)]),
+        "ask": reader.pack(["ask-symbols1", 48, 8]),
+        "symbols": [reader.pack(["symbols1", 256, 48, b"".join(symbols[48:56]), b""])],
+        "lacks": [reader.pack(["lacks1", b"".join(commit_id[:16] for commit_id in ids[:3])])],
+        "ranges_question": reader.pack(
+            ["ranges1", [[*first, 1, print_], [*second, 0, b""], [*third, 2, b""]]]
+        ),
+        "ranges_answer": reader.pack(["ranges1", [[*second, 0, b""], [*third, 2, listed]]]),
+    }
+
+
 def remake_noise(vector: Vector) -> Vector:
     """The published handshake: its hash is the one after message 2, and messages go on in turn after message 3."""
     initiator, responder = (
@@ -248,6 +281,7 @@ REMAKE: Final[dict[str, Callable[[Vector], Vector]]] = {
     "files.json": remake_files,
     "messages.json": remake_messages,
     "skip_links.json": remake_skip_links,
+    "reconciliation.json": remake_reconciliation,
     "noise_xk.json": remake_noise,
 }
 
