@@ -66,7 +66,7 @@ class _Member:
                 case Relay():
                     await self.say(Deposit(tuple(self.blind.values())))
                 case Summary(topic):
-                    await self.say(Summary(topic, (), 0, ()))
+                    await self.say(Summary(topic, 0, (), 0, bytes(32)))
                     self.joined += 1
                 case Publications(topic, items):
                     now = time.perf_counter()

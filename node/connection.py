@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 import trio
 
-from node.exchange import Load, find_missing_causes, read_store, topic_num
+from node.exchange import Load, find_missing_causes, read_store, reconcile, topic_num
 from node.hub import Hub, NotFetched
 from node.opening import CARRIER_FAULTS
 from node.transport import SecureStream, TransportError
@@ -39,21 +39,27 @@ from protocol.messages import (
     decode_message,
     encode_message,
 )
-from protocol.session import Session, TopicProgress
+from protocol.reconciling import Reconciler
+from protocol.session import Session
 from protocol.session_events import (
     BatchTaken,
     BlocksWanted,
+    CheckDue,
     Close,
     CommitsAccepted,
     Event,
     HandOver,
+    LoadSummary,
     MessageReceived,
+    OpenReconciliation,
     OpenTopics,
     Output,
     Send,
     Take,
+    TakeFrame,
     TopicFollowed,
 )
+from protocol.topic_progress import TopicProgress
 from storage.database import StorageError
 from storage.repos import Branch
 
@@ -103,6 +109,7 @@ class Connection:
         self._send_outgoing, self._outgoing = trio.open_memory_channel[Message](_OUTGOING_COUNT_MAX)
         self._nursery: trio.Nursery | None = None
         self._followed: dict[bytes, int] = {}  # topics and their numbers
+        self._reconcilers: dict[bytes, Reconciler] = {}  # by topic
         self.progress_at = hub.clock_ms() // 1000
         """Unix seconds when the peer last sent something or took it."""
         self._reason = ""
@@ -251,6 +258,7 @@ class Connection:
         while True:
             await trio.sleep(IDLE_TIMEOUT_SECONDS / 3)
             self._say(KeepAlive())
+            self._take(CheckDue())
 
     def _take(self, event: Event) -> None:
         """Give the machine an event and start what it asks for. Never waits."""
@@ -271,6 +279,8 @@ class Connection:
             case Take():
                 previous, self._turn = self._turn, trio.Event()
                 self._start(self._take_batch, output, previous, self._turn)
+            case OpenReconciliation() | TakeFrame():
+                self._start(self._reconcile, output)
             case OpenTopics():
                 self._start(self._open_topics, output.topics)
             case _:
@@ -281,7 +291,23 @@ class Connection:
         if followed is None:
             self._end("topic_forgotten")
             return
+        if isinstance(load, LoadSummary):  # a new comparison begins
+            self._reconcilers.pop(load.topic, None)
         self._take(await self._hub.run_blocking(read_store, self._hub.replica, followed, load))
+        if isinstance(load, LoadSummary):
+            await self._hub.run_blocking(self._hub.replica.sketches.write)
+
+    async def _reconcile(self, work: OpenReconciliation | TakeFrame) -> None:
+        followed = self._hub.find_followed(work.topic)
+        if followed is None:
+            self._end("topic_forgotten")
+            return
+        is_opening = isinstance(work, OpenReconciliation)
+        reconciler = self._reconcilers.get(work.topic)
+        if is_opening or reconciler is None:
+            reconciler = Reconciler(work.topic, self._stream.session_id, is_answerer=is_opening)
+            self._reconcilers[work.topic] = reconciler
+        self._take(await self._hub.run_blocking(reconcile, self._hub.replica, followed, reconciler, work))
 
     async def _take_batch(self, output: Take, previous: trio.Event, done: trio.Event) -> None:
         """Open now, accept in turn: causes that stand in an earlier batch are there first."""

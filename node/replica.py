@@ -22,6 +22,7 @@ from storage.database import Database, StorageError
 from storage.id_keys import unpack_nums
 from storage.packs import Packs
 from storage.repos import Branch, Epoch, Repo, finish_join, load_branches, load_epochs, load_repos
+from storage.sketches import Sketches
 from verifier.epochs import find_preferred
 from verifier.membership import Membership, mark_of
 from verifier.refusal import Refused
@@ -115,6 +116,7 @@ class Replica:
         """Open the store. Raises StorageError."""
         self.database = Database(folder)
         self.packs = Packs(self.database)
+        self.sketches = Sketches(self.database)
         self.packs.sweep()
         self._refreshing = threading.Lock()
         self.judging = threading.RLock()

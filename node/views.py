@@ -20,8 +20,8 @@ from protocol.body import (
     content_of,
 )
 from protocol.limits import STALLED_SECONDS
-from protocol.session import TopicProgress
 from protocol.text import id_text
+from protocol.topic_progress import TopicProgress
 from storage.commits import TimelineRow
 from storage.repos import Branch, Repo
 

@@ -103,9 +103,9 @@ BATCHES_IN_FLIGHT_MAX: Final = 4
 TOPIC_COUNT_MAX: Final = 4096
 """Topics announced in one message, and topics joined on one connection."""
 SUMMARY_HEAD_COUNT_MAX: Final = 1024
-"""Heads named in one summary; a topic with more names the newest."""
-SUMMARY_SAMPLE_COUNT_MAX: Final = 256
-"""Sampled commit ids in one summary: exponential steps reach the root of 2**64 commits well within it."""
+"""Heads named in one summary; of a topic with more the newest, and what they leave open is found by reconciliation."""
+SUMMARY_ROUND_MAX: Final = 4
+"""Summaries of one topic on one session after the first: each follows a reconciliation that may have missed something."""
 WANT_COUNT_MAX: Final = 256
 """Commit ids asked for in one message."""
 WANTED_COUNT_MAX: Final = 100_000
@@ -124,6 +124,10 @@ SYMBOL_FRAME_COUNT_MAX: Final = 4096
 """Coded symbols in one frame: 96 KiB, so that other topics get their turn between two."""
 SHORT_ID_FRAME_COUNT_MAX: Final = 4096
 """Short ids of lacking commits in one frame: 64 KiB."""
+RECONCILIATION_FRAME_COUNT_MAX: Final = 1024
+"""Frames of one reconciliation that one side takes: twice what ranges may need."""
+RECONCILIATION_WAITING_MAX: Final = 32
+"""Frames of reconciliations on one connection that wait to be worked on: 8 MB; a prefix comes in 17."""
 RANGE_FRAME_SIZE_MAX: Final = 256 * KIB
 """Bytes of one frame of ranges; what does not fit is said in the next."""
 RANGE_FRAME_COUNT_MAX: Final = 512

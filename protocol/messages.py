@@ -15,9 +15,10 @@ from protocol.limits import (
     FETCHED_COUNT_MAX,
     FRAME_SIZE_MAX,
     PUBLICATION_SIZE_MAX,
+    RANGE_FRAME_SIZE_MAX,
     REASON_SIZE_MAX,
     SUMMARY_HEAD_COUNT_MAX,
-    SUMMARY_SAMPLE_COUNT_MAX,
+    SUMMARY_ROUND_MAX,
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
 )
@@ -29,13 +30,22 @@ class Announce(Wire, frozen=True, tag="announce1"):
     topics: Annotated[tuple[Id, ...], Meta(max_length=TOPIC_COUNT_MAX)]
 
 
-class Summary(Wire, frozen=True, tag="summary1"):
-    """What the sender holds of a joined topic: its heads, how many commits, and samples of its past."""
+class Summary(Wire, frozen=True, tag="summary2"):
+    """What the sender holds of a joined topic: its heads, how many commits, and their set digest. Rounds count from 0."""
 
     topic: Id
+    round: Annotated[int, Meta(ge=0, le=SUMMARY_ROUND_MAX)]
     heads: Annotated[tuple[Id, ...], Meta(max_length=SUMMARY_HEAD_COUNT_MAX)]
     count: Annotated[int, Meta(ge=0, le=2**53 - 1)]
-    samples: Annotated[tuple[Id, ...], Meta(max_length=SUMMARY_SAMPLE_COUNT_MAX)]
+    digest: Id
+
+
+class Reconcile(Wire, frozen=True, tag="reconcile1"):
+    """A step of finding out what differs of a topic; `kind` is a `reconciling.FrameKind`."""
+
+    topic: Id
+    kind: Annotated[int, Meta(ge=0, le=6)]
+    frame: Annotated[bytes, Meta(max_length=RANGE_FRAME_SIZE_MAX)]
 
 
 class Publications(Wire, frozen=True, tag="publications1"):
@@ -108,6 +118,7 @@ class Goodbye(Wire, frozen=True, tag="goodbye1"):
 Message = (
     Announce
     | Summary
+    | Reconcile
     | Publications
     | Receipt
     | Want

@@ -13,16 +13,15 @@ peer does wrong ends in one output, `Close`, with a stable reason; after it the 
     us: Publications -> ... <- Receipt :them
 """
 
-from array import array
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from protocol.hashing import blind_topic, block_id
 from protocol.limits import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
     FETCHED_COUNT_MAX,
+    RECONCILIATION_WAITING_MAX,
+    SUMMARY_ROUND_MAX,
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
     WANTED_COUNT_MAX,
@@ -37,6 +36,7 @@ from protocol.messages import (
     Message,
     Publications,
     Receipt,
+    Reconcile,
     Refused,
     Relay,
     Summary,
@@ -47,6 +47,7 @@ from protocol.session_events import (
     BatchTaken,
     BlocksLoaded,
     BlocksWanted,
+    CheckDue,
     Close,
     CommitsAccepted,
     Event,
@@ -57,72 +58,19 @@ from protocol.session_events import (
     LoadPlan,
     LoadSummary,
     MessageReceived,
+    OpenReconciliation,
     OpenTopics,
     Output,
     PlanLoaded,
+    Reconciled,
     Send,
     SummaryLoaded,
     Take,
+    TakeFrame,
     TopicFollowed,
     WantedFound,
 )
-
-
-@dataclass(slots=True)
-class TopicProgress:
-    """How one topic stands on this session; read by status."""
-
-    topic: bytes
-    is_root: bool
-    followed: bool = False
-    announced_by_peer: bool = False
-    summary_sent: bool = False
-    own_count: int = 0  # commits here when the summary was made
-    peer_count: int | None = None
-    upto: int | None = None  # set once the plan is loaded
-    early: list[int] = field(default_factory=list)  # accepted while the plan was being loaded
-    queue: "deque[array[int]]" = field(default_factory=deque)
-    loading: bool = False
-    in_flight: int = 0
-    unreceipted: int = 0
-    # What the peer asked for; the first is being looked up.
-    wants: "deque[tuple[bytes, ...]]" = field(default_factory=deque)
-    fetched: "deque[bytes]" = field(default_factory=deque)  # blocks that the peer was asked for
-    # That the peer asked for; the first ones are being read.
-    served: "deque[bytes]" = field(default_factory=deque)
-    refused: str = ""  # why the peer takes no more
-    sent: int = 0
-    received: int = 0
-
-    @property
-    def is_joined(self) -> bool:
-        """Whether both sides follow it."""
-        return self.followed and self.announced_by_peer
-
-    @property
-    def to_send(self) -> int:
-        """How many commits wait to be sent."""
-        return sum(map(len, self.queue))
-
-    @property
-    def behind(self) -> int:
-        """How many commits the peer has said to hold beyond those that are here, at least."""
-        return max(0, (self.peer_count or 0) - self.own_count - self.received)
-
-    @property
-    def state(self) -> str:
-        """One of the states that status shows."""
-        if not self.is_joined:
-            return "not joined"
-        if self.refused:
-            return f"refused: {self.refused}"
-        if self.queue or self.in_flight or self.loading:
-            return "sending"
-        if self.unreceipted:
-            return "receiving"
-        if self.upto is None or self.peer_count is None:
-            return "comparing"
-        return "in sync"
+from protocol.topic_progress import TopicProgress
 
 
 class Session:
@@ -160,6 +108,8 @@ class Session:
                 return self._receive(event.message)
             case CommitsAccepted():
                 return self._append_accepted(event)
+            case CheckDue():
+                return self._check()
             case BlocksWanted():
                 return self._fetch(event)
             case _:
@@ -199,10 +149,9 @@ class Session:
             return self._close("unknown_topic")
         match message:
             case Summary():
-                if progress.peer_count is not None:
-                    return self._close("second_summary")
-                progress.peer_count = message.count
-                return [LoadPlan(progress.topic, message.heads + message.samples)]
+                return self._summarised(progress, message)
+            case Reconcile():
+                return self._take_frame(progress, message)
             case Publications():
                 progress.unreceipted += 1
                 if sum(topic.unreceipted for topic in self._topics.values()) > BATCHES_IN_FLIGHT_MAX:
@@ -223,6 +172,87 @@ class Session:
                 return self._serve(progress, message.ids)
             case Blocks():
                 return self._blocks_came(progress, message.items)
+
+    def _summarised(self, progress: TopicProgress, message: Summary) -> list[Output]:
+        """The peer's summary of this round, or of the next one, which it may begin."""
+        last = progress.peer
+        if message.round != (0 if last is None else last.round + 1) or progress.later is not None:
+            return self._close("unasked_summary")
+        if progress.is_planning:
+            progress.later = message
+            return []
+        progress.peer = message
+        if message.round > progress.round:
+            progress.round = message.round
+            progress.own = None
+            return [LoadSummary(progress.topic)]
+        return self._compare(progress)
+
+    def _compare(self, progress: TopicProgress) -> list[Output]:
+        """Once both summaries of a round are there."""
+        if progress.own is None or progress.peer is None or progress.peer.round != progress.round:
+            return []
+        progress.is_planning = True
+        return [LoadPlan(progress.topic, progress.peer.heads)]
+
+    def _planned(self, progress: TopicProgress, event: PlanLoaded) -> list[Output]:
+        outputs = self._plan(progress, event)
+        progress.is_planning = False
+        later, progress.later = progress.later, None
+        return outputs + (self._summarised(progress, later) if later is not None else [])
+
+    def _plan(self, progress: TopicProgress, event: PlanLoaded) -> list[Output]:
+        own, peer = progress.own, progress.peer
+        assert own is not None, "it was asked for then"
+        assert peer is not None, "it was asked for then"
+        if progress.upto is None:
+            # What came after the summary is in no plan that is not exact.
+            progress.upto = event.upto if event.is_exact else own.upto
+            early = [num for num in progress.early if num > progress.upto or num < 0]
+            progress.early.clear()
+            for nums in (event.nums, event.unread, early):
+                progress.enqueue(nums)
+        else:
+            progress.enqueue(event.nums)
+        # Whose set is part of the other's holds less: so who holds more, and not all heads of the other, knows that
+        # both lack something. The other waits: for commits, or for the first frame.
+        is_equal = own.digest == peer.digest
+        if is_equal or event.is_exact or (own.count, own.digest) < (peer.count, peer.digest):
+            progress.is_doubtful = False
+            return self._pump()
+        progress.reconciliations += 1
+        progress.is_doubtful = progress.reconciliations == 1  # symbols can miss something, ranges do not
+        return [OpenReconciliation(progress.topic, progress.reconciliations > 1), *self._pump()]
+
+    def _take_frame(self, progress: TopicProgress, message: Reconcile) -> list[Output]:
+        if progress.own is None or progress.peer is None:
+            return self._close("unasked_reconciliation")
+        if sum(len(topic.frames) for topic in self._topics.values()) >= RECONCILIATION_WAITING_MAX:
+            return self._close("too_many_frames")
+        taken = TakeFrame(progress.topic, message.kind, message.frame)
+        progress.frames.append(taken)
+        return [taken] if len(progress.frames) == 1 else []
+
+    def _reconciled(self, progress: TopicProgress, blind: bytes, event: Reconciled) -> list[Output]:
+        if event.fault:
+            return self._close(event.fault)
+        if progress.frames:
+            progress.frames.popleft()
+        progress.enqueue(event.nums)
+        more: list[Output] = [progress.frames[0]] if progress.frames else []
+        said: list[Output] = [Send(Reconcile(blind, kind, frame)) for kind, frame in event.frames]
+        return [*said, *more, *self._pump()]
+
+    def _check(self) -> list[Output]:
+        """Compare again what was reconciled, once nothing more is on its way."""
+        outputs: list[Output] = []
+        for progress in self._topics.values():
+            if progress.is_doubtful and progress.state == "in sync" and progress.round < SUMMARY_ROUND_MAX:
+                progress.is_doubtful = False
+                progress.round += 1
+                progress.own = None
+                outputs.append(LoadSummary(progress.topic))
+        return outputs
 
     def _met_relay(self) -> list[Output]:
         if self._peer_is_relay:
@@ -282,17 +312,15 @@ class Session:
         blind = self._blind[progress.topic]
         match event:
             case SummaryLoaded():
-                progress.own_count = event.count
-                return [Send(Summary(blind, event.heads, event.count, event.samples))]
+                progress.own = event
+                said = Summary(blind, progress.round, event.heads, event.count, event.digest)
+                return [Send(said), *self._compare(progress)]
             case PlanLoaded():
-                progress.upto = event.upto
-                early = [num for num in progress.early if num > event.upto or num < 0]
-                progress.early.clear()
-                for nums in (event.nums, event.unread, early):
-                    _enqueue(progress, nums)
-                return self._pump()
+                return self._planned(progress, event)
+            case Reconciled():
+                return self._reconciled(progress, blind, event)
             case WantedFound():
-                _enqueue(progress, event.nums)
+                progress.enqueue(event.nums)
                 progress.wants.popleft()
                 more = [FindWanted(progress.topic, progress.wants[0])] if progress.wants else []
                 return [*more, *self._pump()]
@@ -340,7 +368,7 @@ class Session:
         if progress.upto is None:
             progress.early.extend(event.nums)
             return []
-        _enqueue(progress, [num for num in event.nums if num > progress.upto or num < 0])
+        progress.enqueue([num for num in event.nums if num > progress.upto or num < 0])
         return self._pump()
 
     def _pump(self) -> list[Output]:
@@ -366,12 +394,3 @@ class Session:
     def _close(self, reason: str) -> list[Output]:
         self._is_dead = True
         return [Close(reason)]
-
-
-def _enqueue(progress: TopicProgress, nums: Sequence[int]) -> None:
-    """Queue numbers to be sent: a batch is either of commits that this node has read, or (negative) of others."""
-    if progress.refused:
-        return
-    for part in ([num for num in nums if num < 0], [num for num in nums if num >= 0]):
-        if part:
-            progress.queue.append(array("q", part))

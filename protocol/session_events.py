@@ -31,12 +31,15 @@ class SummaryLoaded:
     topic: bytes
     heads: tuple[bytes, ...]
     count: int
-    samples: tuple[bytes, ...]
+    digest: bytes
+    upto: int  # number of the last commit that it is about
 
 
 @dataclass(frozen=True, slots=True)
 class PlanLoaded:
     """Answer to LoadPlan: commits to send, in order; later commits have numbers above `upto`, or below 0.
+
+    Where a head of the peer's is not here (`is_exact` is false), they are not known yet, and there are none.
 
     Numbers below 0 are of `unread` commits, whose format version this node does not know and which it passes on.
     """
@@ -45,6 +48,7 @@ class PlanLoaded:
     nums: "array[int]"
     upto: int
     unread: Sequence[int] = ()
+    is_exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,21 @@ class BlocksLoaded:
     items: tuple[bytes, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """Answer to OpenReconciliation and TakeFrame: frames to say (kind and content), and numbers of commits to send."""
+
+    topic: bytes
+    frames: tuple[tuple[int, bytes], ...]
+    nums: Sequence[int]
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDue:
+    """Time to look whether what was reconciled is equal now."""
+
+
 Event = (
     TopicFollowed
     | MessageReceived
@@ -108,6 +127,8 @@ Event = (
     | CommitsAccepted
     | BlocksWanted
     | BlocksLoaded
+    | Reconciled
+    | CheckDue
 )
 
 
@@ -177,6 +198,23 @@ class HandOver:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenReconciliation:
+    """Begin to find out what differs of a topic, as its answerer."""
+
+    topic: bytes
+    by_ranges: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TakeFrame:
+    """A frame of a reconciliation; the first one begins it, as its asker."""
+
+    topic: bytes
+    kind: int
+    frame: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class OpenTopics:
     """The peer asks this relay to keep these topics: follow them, where that may be."""
 
@@ -191,5 +229,16 @@ class Close:
 
 
 Output = (
-    Send | LoadSummary | LoadPlan | FindWanted | LoadBatch | Take | LoadBlocks | HandOver | OpenTopics | Close
+    Send
+    | LoadSummary
+    | LoadPlan
+    | FindWanted
+    | LoadBatch
+    | Take
+    | LoadBlocks
+    | HandOver
+    | OpenTopics
+    | OpenReconciliation
+    | TakeFrame
+    | Close
 )

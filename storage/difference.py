@@ -1,9 +1,7 @@
 """What one node should send another on a topic: everything that is not an ancestor of commits both are known to hold.
 
-A node that accepted a commit holds all its ancestors, so naming a few commits stands for their whole past. A summary
-names a topic's heads, and samples of its commits at exponentially growing distances from the latest arrival (as git's
-skipping negotiation does); whoever reads it sends all that the named commits it knows do not imply. What is sent is then
-a superset of what is missing, and exceeds it by at most the distance between two samples.
+A node that accepted a commit holds all its ancestors. So where all heads of the other are here, it holds exactly their
+past, and what to send is exact. Where not, nothing is known yet (`protocol.reconciling` finds it out).
 
 Each topic is compared for itself: paths that lead through commits of the branch's other topics are not followed, so
 where an author wrote on an older topic than others, something may be sent twice.
@@ -19,7 +17,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Select, Table, bindparam, func, select
 
 from protocol import signing
-from protocol.limits import SUMMARY_HEAD_COUNT_MAX, SUMMARY_SAMPLE_COUNT_MAX
+from protocol.limits import SUMMARY_HEAD_COUNT_MAX
 from protocol.publication import decode_publication, encode_publication, sign_publication
 from storage.blocks import read_blocks
 from storage.id_keys import chunks, id_key, unpack_ids, unpack_nums
@@ -50,20 +48,24 @@ REPLICA: Final = TopicTables(topics, commits, heads)
 
 @dataclass(frozen=True, slots=True)
 class TopicSummary:
-    """What came by a topic, in a few ids."""
+    """What came by a topic: ids that nothing of it acks, how many commits, and the last one's number."""
 
     heads: tuple[bytes, ...]
     count: int
-    samples: tuple[bytes, ...]
+    upto: int
 
 
 @dataclass(frozen=True, slots=True)
 class SendPlan:
-    """Numbers of the commits to send, causes before effects, the newest number that was considered, and the unread ones."""
+    """Numbers of the commits to send, causes before effects, the newest number that was considered, and the unread ones.
+
+    Where some of the other's heads are not here, it is not exact, and there are no numbers.
+    """
 
     nums: "array[int]"
     upto: int
     unread: "array[int]"
+    is_exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,33 +77,22 @@ class _Place:
 
 def summarise(connection: Connection, topic_num: int, tables: TopicTables = REPLICA) -> TopicSummary:
     """The summary of a topic."""
-    of_topic, columns = tables.topics.c, tables.commits.c
+    of_topic = tables.topics.c
     count = connection.execute(select(of_topic.commit_count).where(of_topic.num == topic_num)).scalar_one()
-    samples: list[bytes] = []
-    distance = 1
-    while distance < count and len(samples) < SUMMARY_SAMPLE_COUNT_MAX:
-        query = (
-            select(columns.commit_id)
-            .where(columns.topic_num == topic_num)
-            .order_by(columns.num.desc())
-            .offset(distance)
-            .limit(1)
-        )
-        samples.extend(connection.execute(query).scalars())
-        distance *= 2
-    return TopicSummary(
-        tuple(_load_heads(connection, tables, topic_num, SUMMARY_HEAD_COUNT_MAX)), count, tuple(samples)
-    )
+    heads = tuple(_load_heads(connection, tables, topic_num, SUMMARY_HEAD_COUNT_MAX))
+    return TopicSummary(heads, count, _find_last(connection, tables, topic_num))
 
 
 def plan_sending(
     connection: Connection, topic_num: int, held: Sequence[bytes], tables: TopicTables = REPLICA
 ) -> SendPlan:
-    """What to send to a peer that holds the commits `held` (those not known here are passed over) and all their past."""
+    """What to send to a peer whose heads are `held`."""
     num, of_topic = tables.commits.c.num, tables.commits.c.topic_num == topic_num
-    upto = connection.execute(select(func.coalesce(func.max(num), 0)).where(of_topic)).scalar_one()
+    upto = _find_last(connection, tables, topic_num)
     known = _places(connection, tables, topic_num, held)
     unread = find_unread(connection, topic_num) if tables is REPLICA else array("q")
+    if len(known) < len(set(held)) or len(held) >= SUMMARY_HEAD_COUNT_MAX:
+        return SendPlan(array("q"), upto, unread, is_exact=False)
     if not known:
         query = select(num).where(of_topic).order_by(num)
         return SendPlan(array("q", connection.execute(query).scalars()), upto, unread)
@@ -172,6 +163,39 @@ def find_nums(
     """Numbers of those of these commits that came by the topic, unread ones first, then causes before effects."""
     held = sorted(place.num for place in _places(connection, tables, topic_num, ids).values())
     return [*(find_unread(connection, topic_num, ids) if tables is REPLICA else ()), *held]
+
+
+def find_by_short_ids(
+    connection: Connection, topic_num: int, short_ids: Sequence[bytes], tables: TopicTables = REPLICA
+) -> dict[bytes, int]:
+    """Numbers of those of these commits that came by the topic, by the first bytes of their ids (8 at least)."""
+    wanted = set(short_ids)
+    size = max(map(len, wanted), default=0)
+    found: dict[bytes, int] = {}
+    for part in chunks([id_key(raw) for raw in wanted]):
+        for commit_id, num, _, _, row_topic in connection.execute(tables.place, {"keys": part}):
+            if commit_id[:size] in wanted and row_topic == topic_num:
+                found[commit_id[:size]] = num
+    return found
+
+
+def load_topic(
+    connection: Connection, topic_num: int, tables: TopicTables = REPLICA
+) -> tuple["array[int]", list[bytes]]:
+    """Numbers and ids of all commits of a topic, causes before effects."""
+    columns = tables.commits.c
+    query = select(columns.num, columns.commit_id).where(columns.topic_num == topic_num).order_by(columns.num)
+    nums, ids = array("q"), []
+    for num, commit_id in connection.execute(query):
+        nums.append(num)
+        ids.append(commit_id)
+    return nums, ids
+
+
+def _find_last(connection: Connection, tables: TopicTables, topic_num: int) -> int:
+    columns = tables.commits.c
+    last = select(func.coalesce(func.max(columns.num), 0)).where(columns.topic_num == topic_num)
+    return int(connection.execute(last).scalar_one())
 
 
 def _load_heads(connection: Connection, tables: TopicTables, topic_num: int, limit: int) -> list[bytes]:

@@ -1,6 +1,6 @@
 """Forgetting repos of which single branches are followed: every row about them. Blocks stay until they are collected."""
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, Select, delete, select
 
 from storage.database import keep_last_number
 from storage.schema import (
@@ -15,6 +15,7 @@ from storage.schema import (
     pending_causes,
     rejections,
     repos,
+    sketches,
     topics,
 )
 
@@ -27,7 +28,13 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
     added = select(files.c.num).where(files.c.branch_num.in_(of_repo))
     connection.execute(delete(pending_causes).where(pending_causes.c.pending_num.in_(waiting)))
     connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(added)))
+    forget_sketches(connection, select(topics.c.topic).where(topics.c.branch_num.in_(of_repo)))
     for table in (pending, files, heads, feed_forks, rejections, checkpoints, commits, topics):
         connection.execute(delete(table).where(table.c.branch_num.in_(of_repo)))
     connection.execute(delete(branches).where(branches.c.repo_num == repo_num))
     connection.execute(delete(repos).where(repos.c.num == repo_num))
+
+
+def forget_sketches(connection: Connection, of_topics: "Select[tuple[bytes]]") -> None:
+    """Forget what is kept to compare topics that are about to be forgotten."""
+    connection.execute(delete(sketches).where(sketches.c.topic.in_(of_topics)))

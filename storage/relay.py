@@ -17,6 +17,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from protocol.publication import Publication
 from storage.database import Database, keep_last_number
 from storage.difference import TopicTables
+from storage.forgetting import forget_sketches
 from storage.id_keys import chunks, id_key, pack_ids
 from storage.schema import relay_commits, relay_heads, relay_shares, relay_topics
 
@@ -115,6 +116,7 @@ def forget_topics(connection: Connection, nums: Iterable[int]) -> None:
     for table in (relay_topics, relay_commits):
         keep_last_number(connection, table)
     for part in chunks(list(nums)):
+        forget_sketches(connection, select(relay_topics.c.topic).where(relay_topics.c.num.in_(part)))
         for table in (relay_commits, relay_heads, relay_shares):
             connection.execute(delete(table).where(table.c.topic_num.in_(part)))
         connection.execute(delete(relay_topics).where(relay_topics.c.num.in_(part)))

@@ -297,6 +297,16 @@ relay_heads = Table(
     Column("rank", BigInteger, nullable=False),
 )
 
+sketches = Table(
+    "sketches",
+    metadata,
+    Column("topic", Bytes(32), primary_key=True),
+    Column("upto", BigInteger, nullable=False),  # number of the last commit in it
+    Column("digest", Bytes(), nullable=False),  # lanes, see `protocol.set_digest`
+    Column("prefix", Bytes(), nullable=False),  # see `protocol.riblt`
+)
+"""What is kept of large topics to compare them; see `storage.sketches`."""
+
 numbers = Table(
     "numbers",
     metadata,

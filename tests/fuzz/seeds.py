@@ -27,6 +27,7 @@ from protocol.messages import (
     Message,
     Publications,
     Receipt,
+    Reconcile,
     Refused,
     Relay,
     Summary,
@@ -128,8 +129,8 @@ def _sessions() -> Seeds:
     root, main = session.blinded(session.ROOT), session.blinded(session.MAIN)
     both: list[Message | int] = [
         Announce((root, main)),
-        Summary(root, (_ID,), 7, ()),
-        Summary(main, (), 0, ()),
+        Summary(root, 0, (_ID,), 7, _OTHER),
+        Summary(main, 0, (), 0, _OTHER),
     ]
     # Either is said by the peer, or happens at the node meanwhile.
     talks: dict[str, list[Message | int]] = {
@@ -140,6 +141,7 @@ def _sessions() -> Seeds:
         "accepts": [*both, Receipt(root), session.UNREAD, 0, session.IN_MAIN, Receipt(root), Receipt(root)],
         "fetches": [*both, session.FETCH, Blocks(root, (session.BLOCK.encoded,)), Fetch(main, (_ID, _OTHER))],
         "relays": [Relay(), *both, Deposit((_ID, _OTHER)), Refused(root, "topic_full"), 0, Receipt(root)],
+        "reconciles": [*both, Reconcile(root, 0, b"frame"), Summary(root, 1, (), 0, _ID), Receipt(root)],
         "is-slow": [both[0], session.HOLD, both[1], session.UNREAD, 0, session.HOLD, *[Receipt(root)] * 4],
     }
     return {name: b"".join(map(_step, talk)) for name, talk in talks.items()}

@@ -28,12 +28,15 @@ from protocol.session_events import (
     LoadPlan,
     LoadSummary,
     MessageReceived,
+    OpenReconciliation,
     OpenTopics,
     Output,
     PlanLoaded,
+    Reconciled,
     Send,
     SummaryLoaded,
     Take,
+    TakeFrame,
     TopicFollowed,
     WantedFound,
 )
@@ -165,7 +168,7 @@ class _Node:
     def _look_up(self, output: Output) -> Event:
         match output:
             case LoadSummary(topic):
-                return SummaryLoaded(topic, (ROOT,), 1, ())
+                return SummaryLoaded(topic, (ROOT,), 1, ROOT, self._last[topic])
             case LoadPlan(topic):
                 self._planned.add(topic)
                 nums, unread = range(1, self._last[topic] + 1), range(-1, -self._unread[topic] - 1, -1)
@@ -177,6 +180,8 @@ class _Node:
                 covered = nums[: -(-len(nums) // 2)]
                 self._sent[topic] += covered
                 return BatchLoaded(topic, (b"x",) * len(covered))
+            case OpenReconciliation(topic) | TakeFrame(topic):
+                return Reconciled(topic, ((1, b"frame"),), [_FOUND])
             case OpenTopics(topics):
                 assert 0 < len(topics) <= TOPIC_COUNT_MAX
                 return TopicFollowed(topics[0], is_root=False)

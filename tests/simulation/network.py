@@ -13,20 +13,26 @@ from protocol.codec import DecodeError
 from protocol.hashing import block_id
 from protocol.limits import BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, WANTED_COUNT_MAX
 from protocol.messages import decode_message, encode_message
+from protocol.reconciling import FrameKind, Reconciler
 from protocol.session import Session
 from protocol.session_events import (
     Close,
     CommitsAccepted,
     Event,
     HandOver,
+    LoadSummary,
     MessageReceived,
+    OpenReconciliation,
     OpenTopics,
     Output,
+    Reconciled,
     Send,
     Take,
+    TakeFrame,
     TopicFollowed,
 )
-from tests.simulation.store import Load, Store, Topic, acks_of, make_commit
+from protocol.unreconciled import Unreconciled
+from tests.simulation.store import Held, Load, Store, Topic, acks_of, make_commit
 
 LATENCY = (0.01, 0.2)
 STORE_DELAY = (0.001, 0.05)
@@ -40,6 +46,7 @@ class End:
     session: Session
     session_id: bytes
     sent_until: float = 0.0  # frames of one direction stay in order
+    reconcilers: dict[bytes, Reconciler] = field(default_factory=dict)
     taking_until: float = 0.0  # batches are taken in the order in which they came
 
 
@@ -167,13 +174,34 @@ class Network:
                 done = max(end.taking_until, self.now + self.chance.uniform(*STORE_DELAY))
                 end.taking_until = done
                 self.after(done - self.now, lambda: self._take(link, end, output))
+            case OpenReconciliation() | TakeFrame():
+                self.after(self.chance.uniform(*STORE_DELAY), lambda: self._reconcile(link, end, output))
             case HandOver() | OpenTopics():
                 raise AssertionError("nobody asks for blocks or deposits topics here")
             case _:
                 self.after(self.chance.uniform(*STORE_DELAY), lambda: self._look_up(link, end, output))
 
+    def _reconcile(self, link: Link, end: End, work: OpenReconciliation | TakeFrame) -> None:
+        held = Held(work.topic, end.node.store.topics[work.topic])
+        is_opening = isinstance(work, OpenReconciliation)
+        reconciler = end.reconcilers.get(work.topic)
+        if is_opening or reconciler is None:
+            reconciler = Reconciler(work.topic, end.session_id, is_answerer=is_opening)
+            end.reconcilers[work.topic] = reconciler
+        try:
+            if isinstance(work, OpenReconciliation):
+                step = reconciler.open(held, by_ranges=work.by_ranges)
+            else:
+                step = reconciler.take(held, FrameKind(work.kind), work.frame)
+        except (DecodeError, Unreconciled):
+            self._give(link, end, Reconciled(work.topic, (), (), "bad_reconciliation"))
+            return
+        self._give(link, end, Reconciled(work.topic, step.frames, step.nums))
+
     def _look_up(self, link: Link, end: End, load: Load) -> None:
         """Read the store now, and tell the session a moment later, when it may have grown."""
+        if isinstance(load, LoadSummary):  # a new comparison begins
+            end.reconcilers.pop(load.topic, None)
         answer = end.node.store.look_up(load)
         self.after(self.chance.uniform(*STORE_DELAY), lambda: self._give(link, end, answer))
 

@@ -20,6 +20,7 @@ from protocol.messages import (
     Message,
     Publications,
     Receipt,
+    Reconcile,
     Refused,
     Relay,
     Summary,
@@ -135,7 +136,8 @@ def _lie(network: Network, liar: Node, topics: list[bytes]) -> None:
     some = tuple(chance.randbytes(32) for _ in range(chance.randint(1, 4)))
     lies: list[Message] = [
         Announce(some),
-        Summary(topic, some, chance.randint(0, 2**40), ()),
+        Summary(topic, chance.randint(0, 1), some, chance.randint(0, 2**40), some[0]),
+        Reconcile(topic, chance.randint(0, 6), chance.randbytes(20)),
         Publications(topic, some),
         Receipt(topic),
         Want(topic, some),

@@ -6,10 +6,12 @@ altered on the way, without keys or signatures.
 
 import random
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from protocol.hashing import block_id
+from protocol.hashing import block_id, symbol_key
+from protocol.range_items import RangeLookup, SortedItems
+from protocol.riblt import SHORT_ID_SIZE, Prefix, prefix_length
 from protocol.session_events import (
     BatchLoaded,
     BatchTaken,
@@ -25,6 +27,7 @@ from protocol.session_events import (
     Take,
     WantedFound,
 )
+from protocol.set_digest import SetDigest
 
 Load = LoadSummary | LoadPlan | LoadBatch | FindWanted | LoadBlocks
 _BATCH_COUNT = 5
@@ -103,6 +106,33 @@ class Topic:
         return found
 
 
+class Held:
+    """A topic's commits at one moment (`reconciling.HeldSet`)."""
+
+    def __init__(self, name: bytes, topic: Topic) -> None:
+        self._name = name
+        self._nums = dict(topic.nums)
+
+    def symbols(self) -> Sequence[int]:
+        """Of a prefix that is as long as it would be."""
+        prefix = Prefix(symbol_key(self._name), prefix_length(len(self._nums)))
+        prefix.add(self._nums)
+        return prefix.symbols()
+
+    def find(self, short_ids: Sequence[bytes]) -> Mapping[bytes, int]:
+        """By the first bytes."""
+        by_short_id = {raw[:SHORT_ID_SIZE]: num for raw, num in self._nums.items()}
+        return {raw: by_short_id[raw] for raw in short_ids if raw in by_short_id}
+
+    def lookup(self) -> RangeLookup:
+        """All at one depth."""
+        return SortedItems((0, raw) for raw in self._nums)
+
+    def everything(self) -> Sequence[int]:
+        """All numbers."""
+        return sorted(self._nums.values())
+
+
 class Store:
     """All topics of a node. It outlives crashes."""
 
@@ -114,11 +144,16 @@ class Store:
         topic = self.topics[load.topic]
         match load:
             case LoadSummary():
-                return SummaryLoaded(load.topic, tuple(topic.heads()), len(topic.commits), ())
+                digest = SetDigest()
+                digest.add(topic.nums)
+                count = len(topic.commits)
+                return SummaryLoaded(load.topic, tuple(topic.heads()), count, digest.digest(), count)
             case LoadPlan():
                 known = topic.implied(load.held)
-                nums = [num for commit_id, num in topic.nums.items() if commit_id not in known]
-                return PlanLoaded(load.topic, array("q", sorted(nums)), len(topic.commits))
+                is_exact = all(raw in topic.nums for raw in load.held)
+                nums = [num for commit_id, num in topic.nums.items() if is_exact and commit_id not in known]
+                upto = len(topic.commits)
+                return PlanLoaded(load.topic, array("q", sorted(nums)), upto, is_exact=is_exact)
             case LoadBatch():
                 return BatchLoaded(
                     load.topic, tuple(topic.commits[num - 1] for num in load.nums[:_BATCH_COUNT])

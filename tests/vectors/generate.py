@@ -61,6 +61,7 @@ from protocol.messages import (
     Message,
     Publications,
     Receipt,
+    Reconcile,
     Refused,
     Relay,
     Summary,
@@ -293,7 +294,8 @@ def messages() -> list[JsonObject]:
     topic = hashing.blind_topic(BRANCH_ID, EPOCH)
     made: list[Message] = [
         Announce((topic,)),
-        Summary(topic, (EPOCH,), 300, (EPOCH, BRANCH_ID)),
+        Summary(topic, 0, (EPOCH,), 300, BRANCH_ID),
+        Reconcile(topic, 0, b"a frame"),
         Publications(topic, (b"one", b"two")),
         Receipt(topic),
         Want(topic, (EPOCH,)),

@@ -138,7 +138,7 @@ async def test_publications_that_their_carrier_could_have_refused_end_it(
         before = alice.digest(branch)
         async with _met(alice, ended) as stranger:
             topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(Announce((topic,)), Summary(topic, (), 0, ()))
+            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
             await stranger.hear(Summary)
             await stranger.say(Publications(topic, (b"nothing",)))
             goodbye = await stranger.hear(Goodbye)
@@ -153,7 +153,7 @@ async def test_a_peer_that_knows_the_topic_is_served(tmp_path: Path, autojump_cl
         _, branch = alice.create_repo()
         async with _met(alice, ended) as stranger:
             topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(Announce((topic,)), Summary(topic, (), 0, ()))
+            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
             publications = await stranger.hear(Publications)
             assert isinstance(publications, Publications)
             assert len(publications.items) == 1
@@ -178,7 +178,7 @@ async def test_a_peer_that_does_not_answer_for_blocks_is_left(
         _, branch = alice.create_repo()
         async with _met(alice, ended) as stranger, trio.open_nursery() as nursery:
             topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(Announce((topic,)), Summary(topic, (), 0, ()))
+            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
             await stranger.hear(Publications)
 
             async def live() -> None:
@@ -205,7 +205,7 @@ async def test_what_is_asked_for_twice_is_asked_of_a_peer_once(
         _, branch = alice.create_repo()
         async with _met(alice, ended) as stranger:
             topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(Announce((topic,)), Summary(topic, (), 0, ()))
+            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
             await stranger.hear(Publications)
             (source,) = alice.hub.sources
 
@@ -230,7 +230,7 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
         _, branch = alice.create_repo()
         async with _met(alice, ended) as stranger:
             topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(Announce((topic,)), Summary(topic, (), 7, ()))
+            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 7, bytes(32)))
             await stranger.hear(Publications)
             (source,) = alice.hub.sources
             assert isinstance(source, Connection)

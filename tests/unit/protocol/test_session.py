@@ -12,6 +12,7 @@ from protocol.limits import (
     BATCHES_IN_FLIGHT_MAX,
     BLOCK_SIZE_MAX,
     FETCHED_COUNT_MAX,
+    RECONCILIATION_WAITING_MAX,
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
     WANTED_COUNT_MAX,
@@ -25,6 +26,7 @@ from protocol.messages import (
     KeepAlive,
     Publications,
     Receipt,
+    Reconcile,
     Refused,
     Relay,
     Summary,
@@ -38,6 +40,7 @@ from protocol.session_events import (
     BatchTaken,
     BlocksLoaded,
     BlocksWanted,
+    CheckDue,
     Close,
     CommitsAccepted,
     FindWanted,
@@ -47,18 +50,22 @@ from protocol.session_events import (
     LoadPlan,
     LoadSummary,
     MessageReceived,
+    OpenReconciliation,
     OpenTopics,
     Output,
     PlanLoaded,
+    Reconciled,
     Send,
     SummaryLoaded,
     Take,
+    TakeFrame,
     TopicFollowed,
     WantedFound,
 )
 
 SESSION_ID = b"s" * 32
 MAIN, ROOT = b"m" * 32, b"r" * 32
+EMPTY = b"e" * 32
 BLIND_MAIN, BLIND_ROOT = blind_topic(MAIN, SESSION_ID), blind_topic(ROOT, SESSION_ID)
 
 
@@ -70,8 +77,14 @@ def _joined(*topics: bytes) -> Session:
     return session
 
 
+def _compare(session: Session, topic: bytes) -> list[Output]:
+    """Both say that they have nothing."""
+    session.take(SummaryLoaded(topic, (), 0, EMPTY, 0))
+    return session.take(MessageReceived(Summary(blind_topic(topic, SESSION_ID), 0, (), 0, EMPTY)))
+
+
 def _with_plan(session: Session, topic: bytes, *nums: int, upto: int = 1000) -> list[Output]:
-    session.take(MessageReceived(Summary(blind_topic(topic, SESSION_ID), (), 0, ())))
+    _compare(session, topic)
     return session.take(PlanLoaded(topic, array("q", nums), upto))
 
 
@@ -97,10 +110,10 @@ def test_a_topic_is_never_named_in_clear() -> None:
 
 def test_summaries_lead_to_a_plan_and_batches() -> None:
     session = _joined(MAIN)
-    summary = session.take(SummaryLoaded(MAIN, (b"h" * 32,), 7, (b"x" * 32,)))
-    assert summary == [Send(Summary(BLIND_MAIN, (b"h" * 32,), 7, (b"x" * 32,)))]
-    plan = session.take(MessageReceived(Summary(BLIND_MAIN, (b"a" * 32,), 3, (b"b" * 32,))))
-    assert plan == [LoadPlan(MAIN, (b"a" * 32, b"b" * 32))]
+    summary = session.take(SummaryLoaded(MAIN, (b"h" * 32,), 7, b"x" * 32, 7))
+    assert summary == [Send(Summary(BLIND_MAIN, 0, (b"h" * 32,), 7, b"x" * 32))]
+    plan = session.take(MessageReceived(Summary(BLIND_MAIN, 0, (b"a" * 32,), 3, b"y" * 32)))
+    assert plan == [LoadPlan(MAIN, (b"a" * 32,))]
     assert session.take(PlanLoaded(MAIN, array("q", [1, 2, 3]), 9)) == [LoadBatch(MAIN, (1, 2, 3))]
     outputs = session.take(BatchLoaded(MAIN, (b"one", b"two")))
     assert outputs == [Send(Publications(BLIND_MAIN, (b"one", b"two"))), LoadBatch(MAIN, (3,))]
@@ -125,7 +138,7 @@ def test_root_branches_go_first_and_the_others_take_turns() -> None:
     other = b"o" * 32
     session = _joined(MAIN, other, ROOT)
     for topic in (MAIN, other, ROOT):
-        session.take(MessageReceived(Summary(blind_topic(topic, SESSION_ID), (), 0, ())))
+        _compare(session, topic)
     loads: list[bytes] = []
 
     def run(outputs: list[Output]) -> None:
@@ -146,7 +159,7 @@ def test_root_branches_go_first_and_the_others_take_turns() -> None:
 
 def test_what_is_accepted_while_a_plan_is_made_is_sent_once() -> None:
     session = _joined(MAIN)
-    session.take(MessageReceived(Summary(BLIND_MAIN, (), 0, ())))
+    _compare(session, MAIN)
     assert session.take(CommitsAccepted(MAIN, (5, 6, 7))) == []
     (load,) = session.take(PlanLoaded(MAIN, array("q", [5, 6]), 6))
     assert load == LoadBatch(MAIN, (5, 6))
@@ -156,7 +169,7 @@ def test_what_is_accepted_while_a_plan_is_made_is_sent_once() -> None:
 
 def test_what_this_node_cannot_read_is_sent_apart_and_what_is_gone_is_passed_over() -> None:
     session = _joined(MAIN)
-    session.take(MessageReceived(Summary(BLIND_MAIN, (), 0, ())))
+    _compare(session, MAIN)
     assert session.take(PlanLoaded(MAIN, array("q", [5]), 6, (-1, -2))) == [LoadBatch(MAIN, (5,))]
     assert session.take(BatchLoaded(MAIN, (b"five",)))[1:] == [LoadBatch(MAIN, (-1, -2))]
     assert session.take(CommitsAccepted(MAIN, (7, -3))) == []
@@ -206,8 +219,9 @@ def test_states_are_named() -> None:
 
 
 FAULTS: dict[str, list[object]] = {
-    "unknown_topic": [Summary(b"?" * 32, (), 0, ())],
-    "second_summary": [Summary(BLIND_MAIN, (), 0, ()), Summary(BLIND_MAIN, (), 0, ())],
+    "unknown_topic": [Summary(b"?" * 32, 0, (), 0, EMPTY)],
+    "unasked_summary": [Summary(BLIND_MAIN, 0, (), 0, EMPTY), Summary(BLIND_MAIN, 0, (), 0, EMPTY)],
+    "unasked_reconciliation": [Reconcile(BLIND_MAIN, 0, b"")],
     "unasked_receipt": [Receipt(BLIND_MAIN)],
     "too_many_batches": [Publications(BLIND_MAIN, (b"x",))] * (BATCHES_IN_FLIGHT_MAX + 1),
     "too_many_topics": [
@@ -324,3 +338,89 @@ def test_a_quota_that_is_met_is_said_with_the_receipt() -> None:
         Send(Receipt(BLIND_MAIN)),
         Send(Refused(BLIND_MAIN, "topic_full")),
     ]
+
+
+def _summarised(own: tuple[int, bytes], theirs: tuple[int, bytes]) -> Session:
+    """Both have said how much they hold, each with a head of its own."""
+    session = _joined(MAIN)
+    session.take(SummaryLoaded(MAIN, (b"h" * 32,), *own, 7))
+    session.take(MessageReceived(Summary(BLIND_MAIN, 0, (b"t" * 32,), *theirs)))
+    return session
+
+
+@pytest.mark.parametrize("own, theirs", [((8, b"a" * 32), (7, b"z" * 32)), ((7, b"b" * 32), (7, b"a" * 32))])
+def test_who_holds_more_and_not_all_heads_of_the_other_begins_to_reconcile(
+    own: tuple[int, bytes], theirs: tuple[int, bytes]
+) -> None:
+    plan = PlanLoaded(MAIN, array("q"), 9, is_exact=False)
+    assert _summarised(own, theirs).take(plan) == [OpenReconciliation(MAIN, by_ranges=False)]
+    assert _summarised(theirs, own).take(plan) == [], "the other waits"
+    known = PlanLoaded(MAIN, array("q", [5]), 9)
+    assert _summarised(own, theirs).take(known) == [LoadBatch(MAIN, (5,))], "it lacks nothing itself"
+    equal = _summarised((8, b"a" * 32), (8, b"a" * 32))
+    assert equal.take(plan) == [], "nothing differs, whatever the heads"
+
+
+def test_frames_are_worked_on_one_after_the_other_and_no_more_than_may_wait() -> None:
+    session = _summarised((7, b"a" * 32), (8, b"b" * 32))
+    session.take(PlanLoaded(MAIN, array("q"), 9, is_exact=False))
+    first = TakeFrame(MAIN, 0, b"0")
+    assert session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"0"))) == [first]
+    for number in range(1, RECONCILIATION_WAITING_MAX):
+        assert session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"%d" % number))) == []
+    assert session.topics[0].state == "comparing"
+    assert session.take(Reconciled(MAIN, ((1, b"more"),), array("q", [3]))) == [
+        Send(Reconcile(BLIND_MAIN, 1, b"more")),
+        TakeFrame(MAIN, 0, b"1"),
+        LoadBatch(MAIN, (3,)),
+    ]
+    assert session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"x"))) == []
+    assert session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"x"))) == [Close("too_many_frames")]
+
+
+def test_what_was_reconciled_is_compared_again_and_then_by_ranges() -> None:
+    session = _summarised((8, b"a" * 32), (7, b"b" * 32))
+    assert session.take(CheckDue()) == []
+    inexact = PlanLoaded(MAIN, array("q"), 9, is_exact=False)
+    assert session.take(inexact) == [OpenReconciliation(MAIN, by_ranges=False)]
+    session.take(Reconciled(MAIN, ((0, b"symbols"),), ()))
+    assert session.take(CheckDue()) == [LoadSummary(MAIN)]
+    assert session.take(CheckDue()) == [], "once"
+    again = session.take(SummaryLoaded(MAIN, (b"h" * 32,), 8, b"a" * 32, 8))
+    assert again == [Send(Summary(BLIND_MAIN, 1, (b"h" * 32,), 8, b"a" * 32))]
+    session.take(MessageReceived(Summary(BLIND_MAIN, 1, (b"t" * 32,), 7, b"b" * 32)))
+    assert session.take(inexact) == [OpenReconciliation(MAIN, by_ranges=True)]
+    assert session.take(CheckDue()) == [], "ranges miss nothing"
+
+
+def test_the_peer_may_begin_the_next_round() -> None:
+    session = _summarised((8, b"a" * 32), (8, b"a" * 32))
+    session.take(PlanLoaded(MAIN, array("q"), 9))
+    begun = session.take(MessageReceived(Summary(BLIND_MAIN, 1, (b"t" * 32,), 9, b"b" * 32)))
+    assert begun == [LoadSummary(MAIN)]
+    said = session.take(SummaryLoaded(MAIN, (b"h" * 32,), 8, b"a" * 32, 8))
+    assert said == [Send(Summary(BLIND_MAIN, 1, (b"h" * 32,), 8, b"a" * 32)), LoadPlan(MAIN, (b"t" * 32,))]
+
+
+def test_a_reconciliation_that_goes_wrong_ends_the_session_with_its_reason() -> None:
+    session = _summarised((7, b"a" * 32), (8, b"b" * 32))
+    session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"?")))
+    assert session.take(Reconciled(MAIN, (), (), "bad_reconciliation:bad_shape")) == [
+        Close("bad_reconciliation:bad_shape")
+    ]
+
+
+def test_what_is_accepted_between_a_summary_and_a_plan_that_is_not_exact_is_sent() -> None:
+    session = _summarised((7, b"a" * 32), (8, b"b" * 32))
+    session.take(CommitsAccepted(MAIN, (7, 8, 9)))
+    assert session.take(PlanLoaded(MAIN, array("q"), 9, is_exact=False)) == [LoadBatch(MAIN, (8, 9))]
+
+
+def test_the_next_round_waits_for_the_plan_of_this_one() -> None:
+    session = _summarised((8, b"a" * 32), (8, b"a" * 32))
+    later = MessageReceived(Summary(BLIND_MAIN, 1, (b"t" * 32,), 9, b"b" * 32))
+    assert session.take(later) == []
+    assert session.take(PlanLoaded(MAIN, array("q"), 9)) == [LoadSummary(MAIN)]
+    hasty = _summarised((8, b"a" * 32), (8, b"a" * 32))
+    hasty.take(later)
+    assert hasty.take(later) == [Close("unasked_summary")]

@@ -1,0 +1,150 @@
+"""How two nodes find out what one of them lacks of a topic, when neither knows all heads of the other. Pure.
+
+Who holds more answers, the other asks (`is_answerer`; both know the counts). Coded symbols come first (`protocol.symbols`);
+where these cannot tell, or have told something wrong before, ranges (`protocol.ranges`); and where these do not come to
+an end either, each sends all that it has. What is held is looked up through `HeldSet`, so that this module knows no store.
+
+    answerer                                   asker
+    SYMBOLS, SYMBOLS, ...       ->             peels
+                                <-             ASK_SYMBOLS: more
+                                <-             LACKS: short ids of what it does not hold; it sends what it alone holds
+    BY_RANGES                   ->             or ranges from the start
+                                <-             ASK_RANGES
+    RANGES                      ->             at the end LACKS
+                                <-             ALL: nothing helps
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, Protocol
+
+from protocol.codec import DecodeError
+from protocol.hashing import range_key, symbol_key
+from protocol.limits import RECONCILIATION_FRAME_COUNT_MAX
+from protocol.range_items import RangeLookup
+from protocol.ranges import RangesAsker, answer_ranges
+from protocol.riblt import SHORT_ID_SIZE
+from protocol.symbols import SymbolsAsker, answer, decode_lacks, encode_lacks, opening
+from protocol.unreconciled import Unreconciled
+
+
+class FrameKind(IntEnum):
+    """What a frame of a reconciliation is."""
+
+    SYMBOLS = 0
+    ASK_SYMBOLS = 1
+    LACKS = 2
+    BY_RANGES = 3
+    ASK_RANGES = 4
+    RANGES = 5
+    ALL = 6
+
+
+_FOR_ASKER: Final = frozenset({FrameKind.SYMBOLS, FrameKind.BY_RANGES, FrameKind.RANGES})
+
+
+class HeldSet(Protocol):
+    """The commits of a topic that are held here, at one moment."""
+
+    def symbols(self) -> Sequence[int]:
+        """The kept prefix (`riblt.Prefix.symbols`)."""
+
+    def find(self, short_ids: Sequence[bytes]) -> Mapping[bytes, int]:
+        """Numbers of those of these commits that are here."""
+
+    def lookup(self) -> RangeLookup:
+        """The whole set, to be looked up by ranges."""
+
+    def everything(self) -> Sequence[int]:
+        """Numbers of all commits, causes before effects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to send: frames now, and commits of these numbers."""
+
+    frames: tuple[tuple[FrameKind, bytes], ...] = ()
+    nums: Sequence[int] = ()
+
+
+class Reconciler:
+    """One side of the reconciliation of one topic in one session."""
+
+    def __init__(self, topic: bytes, session_id: bytes, *, is_answerer: bool) -> None:
+        self._topic = topic
+        self._range_key = range_key(topic, session_id)
+        self._is_answerer = is_answerer
+        self._frame_count = 0
+        self._symbols: Sequence[int] = ()
+        self._asker: SymbolsAsker | None = None
+        self._ranges: RangesAsker | None = None
+
+    def open(self, held: HeldSet, *, by_ranges: bool) -> Step:
+        """The answerer's first step."""
+        if by_ranges:
+            return Step(((FrameKind.BY_RANGES, b""),))
+        self._symbols = held.symbols()
+        return Step(((FrameKind.SYMBOLS, opening(self._symbols)),))
+
+    def take(self, held: HeldSet, kind: FrameKind, frame: bytes) -> Step:
+        """The step after a frame. Raises DecodeError and Unreconciled for what no honest peer sends."""
+        self._frame_count += 1
+        if self._frame_count > RECONCILIATION_FRAME_COUNT_MAX:
+            raise Unreconciled("too_many_frames")
+        if (kind in _FOR_ASKER) == self._is_answerer:
+            raise Unreconciled("out_of_turn")
+        match kind:
+            case FrameKind.SYMBOLS:
+                return self._peel(held, frame)
+            case FrameKind.ASK_SYMBOLS:
+                frames = tuple((FrameKind.SYMBOLS, part) for part in answer(self._symbols, frame))
+                return Step(frames)
+            case FrameKind.LACKS:
+                return Step(nums=sorted(held.find(decode_lacks(frame)).values()))
+            case FrameKind.BY_RANGES:
+                return self._compare_ranges(held)
+            case FrameKind.ASK_RANGES:
+                return Step(((FrameKind.RANGES, answer_ranges(held.lookup(), self._range_key, frame)),))
+            case FrameKind.RANGES:
+                return self._go_on_with_ranges(held, frame)
+            case FrameKind.ALL:
+                return Step(nums=held.everything())
+
+    def _peel(self, held: HeldSet, frame: bytes) -> Step:
+        if self._ranges is not None:
+            return Step()  # symbols that were on their way when they turned out to be of no use
+        if self._asker is None:
+            self._asker = SymbolsAsker(symbol_key(self._topic), held.symbols())
+        try:
+            question = self._asker.take(frame)
+        except Unreconciled:
+            return self._compare_ranges(held)
+        if question is not None:
+            return Step(((FrameKind.ASK_SYMBOLS, question),))
+        return self._settle(held, self._asker.differences) if self._asker.is_done else Step()
+
+    def _compare_ranges(self, held: HeldSet) -> Step:
+        if self._ranges is not None:
+            raise Unreconciled("out_of_turn")
+        self._ranges = RangesAsker(held.lookup(), self._range_key)
+        return Step(((FrameKind.ASK_RANGES, self._ranges.start()),))
+
+    def _go_on_with_ranges(self, held: HeldSet, frame: bytes) -> Step:
+        if self._ranges is None:
+            raise Unreconciled("out_of_turn")
+        try:
+            question = self._ranges.take(frame)
+        except (Unreconciled, DecodeError):
+            return Step(((FrameKind.ALL, b""),), held.everything())
+        if question is not None:
+            return Step(((FrameKind.ASK_RANGES, question),))
+        differences = [raw[:SHORT_ID_SIZE] for raw in self._ranges.here | self._ranges.there]
+        return self._settle(held, differences)
+
+    def _settle(self, held: HeldSet, differences: Sequence[bytes]) -> Step:
+        """What is held here is sent, the rest is asked for."""
+        ours = held.find(differences)
+        lacking = [short_id for short_id in differences if short_id not in ours]
+        frames = tuple((FrameKind.LACKS, frame) for frame in encode_lacks(sorted(set(lacking))))
+        return Step(frames, sorted(ours.values()))

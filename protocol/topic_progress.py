@@ -1,0 +1,84 @@
+"""How one topic stands on a session: what was compared, what waits to be sent, and what is on its way."""
+
+from array import array
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from protocol.messages import Summary
+from protocol.session_events import SummaryLoaded, TakeFrame
+
+
+@dataclass(slots=True)
+class TopicProgress:
+    """How one topic stands on this session; read by status."""
+
+    topic: bytes
+    is_root: bool
+    followed: bool = False
+    announced_by_peer: bool = False
+    summary_sent: bool = False
+    round: int = 0  # of summaries
+    own: SummaryLoaded | None = None
+    peer: Summary | None = None
+    is_planning: bool = False  # by these two
+    later: Summary | None = None  # of the next round, which the peer began meanwhile
+    reconciliations: int = 0
+    is_doubtful: bool = False  # reconciled, and not looked at since
+    frames: "deque[TakeFrame]" = field(
+        default_factory=deque
+    )  # of a reconciliation; the first is being worked on
+    upto: int | None = None  # set once the plan is loaded
+    early: list[int] = field(default_factory=list)  # accepted while the plan was being loaded
+    queue: "deque[array[int]]" = field(default_factory=deque)
+    loading: bool = False
+    in_flight: int = 0
+    unreceipted: int = 0
+    # What the peer asked for; the first is being looked up.
+    wants: "deque[tuple[bytes, ...]]" = field(default_factory=deque)
+    fetched: "deque[bytes]" = field(default_factory=deque)  # blocks that the peer was asked for
+    # That the peer asked for; the first ones are being read.
+    served: "deque[bytes]" = field(default_factory=deque)
+    refused: str = ""  # why the peer takes no more
+    sent: int = 0
+    received: int = 0
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether both sides follow it."""
+        return self.followed and self.announced_by_peer
+
+    @property
+    def to_send(self) -> int:
+        """How many commits wait to be sent."""
+        return sum(map(len, self.queue))
+
+    @property
+    def behind(self) -> int:
+        """How many commits the peer has said to hold beyond those that are here, at least."""
+        if self.own is None or self.peer is None:
+            return 0
+        return max(0, self.peer.count - self.own.count - self.received)
+
+    @property
+    def state(self) -> str:
+        """One of the states that status shows."""
+        if not self.is_joined:
+            return "not joined"
+        if self.refused:
+            return f"refused: {self.refused}"
+        if self.queue or self.in_flight or self.loading:
+            return "sending"
+        if self.unreceipted:
+            return "receiving"
+        if self.upto is None or self.peer is None or self.frames:
+            return "comparing"
+        return "in sync"
+
+    def enqueue(self, nums: Sequence[int]) -> None:
+        """Queue numbers to be sent: a batch is either of commits that this node has read, or (negative) of others."""
+        if self.refused:
+            return
+        for part in ([num for num in nums if num < 0], [num for num in nums if num >= 0]):
+            if part:
+                self.queue.append(array("q", part))

@@ -1,0 +1,95 @@
+"""What differs between two nodes is found at a cost of its own, whatever both hold, and nothing else is sent."""
+
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from node import exchange
+from node.connection import Connection
+from node.drafting import Draft
+from protocol.body import Post
+from protocol.hashing import symbol_key
+from protocol.riblt import Prefix, prefix_length
+from protocol.session_events import OpenReconciliation, Reconciled
+from storage.difference import REPLICA, load_topic
+from storage.sketches import Sketches
+from tests.nodes import Node, connected, open_nodes, share, until_equal
+
+
+def _write(node: Node, count: int) -> None:
+    drafts = [Draft(Post(f"post {number}")) for number in range(count)]
+    node.author.write_many(node.branch(), lambda _: drafts)
+
+
+async def _apart(alice: Node, bob: Node, common: int, each: int) -> None:
+    """Both hold a common history, and have written on without one another."""
+    await share(alice, bob)
+    _write(alice, common)
+    async with connected(bob, alice):
+        await until_equal(alice, bob)
+    for node in (alice, bob):
+        _write(node, each)
+
+
+def _sent(connection: Connection, node: Node) -> int:
+    return next(one.sent for one in connection.topics if one.topic == node.branch().topic)
+
+
+@pytest.mark.parametrize("each", [1, 40, 400])
+async def test_two_who_wrote_apart_send_what_the_other_lacks(
+    tmp_path: Path, autojump_clock: MockClock, each: int
+) -> None:
+    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _apart(alice, bob, 300, each)
+        async with connected(bob, alice) as (of_bob, of_alice):
+            await until_equal(alice, bob)
+            assert (_sent(of_bob, bob), _sent(of_alice, alice)) == (each, each)
+
+
+@pytest.mark.parametrize("by_ranges", [True, False])
+async def test_what_symbols_missed_is_found_by_ranges(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, by_ranges: bool
+) -> None:
+    """As if the symbols had hidden something: the check after the reconciliation sees it."""
+    kinds: list[bool] = []
+
+    def open_blindly(*arguments: object) -> Reconciled:
+        work = arguments[-1]
+        if isinstance(work, OpenReconciliation):
+            kinds.append(work.by_ranges)
+            if not work.by_ranges and by_ranges:
+                return Reconciled(work.topic, (), ())
+        return really(*arguments)  # type: ignore[arg-type]  # whatever it is given, it passes on
+
+    really = exchange.reconcile
+    monkeypatch.setattr("node.connection.reconcile", open_blindly)
+    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _apart(alice, bob, 300, 40)
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            await trio.sleep(100)
+    assert kinds == ([False, True] if by_ranges else [False])
+
+
+def test_a_sketch_follows_the_store_and_is_written_and_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storage.sketches._WRITTEN_AFTER", 100)
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        for count in (50, 600, 20):
+            _write(alice, count)
+            with alice.replica.database.read() as connection:
+                found = alice.replica.sketches.symbols(connection, REPLICA, branch.topic_num, branch.topic)
+                digest = alice.replica.sketches.digest(connection, REPLICA, branch.topic_num, branch.topic)
+                _, ids = load_topic(connection, branch.topic_num)
+            anew = Prefix(symbol_key(branch.topic), prefix_length(len(ids)))
+            anew.add(ids)
+            assert found == anew.symbols()
+            alice.replica.sketches.write()
+        again = Sketches(alice.replica.database)
+        with alice.replica.database.read() as connection:
+            assert again.symbols(connection, REPLICA, branch.topic_num, branch.topic) == found
+            assert again.digest(connection, REPLICA, branch.topic_num, branch.topic) == digest
