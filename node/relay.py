@@ -101,8 +101,8 @@ class Relay:
             taken = take_publications(
                 self._database, connection, topic.num, peer, new, self.quotas, self._clock_ms()
             )
-        if taken.refused or topic.topic not in self.topics:
-            self._refresh()  # others may have been forgotten to make room
+        if taken.has_forgotten:
+            self._refresh()
         return taken
 
     def _pin(self, topic: bytes, is_pinned: bool) -> None:

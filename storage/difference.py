@@ -78,7 +78,7 @@ class _Place:
 def summarise(connection: Connection, topic_num: int, tables: TopicTables = REPLICA) -> TopicSummary:
     """The summary of a topic."""
     of_topic = tables.topics.c
-    count = connection.execute(select(of_topic.commit_count).where(of_topic.num == topic_num)).scalar_one()
+    count = connection.execute(select(of_topic.commit_count).where(of_topic.num == topic_num)).scalar() or 0
     heads = tuple(_load_heads(connection, tables, topic_num, SUMMARY_HEAD_COUNT_MAX))
     return TopicSummary(heads, count, _find_last(connection, tables, topic_num))
 

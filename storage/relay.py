@@ -56,10 +56,14 @@ class KeptTopic:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of some publications: numbers of the new ones, and which quota the first refused one met ("": none)."""
+    """What became of some publications: numbers of the new ones, and which quota the first refused one met ("": none).
+
+    `has_forgotten`: other topics were, to make room.
+    """
 
     nums: tuple[int, ...]
     refused: str
+    has_forgotten: bool = False
 
 
 def load_kept(connection: Connection) -> dict[bytes, KeptTopic]:
@@ -134,10 +138,10 @@ def take_publications(
     """Keep publications of a topic (each with its encoding), those that are not kept yet, up to the first over a quota."""
     known = _load_ranks(connection, topic_num, [one.commit_id for one, _ in new])
     fresh = {one.commit_id: (one, encoded) for one, encoded in new if one.commit_id not in known}
-    kept, refused = _within(connection, topic_num, peer, list(fresh.values()), quotas)
+    kept, refused, has_forgotten = _within(connection, topic_num, peer, list(fresh.values()), quotas)
     connection.execute(update(relay_topics).where(relay_topics.c.num == topic_num).values(touched_at=now_ms))
     if not kept:
-        return Taken((), refused)
+        return Taken((), refused, has_forgotten)
     acks = {ack for one, _ in kept for ack in one.blocks[0].acks}
     ranks = _load_ranks(connection, topic_num, acks)
     rows = []
@@ -177,7 +181,7 @@ def take_publications(
     grown = update(relay_shares).where(share).values(size=relay_shares.c.size + size)
     if not connection.execute(grown).rowcount:
         connection.execute(insert(relay_shares).values(peer=peer, topic_num=topic_num, size=size))
-    return Taken(tuple(nums), refused)
+    return Taken(tuple(nums), refused, has_forgotten)
 
 
 def load_kept_publications(connection: Connection, nums: Sequence[int], size_target: int) -> list[bytes]:
@@ -204,27 +208,27 @@ def _within(
     peer: bytes,
     new: list[tuple[Publication, bytes]],
     quotas: RelayQuotas,
-) -> tuple[list[tuple[Publication, bytes]], str]:
-    """The first of these that fit every quota, when topics were forgotten to make room; and the quota that ended it."""
+) -> tuple[list[tuple[Publication, bytes]], str, bool]:
+    """The first of these that fit every quota, the quota that ended it, and whether topics were forgotten to make room."""
     of_topic = select(relay_topics.c.size).where(relay_topics.c.num == topic_num)
     of_peer = select(func.coalesce(func.sum(relay_shares.c.size), 0)).where(relay_shares.c.peer == peer)
     topic_size = connection.execute(of_topic).scalar()
     if topic_size is None:
-        return [], "topic_forgotten"  # while this was on its way
+        return [], "topic_forgotten", False  # while this was on its way
     peer_size = connection.execute(of_peer).scalar_one()
     total = connection.execute(select(func.coalesce(func.sum(relay_topics.c.size), 0))).scalar_one()
-    size = 0
+    size, freed = 0, 0
     for count, (_, encoded) in enumerate(new):
         size += len(encoded)
         if topic_size + size > quotas.topic:
-            return new[:count], "topic_full"
+            return new[:count], "topic_full", freed > 0
         if peer_size + size > quotas.peer:
-            return new[:count], "peer_full"
-        if total + size > quotas.total:
-            total -= _make_room(connection, topic_num, total + size - quotas.total)
-            if total + size > quotas.total:
-                return new[:count], "relay_full"
-    return new, ""
+            return new[:count], "peer_full", freed > 0
+        if total + size - freed > quotas.total:
+            freed += _make_room(connection, topic_num, total + size - freed - quotas.total)
+            if total + size - freed > quotas.total:
+                return new[:count], "relay_full", freed > 0
+    return new, "", freed > 0
 
 
 def _make_room(connection: Connection, topic_num: int, wanted: int) -> int:

@@ -169,3 +169,28 @@ async def test_an_operator_lists_pins_and_unpins(tmp_path: Path, autojump_clock:
             await relaying.unpin("nothing")
         with pytest.raises(ServiceError, match="keeps nothing for others"):
             await Relaying(alice.hub).list_all()
+
+
+async def test_who_follows_a_forgotten_topic_is_left_and_entrusts_it_again(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """The relay has room for one of two repos: the longest untouched goes, and comes back when its member does."""
+    with (
+        trio.fail_after(300),
+        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
+        _relay(tmp_path / "r") as relay,
+    ):
+        alice.create_repo("one")
+        await _visit(alice, relay)
+        assert relay.hub.relay is not None
+        size = sum(one.size for one in await relay.hub.relay.list_all())
+        relay.hub.relay.quotas = RelayQuotas(total=size + 100, topic=1 << 30, peer=1 << 30, topic_count=100)
+        bob.create_repo("two")
+        async with connected(alice, relay):
+            await trio.sleep(1)
+            await _until(lambda: _is_settled(alice))
+            async with connected(bob, relay):
+                await _until(lambda: not alice.hub.sources)  # the relay has hung up
+        assert not any(topic in relay.hub.relay.topics for topic in alice.replica.by_topic)
+        await _visit(alice, relay)
+        assert any(topic in relay.hub.relay.topics for topic in alice.replica.by_topic)
