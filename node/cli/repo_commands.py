@@ -2,12 +2,14 @@
 
 import re
 import sys
+import time
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from node.cli.shared import JsonOption, client, print_fields, print_json, print_table
+from node.cli.progress import show_progress
+from node.cli.shared import JsonObject, JsonOption, client, print_fields, print_json, print_table
 from node.config import is_loopback
 from node.errors import ServiceError
 from protocol.limits import INVITATION_USE_COUNT_MAX, LINK_SIZE_MAX
@@ -16,6 +18,7 @@ repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repo
 
 RepoArgument = Annotated[str, typer.Argument(help="Name, id, or unique prefix of an id.")]
 _NOT_YET = "\nNo peer of the link has answered yet; the daemon goes on trying. `ravel status` shows how."
+_POLL_SECONDS = 0.2
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -107,6 +110,47 @@ def follow(
     print_fields(answer.items())
     if not answer["commits"]:
         print(_NOT_YET)
+
+
+@repo.command("sync")
+def sync(
+    context: typer.Context,
+    repo: RepoArgument,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds after which it gives up.")] = 3600,
+    as_json: JsonOption = False,
+) -> None:
+    """Wait until a connected peer and this node hold the same of a repo, and show how far that is."""
+    api = client(context)
+    branches = {item["branch"] for item in api.list_branches(repo)["branches"]}
+    until = time.monotonic() + timeout
+    with show_progress("received", "commits", None) as received:
+        while True:
+            topics = _topics_of(api.list_peers()["peers"], branches)
+            received(max((topic["received"] for topic in topics), default=0))
+            branches = {item["branch"] for item in api.list_branches(repo)["branches"]}
+            reached = {
+                topic["branch"] for topic in topics if topic["state"] == "in sync" and not topic["behind"]
+            }
+            if branches and branches <= reached:
+                break
+            if time.monotonic() > until:
+                raise ServiceError(
+                    "incomplete",
+                    f"not in sync after {timeout:.0f} s",
+                    "`ravel status` tells how each branch stands with each peer",
+                )
+            time.sleep(_POLL_SECONDS)
+    answer = {"repo": repo, "branches": len(branches), "commits": _count(api.list_branches(repo))}
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+def _topics_of(peers: list[JsonObject], branches: set[str]) -> list[JsonObject]:
+    """How these branches stand with the peers that are connected."""
+    return [topic for peer in peers for topic in peer["topics"] if topic["branch"] in branches]
+
+
+def _count(answer: JsonObject) -> int:
+    return sum(int(item["commits"]) for item in answer["branches"])
 
 
 @repo.command("list")

@@ -219,6 +219,17 @@ def test_no_secret_is_logged(tmp_path: Path) -> None:
             assert "ravel:invite" not in log
 
 
+def test_repo_sync_returns_when_all_is_here_and_says_what_is_missing_else(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        alice.client.create_repo("notes")
+        for number in range(5):
+            alice.client.write("main", f"post {number}")
+        assert "ravel status" in run_ravel(alice, "repo", "sync", "notes", "--timeout", "0", code=24).stderr
+        bob.client.join(alice.client.invite("notes", "write", 3600, 1)["invitation"])
+        assert json.loads(run_ravel(bob, "repo", "sync", "notes", "--json").stdout)["commits"] == 6
+        assert _texts(bob) == _texts(alice)
+
+
 def test_a_banned_peer_is_neither_served_nor_dialed_until_it_is_unbanned(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.create_repo("notes")
