@@ -23,8 +23,9 @@ from node.replica import Replica, load_blocks_of, open_encoded, open_stored
 from node.views import body_fields
 from node.why import find_commit
 from protocol.block import Reference
-from protocol.body import BranchFork, Carried, Files, Merge, content_of, decode_body
+from protocol.body import BranchFork, Carried, Merge, content_of, decode_body
 from protocol.commit import Commit
+from protocol.content import Files
 from protocol.limits import ACK_COUNT_MAX, BODY_SIZE_MAX, FORK_DEPTH_MAX, MERGED_COUNT_MAX, STATE_COUNT_MAX
 from protocol.text import id_text
 from storage.commits import TimelineRow, load_heads, load_rows, load_timeline

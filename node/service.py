@@ -33,7 +33,7 @@ from node.sharing import Sharing
 from node.tangles import show_tangle
 from node.views import branch_view, repo_view, timeline_items
 from node.why import explain, list_voids
-from protocol.body import Post
+from protocol.content import Post
 from protocol.text import PeerAddress, id_text
 from storage.commits import count_commits, count_heads, digest_timeline, load_facts, load_heads, load_timeline
 from storage.forgetting import forget_repo
