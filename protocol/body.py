@@ -371,4 +371,9 @@ def body_kind(body: Body | UnknownBody) -> str:
     """The kind's name without its version, for people and exports: `post`, `branch-add`, `unknown:poll7`."""
     if isinstance(body, UnknownBody):
         return f"unknown:{body.tag}"
-    return str(body.__struct_config__.tag).rstrip("0123456789")
+    return kind_name(type(body))
+
+
+def kind_name(kind: type[Body]) -> str:
+    """The same of a type of bodies."""
+    return str(kind.__struct_config__.tag).rstrip("0123456789")

@@ -98,6 +98,18 @@ FORK_DEPTH_MAX: Final = 64
 """Branches that fork from one another whose commits are looked at to merge or to show one."""
 STATE_COUNT_MAX: Final = 200_000
 """Commits of a branch and what it continues that are held to merge or to show it: about 100 MB."""
+DOCUMENT_SIZE_MAX: Final = 64 * MIB
+"""Bytes of the bodies that a set or a dict is reduced from, and of a text's standing updates, held while it is answered."""
+DOCUMENT_WORD_COUNT_MAX: Final = 500_000
+"""Words that a set or a dict is reduced from, 300 bytes each while it is answered."""
+TEXT_SNAPSHOT_AFTER: Final = 64
+"""Standing updates of a text at which the next push merges them into a snapshot: half the names that one can hold."""
+TEXT_WORKERS_MAX: Final = 2
+"""Processes that merge texts at a time, each of at most a gigabyte; more wait for their turn."""
+TEXT_MERGE_SECONDS: Final = 60.0
+"""Seconds after which a process that merges a text is given up: bad updates cost it most of them."""
+DOCUMENT_WINDOW_MAX: Final = 1000
+"""Items of a set, or entries of a dict, in one answer."""
 
 # --- the wire ---
 PUBLICATION_BLOCK_COUNT_MAX: Final = 8

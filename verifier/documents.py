@@ -31,8 +31,12 @@ Place = tuple[int, int, int, bytes]
 """Where a commit stands in canonical order: its branch among those that continue one another (the first is 0),
 checkpoints passed, rank, commit id."""
 DocumentBody = SetEdit | DictEdit | TextUpdate | TextSnapshot
-DOCUMENT_KINDS: Final = frozenset({"set", "dict", "text", "text-snapshot"})
-"""Kinds of body that say something about documents. A carried commit may, too."""
+DOCUMENTS: Final[dict[str, tuple[type[DocumentBody], ...]]] = {
+    "set": (SetEdit,),
+    "dict": (DictEdit,),
+    "text": (TextUpdate, TextSnapshot),
+}
+"""Which bodies each document is reduced from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +146,17 @@ def _reduce_words(
                 # What two members carried from the same commit is one word.
                 tips.setdefault(key, {}).setdefault((one.name, value), Word(one.name, one.place, value))
     return {key: Entry(tuple(words.values())) for key, words in tips.items()}
+
+
+def count_words(one: Said) -> int:
+    """How many words a commit says, which is what reducing it costs."""
+    match one.body:
+        case SetEdit(added, deleted):
+            return len(added) + len(deleted)
+        case DictEdit(put, erased):
+            return len(put) + len(erased)
+        case _:
+            return 1
 
 
 def in_byte_order(entries: Mapping[str, Entry]) -> list[str]:
