@@ -39,7 +39,7 @@ _WORKER: Final = Path(__file__).with_name("text_worker.py")
 JsonObject = dict[str, Any]
 
 
-class _Merged(msgspec.Struct, frozen=True, array_like=True):
+class Merged(msgspec.Struct, frozen=True, array_like=True):
     """What the worker answers: see `text_worker.merge`."""
 
     taken: list[bool]
@@ -128,9 +128,9 @@ class Texts:
         self._hub.announce(intake)
         return id_text(written.commit_id)
 
-    async def _merge(self, updates: list[bytes], root: str | None = None) -> _Merged:
+    async def _merge(self, updates: list[bytes], root: str | None = None) -> Merged:
         async with self._merging:
-            return await self._hub.run_blocking(_run_worker, updates, root)
+            return await self._hub.run_blocking(run_worker, updates, root)
 
     # --- in threads ---
 
@@ -173,7 +173,8 @@ def _update_of(one: Said) -> bytes:
     return one.body.update
 
 
-def _run_worker(updates: list[bytes], root: str | None) -> _Merged:
+def run_worker(updates: list[bytes], root: str | None) -> Merged:
+    """What `text_worker.merge` gives in a process of its own. Raises ServiceError `bad_input` where that fails."""
     try:
         finished = subprocess.run(
             [sys.executable, "-P", str(_WORKER)],  # -P: never a module of the current folder
@@ -185,4 +186,4 @@ def _run_worker(updates: list[bytes], root: str | None) -> _Merged:
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise ServiceError("bad_input", f"the text's updates could not be merged: {error}") from None
-    return msgspec.msgpack.decode(finished.stdout, type=_Merged)
+    return msgspec.msgpack.decode(finished.stdout, type=Merged)
