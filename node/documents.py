@@ -4,7 +4,7 @@
 branch has and continues; nothing but them is kept, so void marks and late arrivals need no care.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,10 +13,8 @@ from sqlalchemy import Connection
 from node.drafting import Draft
 from node.errors import ServiceError
 from node.hub import Hub
-from node.lineage import lineage, load_state
 from node.outbound import Author
-from node.replica import Replica, load_blocks_of, open_encoded
-from protocol.body import Carried, content_of, decode_body, kind_name
+from node.said import SaidReader, deps_of
 from protocol.content import DictEdit, DictEntry, SetEdit
 from protocol.limits import (
     BODY_SIZE_MAX,
@@ -27,10 +25,8 @@ from protocol.limits import (
     SET_EDIT_COUNT_MAX,
 )
 from protocol.text import id_text
-from storage.commits import TimelineRow
 from storage.repos import Branch
 from verifier.documents import (
-    DOCUMENTS,
     Entry,
     Said,
     Word,
@@ -40,7 +36,6 @@ from verifier.documents import (
     reduce_set,
 )
 
-_LOADED_AT_ONCE: Final = 500
 _ROOM: Final = 1024
 """Bytes of a body that are not its words and names: tags, lengths, and the origin that a merge adds."""
 _NOTHING_SAID: Final = Entry(())
@@ -68,6 +63,7 @@ class Documents:
         self._hub = hub
         self._author = author
         self._find_branch = find_branch
+        self._reader = SaidReader(hub.replica)
 
     async def show_set(self, branch_text: str, offset: int, limit: int) -> JsonObject:
         """A window of the items in the branch's set, by their UTF-8 bytes, each with its tips."""
@@ -137,7 +133,7 @@ class Documents:
             ]
             said.extend((word.key, word.value) for word in words)
             count_max = SET_EDIT_COUNT_MAX if kind == "set" else DICT_EDIT_COUNT_MAX
-            own = depths_of(self._hub.replica, connection, branch)[branch.num]
+            own = self._reader.depths(connection, branch)[branch.num]
             return [_draft(kind, group, own) for group in group_words(words, count_max)]
 
         written, intake = await self._hub.run_blocking(self._author.write_many, branch, plan)
@@ -151,10 +147,10 @@ class Documents:
     def _reduce(self, connection: Connection, branch: Branch, kind: str) -> dict[str, Entry]:
         said: list[Said] = []
         size = words = 0
-        for one, encoded_size in read_said(self._hub.replica, connection, branch, kind):
+        for one, encoded_size in self._reader.read(connection, branch, kind):
             said.append(one)
             size += encoded_size
-            words += count_words(one)
+            words += count_words(one.body)
             if size > DOCUMENT_SIZE_MAX or words > DOCUMENT_WORD_COUNT_MAX:
                 raise ServiceError(
                     "too_large",
@@ -163,52 +159,6 @@ class Documents:
                     "begin another branch with what is in use",
                 )
         return reduce_set(said) if kind == "set" else reduce_dict(said)
-
-
-def read_said(
-    replica: Replica, connection: Connection, branch: Branch, document: str
-) -> Iterator[tuple[Said, int]]:
-    """What the branch and what it continues say of a document (DOCUMENTS), also in carried commits; with bodies' sizes.
-
-    Raises ServiceError `too_large`, `incomplete`.
-    """
-    depths = depths_of(replica, connection, branch)
-    types = DOCUMENTS[document]
-    rows = load_state(replica, connection, branch, kinds={"carried", *map(kind_name, types)})
-    return open_said(replica, connection, rows, depths, document)
-
-
-def open_said(
-    replica: Replica,
-    connection: Connection,
-    rows: Sequence[TimelineRow],
-    depths: Mapping[int, int],
-    document: str,
-) -> Iterator[tuple[Said, int]]:
-    """What these commits say of a document, with the sizes of their bodies."""
-    types = DOCUMENTS[document]
-    for start in range(0, len(rows), _LOADED_AT_ONCE):
-        loaded = list(rows[start : start + _LOADED_AT_ONCE])
-        blocks = load_blocks_of(connection, loaded)
-        for row in loaded:
-            _, encoded = open_encoded(replica.on_topics[row.topic_num], row, blocks[row.num])
-            body = decode_body(encoded)
-            content = content_of(body)
-            if isinstance(content, types):
-                name = body.commit if isinstance(body, Carried) else row.commit_id
-                place = (depths[row.branch_num], row.passed, row.rank, row.commit_id)
-                yield Said(name, place, content), len(encoded)
-
-
-def depths_of(replica: Replica, connection: Connection, branch: Branch) -> dict[int, int]:
-    """The first parts of the places of commits, by the numbers of the branch (it has the last) and what it continues."""
-    parts = reversed(lineage(replica, connection, branch))
-    return {part.num: depth for depth, (part, _) in enumerate(parts)}
-
-
-def deps_of(replaced: Iterable[Said | Word], own: int) -> tuple[bytes, ...]:
-    """The commits of the branch itself among those that are replaced."""
-    return tuple(dict.fromkeys(one.place[-1] for one in replaced if one.place[0] == own))
 
 
 def group_words(words: Iterable[NewWord], count_max: int) -> Iterator[list[NewWord]]:

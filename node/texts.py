@@ -16,11 +16,11 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from node.documents import deps_of, depths_of, open_said, read_said
 from node.drafting import Draft
 from node.errors import ServiceError
 from node.hub import Hub
 from node.outbound import Author
+from node.said import SaidReader, deps_of
 from protocol.content import TextSnapshot, TextUpdate
 from protocol.limits import (
     DEP_COUNT_MAX,
@@ -55,6 +55,7 @@ class Texts:
         self._hub = hub
         self._author = author
         self._find_branch = find_branch
+        self._reader = SaidReader(hub.replica)
         self._merging = trio.CapacityLimiter(TEXT_WORKERS_MAX)
 
     async def push(self, branch_text: str, update: bytes) -> JsonObject:
@@ -136,22 +137,17 @@ class Texts:
 
     def _own_depth(self, branch: Branch) -> int:
         with self._hub.replica.database.read() as connection:
-            return depths_of(self._hub.replica, connection, branch)[branch.num]
+            return self._reader.depths(connection, branch)[branch.num]
 
     def _load(self, branch: Branch) -> TextState:
-        """What stands. Read without the updates' bytes first: a long history has far more of them than are in use."""
-        replica = self._hub.replica
-        with replica.database.read() as connection:
-            state = reduce_text(
-                Said(one.name, one.place, _without_update(one))
-                for one, _ in read_said(replica, connection, branch, "text")
-            )
+        """What stands."""
+        with self._hub.replica.database.read() as connection:
+            state = reduce_text(one for one, _ in self._reader.read(connection, branch, "text"))
             rows = load_rows(connection, [one.place[-1] for one in state.standing])
             ordered = [rows[one.place[-1]] for one in state.standing]
-            depths = depths_of(replica, connection, branch)
             standing: list[Said] = []
             size = 0
-            for one, encoded_size in open_said(replica, connection, ordered, depths, "text"):
+            for one, encoded_size in self._reader.read_updates(connection, state.standing, ordered):
                 standing.append(one)
                 size += encoded_size
                 if size > DOCUMENT_SIZE_MAX:
@@ -161,11 +157,6 @@ class Texts:
                         "begin another branch with the text as it is",
                     )
         return replace(state, standing=tuple(standing))
-
-
-def _without_update(one: Said) -> TextUpdate | TextSnapshot:
-    assert isinstance(one.body, TextUpdate | TextSnapshot), "texts are made of these"
-    return msgspec.structs.replace(one.body, update=b"")
 
 
 def _update_of(one: Said) -> bytes:

@@ -102,6 +102,8 @@ DOCUMENT_SIZE_MAX: Final = 64 * MIB
 """Bytes of the bodies that a set or a dict is reduced from, and of a text's standing updates, held while it is answered."""
 DOCUMENT_WORD_COUNT_MAX: Final = 500_000
 """Words that a set or a dict is reduced from, 300 bytes each while it is answered."""
+DOCUMENT_WORDS_KEPT_MAX: Final = 100_000
+"""Words, names and commits that are remembered once opened, for all branches' sets and dicts, and for all texts: 40 MB."""
 TEXT_SNAPSHOT_AFTER: Final = 64
 """Standing updates of a text at which the next push merges them into a snapshot: half the names that one can hold."""
 TEXT_WORKERS_MAX: Final = 2

@@ -148,9 +148,9 @@ def _reduce_words(
     return {key: Entry(tuple(words.values())) for key, words in tips.items()}
 
 
-def count_words(one: Said) -> int:
+def count_words(body: DocumentBody) -> int:
     """How many words a commit says, which is what reducing it costs."""
-    match one.body:
+    match body:
         case SetEdit(added, deleted):
             return len(added) + len(deleted)
         case DictEdit(put, erased):

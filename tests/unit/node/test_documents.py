@@ -13,6 +13,7 @@ from node.drafting import Draft
 from node.errors import ServiceError
 from node.merging import Merging
 from node.past import describe
+from node.said import SaidReader
 from protocol.body import Body, encode_body
 from protocol.content import DictEdit, DictEntry, SetEdit
 from protocol.limits import BODY_SIZE_MAX, DEP_COUNT_MAX, DICT_VALUE_SIZE_MAX, SET_ITEM_SIZE_MAX
@@ -216,6 +217,20 @@ async def test_a_document_that_is_too_large_is_refused_in_words(
         monkeypatch.setattr(documents_module, "DOCUMENT_SIZE_MAX", size - 1)
         with pytest.raises(ServiceError):
             await _set(alice)
+
+
+async def test_what_is_remembered_is_bounded_and_changes_no_answer(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    with trio.fail_after(30):
+        _, branch = alice.create_repo()
+        for number in range(5):
+            await _add(alice, str(number), "x")
+        for most in (0, 3, 5, 1000):
+            reader = SaidReader(alice.replica, words_kept_max=most)
+            with alice.replica.database.read() as connection:
+                first, second = (list(reader.read(connection, branch, "set")) for _ in range(2))
+            assert (first, len(first)) == (second, 5)
+            assert reader.words_kept <= most
 
 
 def _tips(count: int, start: int = 0) -> tuple[Word, ...]:
