@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import structlog
 import trio
 
 from node.drafting import Draft
@@ -34,6 +35,8 @@ from protocol.text import id_text
 from storage.commits import load_rows
 from storage.repos import Branch
 from verifier.documents import Said, TextState, reduce_text
+
+log = structlog.get_logger()
 
 _WORKER: Final = Path(__file__).with_name("text_worker.py")
 JsonObject = dict[str, Any]
@@ -176,5 +179,7 @@ def run_worker(updates: list[bytes], root: str | None) -> Merged:
             start_new_session=True,  # a Ctrl-C meant for the daemon is not for it
         )
     except (OSError, subprocess.SubprocessError) as error:
+        said = error.stderr if isinstance(error, subprocess.CalledProcessError) else b""
+        log.error("merging a text failed", error=str(error), said=said[-1000:].decode(errors="replace"))
         raise ServiceError("bad_input", f"the text's updates could not be merged: {error}") from None
     return msgspec.msgpack.decode(finished.stdout, type=Merged)
