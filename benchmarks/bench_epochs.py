@@ -22,7 +22,8 @@ from node.inbound import accept_batch
 from node.opening import open_batch
 from node.outbound import Author
 from node.replica import Replica
-from protocol.body import Grant, Permission, Post, Remove
+from protocol.body import Grant, Permission, Remove
+from protocol.content import Post
 from protocol.signing import key_pair
 from storage.repos import Branch, Repo
 

@@ -43,8 +43,8 @@ from node.hub import Hub
 from node.outbound import Author
 from node.replica import Replica
 from protocol.block import Reference
-from protocol.body import FileEntry
-from protocol.body import Files as FilesBody
+from protocol.content import FileEntry
+from protocol.content import Files as FilesBody
 from protocol.limits import FILE_COUNT_MAX, FILE_WINDOW_MAX, KIB, LEAF_SIZE, MIB
 from protocol.object import ObjectBuilder, ObjectReader
 from storage.files import load_files

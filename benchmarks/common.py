@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from node.drafting import Draft, Written
 from node.outbound import Author
 from node.replica import Replica
-from protocol.body import Post
+from protocol.content import Post
 from protocol.limits import BATCH_COUNT_MAX, BATCH_SIZE_TARGET
 from storage.difference import load_publications, plan_sending
 from storage.repos import Branch, Repo, add_repo

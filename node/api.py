@@ -15,6 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from node import api_bodies as bodies
+from node.api_documents import DocumentHandlers
 from node.api_gate import Gate, error_response
 from node.api_requests import answer_json, read_body, read_chunks, read_number
 from node.downloads import file_response
@@ -53,7 +54,7 @@ class _Endpoints:
 
     def table(self) -> list[tuple[str, str, Handler]]:
         """(method, path below /api/v1, handler)."""
-        service = self._service
+        service, documents = self._service, DocumentHandlers(self._service)
         return [
             ("GET", "/status", lambda _: answer_json(service.status())),
             ("GET", "/repos", lambda _: answer_json(service.list_repos())),
@@ -127,6 +128,13 @@ class _Endpoints:
             ("GET", "/branches/{branch:path}/digest", _of("branch", service.digest)),
             ("GET", "/branches/{branch:path}/feeds", _of("branch", service.feeds.check)),
             ("POST", "/branches/{branch:path}/import", self._import),
+            ("GET", "/branches/{branch:path}/set", documents.show_set),
+            ("POST", "/branches/{branch:path}/set", documents.edit_set),
+            ("GET", "/branches/{branch:path}/dict", documents.show_dict),
+            ("GET", "/branches/{branch:path}/dict/entry", documents.show_entry),
+            ("POST", "/branches/{branch:path}/dict", documents.edit_dict),
+            ("GET", "/branches/{branch:path}/text", documents.pull_text),
+            ("POST", "/branches/{branch:path}/text", documents.push_text),
             ("GET", "/branches/{branch:path}/files", self._list_files),
             ("POST", "/branches/{branch:path}/files", self._add_file),
             ("GET", "/branches/{branch:path}/files/{file}", self._get_file),

@@ -5,8 +5,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from protocol.content import DictKey, DictValue, SetItem, YjsUpdate
 from protocol.limits import (
     ADOPTED_COUNT_MAX,
+    DICT_EDIT_COUNT_MAX,
     IMPORT_BATCH_COUNT_MAX,
     IMPORTED_SECONDS_MAX,
     INVITATION_USE_COUNT_MAX,
@@ -14,6 +16,7 @@ from protocol.limits import (
     NAME_SIZE_MAX,
     OFFER_NOTE_SIZE_MAX,
     QUORUM_SIGNER_COUNT_MAX,
+    SET_EDIT_COUNT_MAX,
     TEXT_SIZE_MAX,
 )
 
@@ -136,6 +139,26 @@ class Write(_Strict, frozen=True):
     """Writes a post."""
 
     text: Text
+
+
+class SetEdit(_Strict, frozen=True):
+    """Adds items to a set and removes others."""
+
+    add: Annotated[list[SetItem], Meta(max_length=SET_EDIT_COUNT_MAX)] = []
+    remove: Annotated[list[SetItem], Meta(max_length=SET_EDIT_COUNT_MAX)] = []
+
+
+class DictEdit(_Strict, frozen=True):
+    """Puts values into a dict and erases others."""
+
+    put: Annotated[dict[DictKey, DictValue], Meta(max_length=DICT_EDIT_COUNT_MAX)] = {}
+    erase: Annotated[list[DictKey], Meta(max_length=DICT_EDIT_COUNT_MAX)] = []
+
+
+class TextPush(_Strict, frozen=True):
+    """Pushes a Yjs update, in base64."""
+
+    update: YjsUpdate
 
 
 class Item(_Strict, frozen=True):

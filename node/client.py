@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote
 import httpx
 import msgspec
 
+from node.client_documents import DocumentsClient
 from node.errors import ERROR_KINDS, ServiceError
 from node.home import not_running, read_run_file, read_token
 
@@ -51,6 +52,7 @@ class ApiClient:
             timeout=_TIMEOUT_SECONDS,
             trust_env=False,  # a proxy has no business between a user and the daemon beside them
         )
+        self.documents = DocumentsClient(self._call)
 
     @classmethod
     def for_home(cls, home: Path) -> Self:

@@ -19,9 +19,10 @@ from node.hub import Hub
 from node.intake import Intake
 from node.outbound import Author
 from node.resolve import PREFIX_SIZE_MIN
-from protocol import body
 from protocol.block import WrongKey
 from protocol.codec import DecodeError
+from protocol.content import FileEntry
+from protocol.content import Files as FilesBody
 from protocol.limits import (
     FETCH_WINDOW_COUNT_MAX,
     FILE_SIZE_MAX,
@@ -137,7 +138,7 @@ class Files:
         branch = self._find_branch(branch_text)
         rows = await self._hub.run_blocking(self._resolve, branch, text)
         adders = tuple(dict.fromkeys(row.commit_id for row in rows))
-        draft = Draft(body.Files(()), deps=adders, removed_files=(rows[0].object_id,))
+        draft = Draft(FilesBody(()), deps=adders, removed_files=(rows[0].object_id,))
         written, intake = await self._hub.run_blocking(self._author.write, branch, draft)
         self._hub.announce(intake)
         return {
@@ -161,7 +162,7 @@ class Files:
     ) -> tuple[FileRow, Intake]:
         reference = builder.finish()
         draft.finish()
-        commit = Draft(body.Files((body.FileEntry(name, builder.size),)), files=(reference,))
+        commit = Draft(FilesBody((FileEntry(name, builder.size),)), files=(reference,))
         written, intake = self._author.write_sealed(branch, commit, after=draft.keep)
         draft.is_kept = True
         with self._hub.replica.database.read() as connection:

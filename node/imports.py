@@ -15,7 +15,7 @@ from node.drafting import Draft, Written
 from node.errors import ServiceError
 from node.intake import Intake
 from node.outbound import Author
-from protocol.body import Imported
+from protocol.content import Imported
 from protocol.limits import ACK_COUNT_MAX, IMPORT_BATCH_COUNT_MAX
 from storage.commits import count_heads
 from storage.imports import keep_imported, load_imported

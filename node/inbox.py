@@ -18,8 +18,9 @@ from node.replica import load_blocks_of, load_tables, open_stored
 from node.resolve import resolve
 from node.sharing import Sharing
 from node.views import body_fields
-from protocol.body import Answer, Offer, Permission, Post
+from protocol.body import Answer, Offer, Permission
 from protocol.codec import encode
+from protocol.content import Post
 from protocol.hashing import branch_read_key
 from protocol.limits import OFFERS_FOLLOWED_MAX
 from protocol.text import id_text

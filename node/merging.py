@@ -17,17 +17,18 @@ from node.drafting import Draft
 from node.errors import ServiceError
 from node.hub import Hub
 from node.intake import Intake
+from node.lineage import check_whole, lineage, load_state
 from node.outbound import Author
-from node.past import load_past
 from node.replica import Replica, load_blocks_of, open_encoded, open_stored
 from node.views import body_fields
 from node.why import find_commit
 from protocol.block import Reference
-from protocol.body import BranchFork, Carried, Files, Merge, content_of, decode_body
+from protocol.body import BranchFork, Carried, Merge, content_of, decode_body
 from protocol.commit import Commit
-from protocol.limits import ACK_COUNT_MAX, BODY_SIZE_MAX, FORK_DEPTH_MAX, MERGED_COUNT_MAX, STATE_COUNT_MAX
+from protocol.content import Files
+from protocol.limits import ACK_COUNT_MAX, BODY_SIZE_MAX, MERGED_COUNT_MAX
 from protocol.text import id_text
-from storage.commits import TimelineRow, load_heads, load_rows, load_timeline
+from storage.commits import TimelineRow, load_heads, load_rows
 from storage.repos import Branch, Repo
 
 _LOADED_AT_ONCE = 500
@@ -88,7 +89,7 @@ class Merging:
         """Before anything is made. Raises ServiceError `too_large`."""
         with self._hub.replica.database.read() as connection:
             for source in sources:
-                if len(_load_state(self._hub.replica, connection, source)) > MERGED_COUNT_MAX:
+                if len(load_state(self._hub.replica, connection, source)) > MERGED_COUNT_MAX:
                     raise ServiceError(
                         "too_large",
                         f"the branch {source.name!r} has more than {MERGED_COUNT_MAX} commits",
@@ -112,7 +113,7 @@ class Merging:
     def _state(self, branch: Branch, limit: int) -> JsonObject:
         replica = self._hub.replica
         with replica.database.read() as connection:
-            rows = _load_state(replica, connection, branch)
+            rows = load_state(replica, connection, branch)
             shown = rows[-limit:]
             blocks = load_blocks_of(connection, shown)
             items = []
@@ -156,18 +157,16 @@ class BranchMerge:
         if self.needs_ancestor and not self._is_foreign:
             self._check_ancestor(connection)
         for one in (self.source, self.target):
-            _check_whole(self.replica, connection, one)
+            check_whole(self.replica, connection, one)
         there: dict[bytes, TimelineRow] = {}
-        for row, _, encoded in self._read(connection, _load_state(self.replica, connection, self.target)):
+        for row, _, encoded in self._read(connection, load_state(self.replica, connection, self.target)):
             there[row.commit_id] = there[_origin(row.commit_id, encoded)] = row
         is_related = not self.needs_ancestor or not self._is_foreign
         graph = DraftGraph(connection)
         heads: dict[bytes | int, None] = dict.fromkeys(
             raw for raw, _ in load_heads(connection, self.target.num, ACK_COUNT_MAX)
         )
-        for row, commit, encoded in self._read(
-            connection, _load_state(self.replica, connection, self.source)
-        ):
+        for row, commit, encoded in self._read(connection, load_state(self.replica, connection, self.source)):
             parents = self._parents(connection, row, encoded)
             known = there.get(_origin(row.commit_id, encoded)) or there.get(row.commit_id)
             is_related |= known is not None
@@ -233,7 +232,7 @@ class BranchMerge:
 
     def _check_ancestor(self, connection: Connection) -> None:
         ours, theirs = (
-            {branch.num for branch, _ in _lineage(self.replica, connection, one)}
+            {branch.num for branch, _ in lineage(self.replica, connection, one)}
             for one in (self.source, self.target)
         )
         if ours.isdisjoint(theirs):
@@ -297,53 +296,3 @@ def _origin(commit_id: bytes, encoded: bytes) -> bytes:
     """The commit that was first: itself, or the one that it carries."""
     body = decode_body(encoded)
     return body.commit if isinstance(body, Carried) else commit_id
-
-
-def _lineage(
-    replica: Replica, connection: Connection, branch: Branch
-) -> list[tuple[Branch, tuple[bytes, ...]]]:
-    """The branch (all of it: no commits are named) and what it continues, each up to these commits."""
-    found: list[tuple[Branch, tuple[bytes, ...]]] = [(branch, ())]
-    by_id = {one.branch_id: one for one in replica.branches.values() if one.repo_num == branch.repo_num}
-    while len(found) <= FORK_DEPTH_MAX:
-        root_id = found[-1][0].facts.root_id
-        row = load_rows(connection, [root_id]).get(root_id)
-        if row is None:
-            break
-        _, body = open_stored(
-            replica.on_topics[row.topic_num], row, load_blocks_of(connection, [row])[row.num]
-        )
-        if not isinstance(body, BranchFork):
-            break
-        if body.origin not in by_id:
-            raise ServiceError("incomplete", "the branch that this one continues is not here")
-        found.append((by_id[body.origin], body.commits))
-    return found
-
-
-def _check_whole(replica: Replica, connection: Connection, branch: Branch) -> None:
-    """Raise ServiceError unless what a branch continues is here: else it would be carried as if it were new."""
-    for part, commits in _lineage(replica, connection, branch):
-        rows = load_rows(connection, commits)
-        if any(raw not in rows or rows[raw].branch_num != part.num for raw in commits):
-            raise ServiceError(
-                "incomplete",
-                f"what {branch.name!r} continues has not come here whole",
-                "merge when this node is in sync",
-            )
-
-
-def _load_state(replica: Replica, connection: Connection, branch: Branch) -> list[TimelineRow]:
-    """The commits of a branch's state, causes first: what it continues, then its own."""
-    rows: list[TimelineRow] = []
-    for part, commits in reversed(_lineage(replica, connection, branch)):
-        room = STATE_COUNT_MAX + 1 - len(rows)
-        if commits:
-            rows += load_past(connection, part, commits, room)
-        else:
-            rows += load_timeline(connection, part.num, 0, room)
-        if len(rows) > STATE_COUNT_MAX:
-            raise ServiceError(
-                "too_large", f"the branch and what it continues have over {STATE_COUNT_MAX} commits"
-            )
-    return rows

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import trio
 
+from node.documents import Documents
 from node.errors import ServiceError
 from node.feeds import Feeds
 from node.files import Files
@@ -31,9 +32,10 @@ from node.replica import load_tables
 from node.resolve import resolve
 from node.sharing import Sharing
 from node.tangles import show_tangle
+from node.texts import Texts
 from node.views import branch_view, repo_view, timeline_items
 from node.why import explain, list_voids
-from protocol.body import Post
+from protocol.content import Post
 from protocol.text import PeerAddress, id_text
 from storage.commits import count_commits, count_heads, digest_timeline, load_facts, load_heads, load_timeline
 from storage.forgetting import forget_repo
@@ -71,6 +73,8 @@ class NodeService:
         self._export_folder = export_folder
         self._clock = clock
         self.files = Files(hub, author, self._branch)
+        self.documents = Documents(hub, author, self._branch)
+        self.texts = Texts(hub, author, self._branch)
         self.feeds = Feeds(hub, self._branch)
         self.members = Members(hub, author, self._whole_repo, self._member_branch)
         self.merging = Merging(hub, author, self._member_branch)

@@ -7,18 +7,8 @@ from sqlalchemy import Connection
 
 from node.network import PeerState
 from node.replica import load_blocks_of, open_stored
-from protocol.body import (
-    Body,
-    BranchFork,
-    Carried,
-    Files,
-    Imported,
-    Merge,
-    Permission,
-    Post,
-    UnknownBody,
-    content_of,
-)
+from protocol.body import Body, BranchFork, Carried, Merge, Permission, UnknownBody, content_of
+from protocol.content import Files, Imported, Post
 from protocol.limits import STALLED_SECONDS
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress

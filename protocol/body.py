@@ -1,8 +1,8 @@
 """Bodies: what a commit says, as one of a table of kinds.
 
-Root branch kinds change the repo (init, branch-add, invite, join, ...); the others are content. A body of a kind that this
-node does not know is carried and ordered, not interpreted (`UnknownBody`); a body of a known kind that does not decode
-is refused.
+Root branch kinds change the repo (init, branch-add, invite, join, ...); the others are content, most of which stands in
+`protocol.content`. A body of a kind that this node does not know is carried and ordered, not interpreted
+(`UnknownBody`); a body of a known kind that does not decode is refused.
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,17 @@ from msgspec import Meta
 
 from protocol.block import Reference
 from protocol.codec import DecodeError, Id, Key, Signature, Wire, decode, encode, peek_tag
+from protocol.content import (
+    DictEdit,
+    Files,
+    Imported,
+    Name,
+    Post,
+    SetEdit,
+    TextSnapshot,
+    TextUpdate,
+    UnixMilliseconds,
+)
 from protocol.limits import (
     ACK_COUNT_MAX,
     ADOPTED_COUNT_MAX,
@@ -22,24 +33,16 @@ from protocol.limits import (
     EPOCH_TIP_COUNT_MAX,
     EPOCH_TOPIC_COUNT_MAX,
     FEED_SEQUENCE_MAX,
-    FILE_COUNT_MAX,
-    FILE_SIZE_MAX,
     INVITATION_USE_COUNT_MAX,
     LINK_SIZE_MAX,
-    NAME_SIZE_MAX,
     OFFER_NOTE_SIZE_MAX,
     OWNER_COUNT_MAX,
     QUORUM_SIGNER_COUNT_MAX,
     REMOVED_FEED_COUNT_MAX,
-    TEXT_SIZE_MAX,
-    TIMESTAMP_MAX_MS,
 )
 from protocol.sealing import SEALED_SECRET_SIZE
 
-Name = Annotated[str, Meta(min_length=1, max_length=NAME_SIZE_MAX)]
-Text = Annotated[str, Meta(max_length=TEXT_SIZE_MAX)]
 SealedSecret = Annotated[bytes, Meta(min_length=SEALED_SECRET_SIZE, max_length=SEALED_SECRET_SIZE)]
-UnixMilliseconds = Annotated[int, Meta(ge=0, le=TIMESTAMP_MAX_MS)]
 
 
 class Permission(IntEnum):
@@ -287,34 +290,6 @@ class Merge(Wire, frozen=True, tag="merge1"):
     commits: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=ACK_COUNT_MAX)]
 
 
-class Post(Wire, frozen=True, tag="post1"):
-    """A text."""
-
-    text: Text
-
-
-class Imported(Wire, frozen=True, tag="imported1"):
-    """A commit of another system: its id, author and time there (unix milliseconds, may be before 1970), its text."""
-
-    source_id: Annotated[str, Meta(min_length=1, max_length=NAME_SIZE_MAX)]
-    author: Annotated[str, Meta(max_length=NAME_SIZE_MAX)]
-    time: Annotated[int, Meta(ge=-TIMESTAMP_MAX_MS, le=TIMESTAMP_MAX_MS)]
-    text: Text
-
-
-class FileEntry(Wire, frozen=True):
-    """What a file is called, and how many bytes it is said to have."""
-
-    name: Name
-    size: Annotated[int, Meta(ge=0, le=FILE_SIZE_MAX)]
-
-
-class Files(Wire, frozen=True, tag="files1"):
-    """Names the files that the commit's header adds, in its order. What the header removes needs no names."""
-
-    added: Annotated[tuple[FileEntry, ...], Meta(max_length=FILE_COUNT_MAX)]
-
-
 @dataclass(frozen=True, slots=True)
 class UnknownBody:
     """A body of a kind that this node does not know; `tag` as it stands in the bytes."""
@@ -351,8 +326,12 @@ Body = (
     | Post
     | Imported
     | Files
+    | SetEdit
+    | DictEdit
+    | TextUpdate
+    | TextSnapshot
 )
-_CARRIED: Final = (Post, Imported, Files, UnknownBody)
+_CARRIED: Final = (Post, Imported, Files, SetEdit, DictEdit, TextUpdate, TextSnapshot, UnknownBody)
 _KINDS: Final[tuple[type[Body], ...]] = get_args(Body)
 _KIND_BY_TAG: Final[dict[str, type[Body]]] = {str(kind.__struct_config__.tag): kind for kind in _KINDS}
 
@@ -392,4 +371,9 @@ def body_kind(body: Body | UnknownBody) -> str:
     """The kind's name without its version, for people and exports: `post`, `branch-add`, `unknown:poll7`."""
     if isinstance(body, UnknownBody):
         return f"unknown:{body.tag}"
-    return str(body.__struct_config__.tag).rstrip("0123456789")
+    return kind_name(type(body))
+
+
+def kind_name(kind: type[Body]) -> str:
+    """The same of a type of bodies."""
+    return str(kind.__struct_config__.tag).rstrip("0123456789")

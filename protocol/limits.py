@@ -49,6 +49,18 @@ BODY_SIZE_MAX: Final = 512 * KIB
 TEXT_SIZE_MAX: Final = 256 * KIB
 """Characters of a post's or an imported commit's text: at most 4 bytes each would pass BODY_SIZE_MAX, which the
 encoder then refuses."""
+SET_ITEM_SIZE_MAX: Final = 1024
+"""Characters of an item of a set: a name, an id, a tag. Larger things are posts or files."""
+SET_EDIT_COUNT_MAX: Final = 1024
+"""Items that one commit adds to a set, and items that it deletes; BODY_SIZE_MAX may be reached before."""
+DICT_KEY_SIZE_MAX: Final = 255
+"""Characters of a key of a dict: as of a name."""
+DICT_VALUE_SIZE_MAX: Final = 16 * KIB
+"""Characters of a value of a dict, which is replaced whole each time."""
+DICT_EDIT_COUNT_MAX: Final = 256
+"""Values that one commit puts into a dict, and keys that it erases; BODY_SIZE_MAX may be reached before."""
+TEXT_UPDATE_SIZE_MAX: Final = 384 * KIB
+"""Bytes of one Yjs update. With what a snapshot names, and with the origin of a carried commit, it is a body."""
 NAME_SIZE_MAX: Final = 255
 """Characters of a name (repo, branch, author): as in file systems."""
 OWNER_COUNT_MAX: Final = 64
@@ -86,6 +98,20 @@ FORK_DEPTH_MAX: Final = 64
 """Branches that fork from one another whose commits are looked at to merge or to show one."""
 STATE_COUNT_MAX: Final = 200_000
 """Commits of a branch and what it continues that are held to merge or to show it: about 100 MB."""
+DOCUMENT_SIZE_MAX: Final = 64 * MIB
+"""Bytes of the bodies that a set or a dict is reduced from, and of a text's standing updates, held while it is answered."""
+DOCUMENT_WORD_COUNT_MAX: Final = 500_000
+"""Words that a set or a dict is reduced from, 300 bytes each while it is answered."""
+DOCUMENT_WORDS_KEPT_MAX: Final = 100_000
+"""Words, names and commits that are remembered once opened, for all branches' sets and dicts, and for all texts: 40 MB."""
+TEXT_SNAPSHOT_AFTER: Final = 64
+"""Standing updates of a text at which the next push merges them into a snapshot: half the names that one can hold."""
+TEXT_WORKERS_MAX: Final = 2
+"""Processes that merge texts at a time, each of at most a gigabyte; more wait for their turn."""
+TEXT_MERGE_SECONDS: Final = 60.0
+"""Seconds after which a process that merges a text is given up: bad updates cost it most of them."""
+DOCUMENT_WINDOW_MAX: Final = 1000
+"""Items of a set, or entries of a dict, in one answer."""
 
 # --- the wire ---
 PUBLICATION_BLOCK_COUNT_MAX: Final = 8

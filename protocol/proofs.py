@@ -5,8 +5,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from protocol import hashing, signing
-from protocol.body import Name, RepoInit
+from protocol.body import RepoInit
 from protocol.codec import Id, Wire, encode
+from protocol.content import Name
 from protocol.limits import OWNER_COUNT_MAX
 
 

@@ -12,8 +12,9 @@ from msgspec import Meta
 
 from protocol import hashing
 from protocol.block import Reference
-from protocol.body import Name, Permission, UnixMilliseconds
+from protocol.body import Permission
 from protocol.codec import DecodeError, Id, Key, Wire, decode, encode
+from protocol.content import Name, UnixMilliseconds
 from protocol.limits import ADDRESS_SIZE_MAX, LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX, LINK_SIZE_MAX
 
 _ID_TEXT_SIZE: Final = 52

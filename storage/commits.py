@@ -4,7 +4,7 @@ The timeline is the index (branch, checkpoints passed, rank, commit id): reading
 memory does not grow with it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -203,14 +203,18 @@ def count_heads(connection: Connection, branch_num: int) -> int:
     return int(connection.execute(query).scalar_one())
 
 
-def load_timeline(connection: Connection, branch_num: int, offset: int, limit: int) -> list[TimelineRow]:
-    """A window of the branch's timeline, in canonical order from position `offset`."""
+def load_timeline(
+    connection: Connection, branch_num: int, offset: int, limit: int, *, kinds: Collection[str] = ()
+) -> list[TimelineRow]:
+    """A window of the branch's timeline, in canonical order from position `offset`; with `kinds` of such bodies alone."""
     query = (
         _ROWS.where(commits.c.branch_num == branch_num, ~commits.c.is_void)
         .order_by(*CANONICAL_ORDER)
         .offset(offset)
         .limit(limit)
     )
+    if kinds:
+        query = query.where(commits.c.body_kind.in_(sorted(kinds)))
     return [_timeline_row(row) for row in connection.execute(query)]
 
 

@@ -13,8 +13,9 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, bindparam, insert, select
 
 from protocol.block import Block, Reference
-from protocol.body import Files, content_of
+from protocol.body import content_of
 from protocol.commit import Commit
+from protocol.content import Files
 from protocol.limits import FILE_COUNT_MAX
 from protocol.object import ObjectReader
 from storage.bulk import insert_rows

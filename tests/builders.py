@@ -15,7 +15,8 @@ from node.intake import Intake
 from node.opening import open_batch
 from node.outbound import Author
 from node.replica import Replica
-from protocol.body import Approve, Checkpoint, Post, ProposeCheckpoint, Quorum
+from protocol.body import Approve, Checkpoint, ProposeCheckpoint, Quorum
+from protocol.content import Post
 from storage.commits import load_timeline
 from storage.difference import load_publications, plan_sending
 from storage.repos import Branch, Repo, add_repo

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from protocol.block import Reference as BlockReference
-from protocol.body import Body, Grant, Permission, Post, Remove, RepoInit
+from protocol.body import Body, Grant, Permission, Remove, RepoInit
 from protocol.commit import NO_EPOCH, Commit, Content, HeaderKeys, Links
+from protocol.content import Post
 from protocol.proofs import certify_repo
 from protocol.signing import key_pair
 from tests.reference_membership import Op, Reference

@@ -19,7 +19,8 @@ from node.renewing import Renewing
 from node.replica import Replica
 from node.transport import accept, dial
 from protocol.block import Reference
-from protocol.body import Invite, Permission, Post
+from protocol.body import Invite, Permission
+from protocol.content import Post
 from protocol.signing import key_pair
 from protocol.text import InvitationLink, ReadCapability, id_text
 from storage.commits import count_commits, digest_timeline, load_heads, load_timeline

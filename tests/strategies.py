@@ -1,12 +1,23 @@
 """Hypothesis strategies: ids, bodies, commits and histories, shared by all property tests."""
 
+from typing import TypeVar
+
 from hypothesis import strategies as st
 
-from protocol.body import Body, BranchRoot, Imported, Join, Post
+from protocol.body import Body, BranchRoot, Join
+from protocol.content import DictEdit, DictEntry, Imported, Post, SetEdit, TextSnapshot, TextUpdate
 
 ids = st.binary(min_size=32, max_size=32)
 signatures = st.binary(min_size=64, max_size=64)
 texts = st.text(max_size=200)
+
+T = TypeVar("T")
+
+
+def short_lists(items: st.SearchStrategy[T]) -> st.SearchStrategy[tuple[T, ...]]:
+    """Tuples of up to four."""
+    return st.lists(items, max_size=4).map(tuple)
+
 
 bodies: st.SearchStrategy[Body] = st.one_of(
     st.builds(Post, texts),
@@ -19,6 +30,17 @@ bodies: st.SearchStrategy[Body] = st.one_of(
         st.integers(min_value=-(2**53) + 1, max_value=2**53 - 1),
         texts,
     ),
+    st.builds(
+        SetEdit, short_lists(st.text(max_size=20)), short_lists(st.text(max_size=20)), short_lists(ids)
+    ),
+    st.builds(
+        DictEdit,
+        short_lists(st.builds(DictEntry, st.text(max_size=20), texts)),
+        short_lists(st.text(max_size=20)),
+        short_lists(ids),
+    ),
+    st.builds(TextUpdate, st.binary(min_size=1, max_size=200)),
+    st.builds(TextSnapshot, st.binary(min_size=1, max_size=200), st.tuples(ids)),
 )
 
 

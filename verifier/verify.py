@@ -25,9 +25,10 @@ verdict on the commit, only on what is known here.
 from dataclasses import dataclass
 from typing import Final
 
-from protocol.body import Body, Checkpoint, Files, UnknownBody, content_of
+from protocol.body import Body, Checkpoint, UnknownBody, content_of
 from protocol.codec import Value
 from protocol.commit import NO_EPOCH, Commit, lipmaa
+from protocol.content import Files
 from protocol.limits import IMPLIED_ACK_VISITS_MAX
 from protocol.signing import Claim
 from verifier.ancestry import find_implied

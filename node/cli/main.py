@@ -10,6 +10,7 @@ import typer
 
 from node.cli import (
     branch_commands,
+    document_commands,
     export_commands,
     feed_commands,
     file_commands,
@@ -49,6 +50,9 @@ app.command("write")(branch_commands.write)
 app.command("log")(branch_commands.log)
 app.command("show")(branch_commands.show)
 app.command("why")(branch_commands.why)
+app.add_typer(document_commands.set_, name="set")
+app.add_typer(document_commands.dict_, name="dict")
+app.add_typer(document_commands.text, name="text")
 app.add_typer(file_commands.file, name="file")
 app.add_typer(feed_commands.feed, name="feed")
 app.add_typer(import_commands.import_, name="import")

@@ -55,6 +55,10 @@ REQUESTS: Final = (
     ("POST", "/branches/b/comments"),
     ("POST", "/repos/r/offers/o/answers"),
     ("POST", "/repos/r/forks"),
+    ("POST", "/branches/b/set"),
+    ("POST", "/branches/b/dict"),
+    ("POST", "/branches/b/text"),
+    ("GET", "/branches/b/dict/entry"),
 )
 """What a request may be made to, by the number in its first byte: with a body, a query, or a range of the file."""
 _QUERIES: Final = {
@@ -62,6 +66,7 @@ _QUERIES: Final = {
     "/branches/b/files",
     "/repos/r/tangles/group",
     "/branches/b/past/c",
+    "/branches/b/dict/entry",
 }
 """Paths of which the query is given."""
 _SECONDS: Final = 60
@@ -147,7 +152,7 @@ class _Service:
             if isinstance(argument, AsyncIterator):  # an upload
                 plain.append(sum([len(chunk) async for chunk in argument]))
             else:
-                plain.append(argument)
+                plain.append(argument.hex() if isinstance(argument, bytes) else argument)
         # What gets here can be kept: its text is Unicode.
         assert msgspec.msgpack.decode(msgspec.msgpack.encode(plain)) == json.loads(json.dumps(plain))
         self.calls.append((self.name, *plain))

@@ -13,9 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from node.opening import open_batch
 from protocol import object as object_module
 from protocol.block import Block, Reference, WrongKey, decode_block, seal_block
-from protocol.body import Post, UnknownBody, decode_body, encode_body
+from protocol.body import UnknownBody, decode_body, encode_body
 from protocol.codec import DecodeError, encode
 from protocol.commit import Content, HeaderKeys, Links, UnknownVersion, open_commit
+from protocol.content import Post
 from protocol.hashing import commit_digest, link_checksum
 from protocol.messages import decode_message, encode_message
 from protocol.object import MissingBlocks, ObjectReader, build_object, open_object

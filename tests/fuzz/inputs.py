@@ -15,7 +15,8 @@ from node.home import _read_secret
 from node.importers.git_history import GitHistory, _texts
 from node.importers.item import SourceItem
 from node.importers.jsonl import read_jsonl
-from protocol.body import Imported, encode_body
+from protocol.body import encode_body
+from protocol.content import Imported
 
 
 def take_config(data: bytes) -> str:

@@ -228,6 +228,10 @@ def _requests() -> Seeds:
         "/branches/b/comments": {"text": "t"},
         "/repos/r/offers/o/answers": {"accepts": True},
         "/repos/r/forks": {"name": "n"},
+        "/branches/b/set": {"add": ["a", "é"], "remove": [""]},
+        "/branches/b/dict": {"put": {"k": "v"}, "erase": ["l"]},
+        "/branches/b/text": {"update": "AAA="},
+        "/branches/b/dict/entry": "key=k%C3%A9",
     }
     made = {}
     for number, (method, path) in enumerate(api.REQUESTS):

@@ -9,20 +9,9 @@ import pytest
 
 from node.outbound import Author
 from node.replica import Replica
-from protocol.body import (
-    Adopt,
-    Body,
-    FeedEnd,
-    Grant,
-    Invite,
-    Join,
-    Permission,
-    Post,
-    Remove,
-    Revoke,
-    encode_body,
-)
+from protocol.body import Adopt, Body, FeedEnd, Grant, Invite, Join, Permission, Remove, Revoke, encode_body
 from protocol.commit import Content, HeaderKeys, Links, TanglePlace, seal_commit
+from protocol.content import Post
 from protocol.object import build_object
 from protocol.proofs import prove_invitation
 from protocol.publication import NONCE_SIZE, encode_publication, seal_publication

@@ -11,12 +11,14 @@ import msgspec
 
 from protocol import hashing
 from protocol.block import Reference, WrongKey, decode_block, open_block, seal_block
-from protocol.body import Permission, Post, decode_body, encode_body
+from protocol.body import Permission, decode_body, encode_body
 from protocol.codec import DecodeError, encode
 from protocol.commit import UnknownVersion, open_commit
+from protocol.content import Post
 from protocol.limits import (
     ACK_COUNT_MAX,
     DEP_COUNT_MAX,
+    DICT_KEY_SIZE_MAX,
     FETCHED_COUNT_MAX,
     LEAF_SIZE,
     LINK_SIZE_MAX,
@@ -149,6 +151,12 @@ def _bodies() -> Iterator[JsonObject]:
     yield refuse("empty_name", "bad_shape", ["init1", "", [ID], signature])
     yield refuse("long_name", "bad_shape", ["init1", "n" * (NAME_SIZE_MAX + 1), [ID], signature])
     yield refuse("reference_of_one", "bad_shape", ["branch-add1", ID, "n", 0, ID, reference[:1]])
+    yield refuse("replaces_too_many", "bad_shape", ["set1", [], ["i"], [ID] * (DEP_COUNT_MAX + 1)])
+    yield refuse("replaces_a_short_id", "bad_shape", ["set1", [], ["i"], [ID[:31]]])
+    yield refuse("dict_value_nil", "bad_shape", ["dict1", [["k", None]], [], []])
+    yield refuse("long_dict_key", "bad_shape", ["dict1", [], ["k" * (DICT_KEY_SIZE_MAX + 1)], []])
+    yield refuse("empty_text_update", "bad_shape", ["text1", b""])
+    yield refuse("snapshot_of_nothing", "bad_shape", ["text-snapshot1", b"\0\0", []])
     yield refuse("generation_too_large", "bad_shape", ["branch-add1", ID, "n", 2**32, ID, reference])
 
 

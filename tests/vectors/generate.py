@@ -29,16 +29,12 @@ from protocol.body import (
     EpochHistory,
     EpochInit,
     FeedEnd,
-    FileEntry,
-    Files,
     Grant,
-    Imported,
     Invite,
     Join,
     Merge,
     Offer,
     Permission,
-    Post,
     ProposeCheckpoint,
     ProposeRemoval,
     Quorum,
@@ -50,6 +46,17 @@ from protocol.body import (
 )
 from protocol.codec import encode
 from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
+from protocol.content import (
+    DictEdit,
+    DictEntry,
+    FileEntry,
+    Files,
+    Imported,
+    Post,
+    SetEdit,
+    TextSnapshot,
+    TextUpdate,
+)
 from protocol.limits import LEAF_SIZE
 from protocol.messages import (
     Announce,
@@ -91,6 +98,8 @@ from protocol.text import (
 from tests.vectors.defects import refused
 
 FOLDER = Path(__file__).parent
+# "hello" by the client 1 in the root "text", as pycrdt 0.14 writes it.
+YJS_UPDATE = bytes.fromhex("0101010004010474657874") + b"\x05hello\x00"
 JsonObject = dict[str, Any]
 
 READ_SECRET = bytes(range(32))
@@ -191,6 +200,10 @@ def bodies() -> list[JsonObject]:
         "post": Post("Grüße"),
         "imported": Imported("59931ee9", "author-0000", -1_000, "before 1970"),
         "files": Files((FileEntry("notes.txt", 7), FileEntry("Fotos/Grüße.jpg", 2**40))),
+        "set": SetEdit(("Äpfel", "pears"), ("plums",), (EPOCH, BRANCH_ID)),
+        "dict": DictEdit((DictEntry("colour", "grün"), DictEntry("size", "")), ("shape",), (EPOCH,)),
+        "text": TextUpdate(YJS_UPDATE),
+        "text-snapshot": TextSnapshot(YJS_UPDATE, (EPOCH, BRANCH_ID)),
     }
     sealed = {"member_seed": MEMBER_SEED.hex(), "author": USER.hex(), "write_secret": WRITE_SECRET.hex()}
     return [

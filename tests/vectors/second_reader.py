@@ -71,6 +71,10 @@ BODIES: dict[str, Shapes] = {
     "post1": {"text": str},
     "imported1": {"source_id": str, "author": str, "time": range(-(2**63), 2**63), "text": str},
     "files1": {"added": [(str, NUMBER)]},
+    "set1": {"added": [str], "deleted": [str], "replaces": [ID]},
+    "dict1": {"put": [(str, str)], "erased": [str], "replaces": [ID]},
+    "text1": {"update": bytes},
+    "text-snapshot1": {"update": bytes, "replaces": [ID]},
 }
 LINKS = {"deps": [ID], "ndeps": [ID], "files": [ID], "nfiles": [ID], "lipmaa": {ID, None}}
 CONTENT = {

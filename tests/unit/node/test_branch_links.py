@@ -16,8 +16,9 @@ from node.outbound import Author
 from node.peers import Peers
 from node.sharing import Sharing
 from node.why import explain, list_voids
-from protocol.body import BranchRenew, Permission, Post
+from protocol.body import BranchRenew, Permission
 from protocol.codec import DecodeError
+from protocol.content import Post
 from protocol.text import (
     BranchCapability,
     PeerAddress,

@@ -10,8 +10,9 @@ from node import files as files_module
 from node.drafting import Draft
 from node.errors import ServiceError
 from node.files import Files
-from protocol import body
 from protocol.block import Reference
+from protocol.content import FileEntry, Post
+from protocol.content import Files as FilesBody
 from protocol.limits import FILE_COUNT_MAX, LEAF_SIZE
 from protocol.object import build_object
 from protocol.text import id_text
@@ -187,8 +188,8 @@ async def test_an_author_who_lies_about_a_file_is_found_out(tmp_path: Path) -> N
         reference, _ = build_object(b"content", branch.convergence_secret)
         wrong_key = Reference(reference.object_id, b"k" * 32)
         for name, size, named in (("longer", 8, reference), ("other key", 7, wrong_key)):
-            entry = body.FileEntry(name, size)
-            _write(alice, branch, Draft(body.Files((entry,)), files=(named,)))
+            entry = FileEntry(name, size)
+            _write(alice, branch, Draft(FilesBody((entry,)), files=(named,)))
             with pytest.raises(ServiceError) as caught:
                 await files.open("main", name)
             assert caught.value.code == "bad_input"
@@ -199,12 +200,12 @@ def test_names_and_files_of_a_commit_are_as_many(tmp_path: Path) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         reference, _ = build_object(b"content", branch.convergence_secret)
-        entry = body.FileEntry("x", 7)
+        entry = FileEntry("x", 7)
         before = alice.digest(branch)
         for draft in (
-            Draft(body.Files((entry,))),
-            Draft(body.Files(()), files=(reference,)),
-            Draft(body.Files(())),
+            Draft(FilesBody((entry,))),
+            Draft(FilesBody(()), files=(reference,)),
+            Draft(FilesBody(())),
         ):
             with pytest.raises(ServiceError, match="V8"):
                 _write(alice, branch, draft)
@@ -212,9 +213,9 @@ def test_names_and_files_of_a_commit_are_as_many(tmp_path: Path) -> None:
             Reference(number.to_bytes(32, "big"), b"k" * 32) for number in range(FILE_COUNT_MAX + 1)
         )
         with pytest.raises(ServiceError, match="bad_shape"):
-            _write(alice, branch, Draft(body.Post("many"), files=too_many))
+            _write(alice, branch, Draft(Post("many"), files=too_many))
         assert alice.digest(branch) == before
-        _write(alice, branch, Draft(body.Post("with an attachment"), files=(reference,)))
+        _write(alice, branch, Draft(Post("with an attachment"), files=(reference,)))
         assert _names(alice) == [""]
 
 

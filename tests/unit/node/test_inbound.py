@@ -13,7 +13,7 @@ from node.outbound import Author
 from node.replica import Replica
 from protocol import signing
 from protocol.block import Reference, seal_block
-from protocol.body import BranchAdd, BranchRoot, Invite, Join, Permission, Post, encode_body
+from protocol.body import BranchAdd, BranchRoot, Invite, Join, Permission, encode_body
 from protocol.codec import encode
 from protocol.commit import (
     Commit,
@@ -25,6 +25,7 @@ from protocol.commit import (
     open_commit,
     seal_commit,
 )
+from protocol.content import Post
 from protocol.limits import PENDING_COUNT_MAX
 from protocol.object import build_object
 from protocol.proofs import prove_invitation

@@ -14,8 +14,9 @@ from node.merging import Merging
 from node.network import Network
 from node.peers import Peers
 from node.sharing import Sharing
-from protocol.body import Answer, Offer, Permission, Post
+from protocol.body import Answer, Offer, Permission
 from protocol.codec import encode
+from protocol.content import Post
 from protocol.text import PeerAddress, id_text
 from storage.forgetting import forget_repo
 from storage.repos import Branch, Repo

@@ -10,7 +10,8 @@ from node.cli.tangle_commands import _dot
 from node.errors import ServiceError
 from node.past import describe, list_past
 from node.tangles import show_tangle
-from protocol.body import Invite, Permission, Post
+from protocol.body import Invite, Permission
+from protocol.content import Post
 from protocol.signing import key_pair
 from protocol.text import id_text
 from tests.builders import World, give

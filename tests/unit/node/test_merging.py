@@ -12,8 +12,9 @@ from node.errors import ServiceError
 from node.files import Files
 from node.merging import BranchMerge, Merging
 from protocol import body
-from protocol.body import Carried, Imported, Post, Remove, encode_body
+from protocol.body import Carried, Remove, encode_body
 from protocol.codec import DecodeError
+from protocol.content import Imported, Post
 from protocol.text import id_text
 from tests.nodes import Node, connected, ids, members_of, open_nodes, share, together, until_equal
 

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from node import exchange
 from node.connection import Connection
 from node.drafting import Draft
-from protocol.body import Post
+from protocol.content import Post
 from protocol.hashing import symbol_key
 from protocol.riblt import Prefix, prefix_length
 from protocol.session_events import OpenReconciliation, Reconciled

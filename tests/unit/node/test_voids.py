@@ -12,7 +12,8 @@ from node.drafting import Draft
 from node.errors import ServiceError
 from node.outbound import Author
 from node.why import explain, list_voids
-from protocol.body import Adopt, Grant, Permission, Post, Remove
+from protocol.body import Adopt, Grant, Permission, Remove
+from protocol.content import Post
 from protocol.signing import public_key
 from protocol.text import id_text
 from storage.commits import load_heads

@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
-from protocol.body import Post, UnknownBody, decode_body, encode_body
+from protocol.body import UnknownBody, decode_body, encode_body
 from protocol.codec import DecodeError, decode, is_other_version
+from protocol.content import Post
 from protocol.limits import BODY_SIZE_MAX, TEXT_SIZE_MAX
 from protocol.messages import Want, decode_message
 

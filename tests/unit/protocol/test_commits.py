@@ -6,7 +6,7 @@ import pytest
 
 from protocol import signing
 from protocol.block import Block, Reference, WrongKey, seal_block
-from protocol.body import Post, encode_body
+from protocol.body import encode_body
 from protocol.codec import DecodeError, encode
 from protocol.commit import (
     Commit,
@@ -21,6 +21,7 @@ from protocol.commit import (
     seal_commit,
     skip_path,
 )
+from protocol.content import Post
 from protocol.limits import PUBLICATION_BLOCK_COUNT_MAX
 from protocol.object import build_object
 from protocol.publication import (

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from node.outbound import Author
-from protocol.body import Post
+from protocol.content import Post
 from storage.feeds import load_feed_forks, load_feeds
 from tests.builders import NOW_MS, World, give
 

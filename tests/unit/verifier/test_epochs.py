@@ -15,11 +15,11 @@ from protocol.body import (
     EpochInit,
     Grant,
     Permission,
-    Post,
     Remove,
     RepoInit,
 )
 from protocol.commit import NO_EPOCH
+from protocol.content import Post
 from protocol.limits import ACK_COUNT_MAX
 from protocol.proofs import certify_repo
 from protocol.sealing import SEALED_SECRET_SIZE

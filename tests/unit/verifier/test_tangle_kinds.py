@@ -15,10 +15,10 @@ from protocol.body import (
     Invite,
     Join,
     Permission,
-    Post,
     RepoInit,
 )
 from protocol.commit import NO_EPOCH, Content, HeaderKeys, Links, TanglePlace, seal_commit
+from protocol.content import Post
 from protocol.sealing import SEALED_SECRET_SIZE
 from verifier.tangle_kinds import KindTaken, KindTangle, ReadCommit, TangleKind, TangleKinds, stated_kind
 from verifier.verify import Rejected, SignedCommit, sign_off

@@ -1,0 +1,121 @@
+"""What documents cost to read and to write: sets by the number of commits that made them, texts by that of their updates.
+
+    python benchmarks/bench_documents.py [commits]
+
+Each commit of the set adds one item; each update of the text is one key stroke. Answers are made by the service's own
+methods, work run inline; ratios hold them against the parts that no implementation could do without: the reducer on
+what was read, and pycrdt's merge in this process.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import pycrdt
+import trio
+
+from benchmarks.common import clock_ms, figure, note
+from node.blocking import inline
+from node.documents import Documents
+from node.drafting import Draft
+from node.hub import Hub
+from node.outbound import Author
+from node.replica import Replica
+from node.said import SaidReader
+from node.texts import Texts
+from protocol.body import Body
+from protocol.content import SetEdit, TextUpdate
+from storage.repos import Branch
+from verifier.documents import reduce_set
+
+_ROUNDS = 3
+_WRITTEN_AT_ONCE = 1000
+T = TypeVar("T")
+
+
+def key_strokes(count: int) -> list[bytes]:
+    """Updates of an editor, one for each character."""
+    document = pycrdt.Doc[pycrdt.Text]()
+    text = document.get("text", type=pycrdt.Text)
+    made = []
+    for number in range(count):
+        before = document.get_state()
+        text += "abcdefghij "[number % 11]
+        made.append(document.get_update(before))
+    return made
+
+
+def write_all(author: Author, branch: Branch, bodies: list[Body]) -> None:
+    """A commit each."""
+    for start in range(0, len(bodies), _WRITTEN_AT_ONCE):
+        drafts = [Draft(body) for body in bodies[start : start + _WRITTEN_AT_ONCE]]
+        author.write_many(branch, lambda _, drafts=drafts: drafts)  # type: ignore[misc]  # a default binds it now
+
+
+def timed(work: Callable[[], T]) -> tuple[float, T]:
+    """The least of some rounds' seconds, and the answer."""
+    taken = []
+    for _ in range(_ROUNDS):
+        began = time.perf_counter()
+        answer = work()
+        taken.append(time.perf_counter() - began)
+    return min(taken), answer
+
+
+def timed_async(work: Callable[[], Awaitable[T]]) -> tuple[float, T]:
+    """The same of what is awaited."""
+
+    async def run() -> T:
+        return await work()
+
+    return timed(lambda: trio.run(run))
+
+
+def measure(folder: Path, count: int) -> None:
+    """Figures of documents that `count` commits each made."""
+    note(f"{count} commits of each")
+    replica = Replica(folder)
+    author = Author(replica, b"d" * 32, clock_ms)
+    repo, _ = author.create_repo("bench")
+    branch, _ = author.create_branch(repo, "main")
+    updates = key_strokes(count)
+    write_all(author, branch, [SetEdit((f"item {number}",), (), ()) for number in range(count)])
+    write_all(author, branch, [TextUpdate(update) for update in updates])
+    hub = Hub(replica, inline(), clock_ms)
+    documents = Documents(hub, author, lambda _: replica.branches[branch.num])
+    began = time.perf_counter()
+    trio.run(documents.show_set, "main", 0, 1000)
+    figure("set_list_first", time.perf_counter() - began, "s", commits=count)
+    listed, answer = timed_async(lambda: documents.show_set("main", 0, 1000))
+    assert answer["total"] == count
+    with replica.database.read() as connection:
+        said = [one for one, _ in SaidReader(replica).read(connection, branch, "set")]
+    reduced, _ = timed(lambda: reduce_set(said))
+    figure("set_list", listed, "s", commits=count)
+    figure("set_list_to_reduce", listed / reduced, "ratio", commits=count)
+    began = time.perf_counter()
+    trio.run(documents.edit_set, "main", ["one more"], [])
+    figure("set_add", time.perf_counter() - began, "s", commits=count)
+    texts = Texts(hub, author, lambda _: replica.branches[branch.num])
+    pulled, text = timed_async(lambda: texts.pull("main", "text"))
+    assert len(text["text"]) == count
+    merged, _ = timed(lambda: pycrdt.merge_updates(*updates))
+    figure("text_pull", pulled, "s", updates=count)
+    figure("text_pull_to_merge", pulled / merged, "ratio", updates=count)
+    replica.close()
+
+
+def main() -> None:
+    """Print the figures."""
+    large = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    with tempfile.TemporaryDirectory() as folder:
+        for count in (100, large):
+            (Path(folder) / str(count)).mkdir()
+            measure(Path(folder) / str(count), count)
+
+
+if __name__ == "__main__":
+    main()

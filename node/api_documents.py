@@ -1,0 +1,63 @@
+"""Handlers of the API's requests about sets, dicts and texts. `api` has their routes."""
+
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from node import api_bodies as bodies
+from node.api_requests import answer_json, read_body, read_number
+from node.service import NodeService
+from protocol.limits import DOCUMENT_WINDOW_MAX
+
+_OFFSET_MAX: Final = 2**53
+
+
+class DocumentHandlers:
+    """Each handler takes the request apart and calls the service."""
+
+    def __init__(self, service: NodeService) -> None:
+        self._service = service
+
+    async def show_set(self, request: Request) -> Response:
+        """A window of a set."""
+        branch, offset, limit = _window_of(request)
+        return await answer_json(self._service.documents.show_set(branch, offset, limit))
+
+    async def edit_set(self, request: Request) -> Response:
+        """Words about a set."""
+        body = await read_body(request, bodies.SetEdit)
+        branch = request.path_params["branch"]
+        return await answer_json(self._service.documents.edit_set(branch, body.add, body.remove))
+
+    async def show_dict(self, request: Request) -> Response:
+        """A window of a dict."""
+        branch, offset, limit = _window_of(request)
+        return await answer_json(self._service.documents.show_dict(branch, offset, limit))
+
+    async def show_entry(self, request: Request) -> Response:
+        """One entry of a dict."""
+        key = request.query_params.get("key", "")
+        return await answer_json(self._service.documents.get(request.path_params["branch"], key))
+
+    async def edit_dict(self, request: Request) -> Response:
+        """Words about a dict."""
+        body = await read_body(request, bodies.DictEdit)
+        branch = request.path_params["branch"]
+        return await answer_json(self._service.documents.edit_dict(branch, body.put, body.erase))
+
+    async def pull_text(self, request: Request) -> Response:
+        """A text."""
+        root = request.query_params.get("root")
+        return await answer_json(self._service.texts.pull(request.path_params["branch"], root))
+
+    async def push_text(self, request: Request) -> Response:
+        """An update of a text."""
+        body = await read_body(request, bodies.TextPush)
+        return await answer_json(self._service.texts.push(request.path_params["branch"], body.update))
+
+
+def _window_of(request: Request) -> tuple[str, int, int]:
+    offset = read_number(request, "offset", 0, 0, _OFFSET_MAX)
+    limit = read_number(request, "limit", 100, 1, DOCUMENT_WINDOW_MAX)
+    return request.path_params["branch"], offset, limit

@@ -1,0 +1,161 @@
+"""set, dict, text: what a branch's bodies reduce to beside its timeline."""
+
+import sys
+from base64 import b64decode
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from node.cli.branch_commands import BranchArgument
+from node.cli.shared import JsonOption, client, display_safe, print_fields, print_json, print_table
+from node.errors import ServiceError
+
+set_ = typer.Typer(no_args_is_help=True, help="The set of a branch.")
+dict_ = typer.Typer(no_args_is_help=True, help="The dict of a branch: small values by keys.")
+text = typer.Typer(no_args_is_help=True, help="The text of a branch, for editors that speak Yjs.")
+
+JsonObject = dict[str, Any]
+ItemsArgument = Annotated[
+    list[str], typer.Argument(metavar="ITEM...", help="Texts of up to 1,024 characters.")
+]
+
+
+@set_.command("add")
+def add(
+    context: typer.Context, branch: BranchArgument, items: ItemsArgument, as_json: JsonOption = False
+) -> None:
+    """Add items. What somebody deletes at the same time without having seen this stays."""
+    answer = client(context).documents.edit_set(branch, add=items)
+    print_json(answer) if as_json else print_fields((name, answer[name]) for name in ("added", "commits"))
+
+
+@set_.command("rm")
+def remove(
+    context: typer.Context, branch: BranchArgument, items: ItemsArgument, as_json: JsonOption = False
+) -> None:
+    """Delete items, as far as this node has seen them added."""
+    answer = client(context).documents.edit_set(branch, remove=items)
+    print_json(answer) if as_json else print_fields((name, answer[name]) for name in ("removed", "commits"))
+
+
+@set_.command("list")
+def list_set(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+    """List the items, by their UTF-8 bytes."""
+    documents = client(context).documents
+    items = _read_all("items", lambda offset: documents.show_set(branch, offset))
+    if as_json:
+        print_json({"items": items})
+        return
+    print_table(("item",), ((row["item"],) for row in items))
+
+
+@dict_.command("put")
+def put(
+    context: typer.Context,
+    branch: BranchArgument,
+    key: str,
+    value: Annotated[str, typer.Argument(help="A text of up to 16,384 characters.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Put a value. It replaces all that this node has seen of the key; conflicts end with that."""
+    answer = client(context).documents.edit_dict(branch, put={key: value})
+    print_json(answer) if as_json else print_fields((name, answer[name]) for name in ("put", "commits"))
+
+
+@dict_.command("rm")
+def erase(context: typer.Context, branch: BranchArgument, key: str, as_json: JsonOption = False) -> None:
+    """Erase a key, as far as this node has seen it put."""
+    answer = client(context).documents.edit_dict(branch, erase=[key])
+    print_json(answer) if as_json else print_fields((name, answer[name]) for name in ("erased", "commits"))
+
+
+@dict_.command("get")
+def get(context: typer.Context, branch: BranchArgument, key: str, as_json: JsonOption = False) -> None:
+    """Show a key's value, and the values that were put at the same time (conflicts)."""
+    answer = client(context).documents.get_entry(branch, key)
+    if as_json:
+        print_json(answer)
+        return
+    conflicts = [("conflict", word["value"]) for word in answer["conflicts"]]
+    print_fields(
+        [("key", answer["key"]), ("value", answer["value"]), ("commit", answer["commit"]), *conflicts]
+    )
+
+
+@dict_.command("list")
+def list_dict(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+    """List the keys with their values, and how many conflicts each has."""
+    documents = client(context).documents
+    entries = _read_all("entries", lambda offset: documents.show_dict(branch, offset))
+    if as_json:
+        print_json({"entries": entries})
+        return
+    print_table(
+        ("key", "value", "conflicts"),
+        ((row["key"], row["value"], len(row["conflicts"]) or "") for row in entries),
+    )
+
+
+@text.command("push")
+def push(
+    context: typer.Context,
+    branch: BranchArgument,
+    path: Annotated[
+        Path, typer.Argument(help="A file with a Yjs update (v1); - for standard input.", allow_dash=True)
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Push an update. It is tried before it is written; one that says nothing new is not written."""
+    try:
+        update = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+    except OSError as error:
+        raise ServiceError("bad_input", f"{path} cannot be read: {error}", "give a readable file") from None
+    answer = client(context).documents.push_text(branch, update)
+    print_json(answer) if as_json else print_fields((name, answer[name]) for name in ("commit", "snapshot"))
+
+
+@text.command("pull")
+def pull(
+    context: typer.Context,
+    branch: BranchArgument,
+    root: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Print the root type of this name as plain text.")
+    ] = None,
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="Where the update goes; - for standard output.", allow_dash=True),
+    ] = Path("-"),
+    as_json: JsonOption = False,
+) -> None:
+    """Pull the whole text as one Yjs update, or (--root) as plain text."""
+    answer = client(context).documents.pull_text(branch, root)
+    if as_json:
+        print_json(answer)
+        return
+    if answer["refused"]:
+        print(f"{answer['refused']} updates cannot be taken, and were passed over", file=sys.stderr)
+    if root is not None and str(out) == "-" and sys.stdout.isatty():
+        print("\n".join(map(display_safe, answer["text"].split("\n"))))
+        return
+    content = (answer["text"] or "").encode() if root is not None else b64decode(answer["update"])
+    try:
+        if str(out) == "-":
+            sys.stdout.buffer.write(content)
+        else:
+            out.write_bytes(content)
+    except OSError as error:
+        raise ServiceError(
+            "storage_failed", f"{out} cannot be written: {error}", "choose another --out"
+        ) from None
+
+
+def _read_all(name: str, load: Callable[[int], JsonObject]) -> list[JsonObject]:
+    found: list[JsonObject] = []
+    offset: int | None = 0
+    while offset is not None:
+        answer = load(offset)
+        found += answer[name]
+        offset = answer["next"]
+    return found

@@ -1,0 +1,122 @@
+"""What branches say of documents: bodies opened from the store, for `documents` and `texts` to reduce.
+
+Bodies do not change, so what was opened is remembered within a bound; which of it counts is asked of the store each time.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection
+
+from node.lineage import lineage, load_state
+from node.replica import Replica, load_blocks_of, open_encoded
+from protocol.body import Carried, content_of, decode_body, kind_name
+from protocol.content import DictEdit, SetEdit, TextSnapshot, TextUpdate
+from protocol.limits import DOCUMENT_WORDS_KEPT_MAX
+from storage.commits import TimelineRow
+from storage.repos import Branch
+from verifier.documents import DOCUMENTS, DocumentBody, Said, Word, count_words
+
+_LOADED_AT_ONCE: Final = 500
+
+
+class _Opened(NamedTuple):
+    """A commit's first id, what it says (None: nothing of documents), and the bytes of its body."""
+
+    name: bytes
+    content: DocumentBody | None
+    size: int
+
+
+class SaidReader:
+    """Reads what is said of documents. Thread-safe."""
+
+    def __init__(self, replica: Replica, *, words_kept_max: int = DOCUMENT_WORDS_KEPT_MAX) -> None:
+        self._replica = replica
+        self._lock = threading.Lock()
+        self._kept: dict[int, _Opened] = {}  # by the commit's number, without the bytes of updates
+        self.words_kept = 0
+        self._words_kept_max = words_kept_max
+
+    def read(self, connection: Connection, branch: Branch, document: str) -> Iterator[tuple[Said, int]]:
+        """What the branch and what it continues say of a document (DOCUMENTS), also in carried commits; with bodies' sizes.
+
+        Updates are empty here: a long history has far more bytes of them than are in use (`read_updates`).
+        Raises ServiceError `too_large`, `incomplete`.
+        """
+        types = DOCUMENTS[document]
+        depths = self.depths(connection, branch)
+        rows = load_state(self._replica, connection, branch, kinds={"carried", *map(kind_name, types)})
+        for start in range(0, len(rows), _LOADED_AT_ONCE):
+            part = rows[start : start + _LOADED_AT_ONCE]
+            for row, opened in zip(part, self._outlines(connection, part), strict=True):
+                if isinstance(opened.content, types):
+                    place = (depths[row.branch_num], row.passed, row.rank, row.commit_id)
+                    yield Said(opened.name, place, opened.content), opened.size
+
+    def read_updates(
+        self, connection: Connection, said: Sequence[Said], rows: Sequence[TimelineRow]
+    ) -> Iterator[tuple[Said, int]]:
+        """The same updates with their bytes; `rows` are their commits'."""
+        for start in range(0, len(rows), _LOADED_AT_ONCE):
+            part = rows[start : start + _LOADED_AT_ONCE]
+            for one, opened in zip(said[start:], self._open(connection, part), strict=False):
+                assert opened.content is not None, "it was an update"
+                yield Said(one.name, one.place, opened.content), opened.size
+
+    def depths(self, connection: Connection, branch: Branch) -> dict[int, int]:
+        """The first parts of commits' places, by the numbers of the branch (it has the last) and of what it continues."""
+        parts = reversed(lineage(self._replica, connection, branch))
+        return {part.num: depth for depth, (part, _) in enumerate(parts)}
+
+    def _outlines(self, connection: Connection, rows: Sequence[TimelineRow]) -> list[_Opened]:
+        known = {row.num: self._kept.get(row.num) for row in rows}
+        missing = [row for row in rows if known[row.num] is None]
+        fresh = dict(
+            zip(
+                [row.num for row in missing],
+                map(_without_update, self._open(connection, missing)),
+                strict=True,
+            )
+        )
+        self._keep(fresh)
+        return [known[row.num] or fresh[row.num] for row in rows]
+
+    def _open(self, connection: Connection, rows: Sequence[TimelineRow]) -> Iterator[_Opened]:
+        blocks = load_blocks_of(connection, list(rows))
+        for row in rows:
+            _, encoded = open_encoded(self._replica.on_topics[row.topic_num], row, blocks[row.num])
+            body = decode_body(encoded)
+            said = content_of(body)
+            content = said if isinstance(said, SetEdit | DictEdit | TextUpdate | TextSnapshot) else None
+            yield _Opened(body.commit if isinstance(body, Carried) else row.commit_id, content, len(encoded))
+
+    def _keep(self, fresh: dict[int, _Opened]) -> None:
+        words = sum(_weight(opened) for opened in fresh.values())
+        with self._lock:
+            if self.words_kept + words > self._words_kept_max:  # rather begin anew than choose
+                self._kept, self.words_kept = {}, 0
+            if words <= self._words_kept_max:
+                self._kept.update(fresh)
+                self.words_kept += words
+
+
+def deps_of(replaced: Iterable[Said | Word], own: int) -> tuple[bytes, ...]:
+    """The commits of the branch itself, whose places begin with `own`, among those replaced: no others may be deps."""
+    return tuple(dict.fromkeys(one.place[-1] for one in replaced if one.place[0] == own))
+
+
+def _weight(opened: _Opened) -> int:
+    """Words that it takes the place of: one for each commit, name and word."""
+    content = opened.content
+    names = 0 if content is None or isinstance(content, TextUpdate) else len(content.replaces)
+    return 1 + names + (0 if content is None else count_words(content))
+
+
+def _without_update(opened: _Opened) -> _Opened:
+    content = opened.content
+    if isinstance(content, TextUpdate | TextSnapshot):
+        return opened._replace(content=msgspec.structs.replace(content, update=b""))
+    return opened

@@ -1,0 +1,99 @@
+"""Bodies of content: what members write into branches, beside what changes the repo (`protocol.body`).
+
+Posts, imported commits and files make timelines; words about sets, dicts and texts reduce to documents
+(`verifier.documents`). A word *replaces* others: those of the commits that it names, as far as these are about the same
+item or key, or are updates of the text.
+"""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from protocol.codec import Id, Wire
+from protocol.limits import (
+    DEP_COUNT_MAX,
+    DICT_EDIT_COUNT_MAX,
+    DICT_KEY_SIZE_MAX,
+    DICT_VALUE_SIZE_MAX,
+    FILE_COUNT_MAX,
+    FILE_SIZE_MAX,
+    NAME_SIZE_MAX,
+    SET_EDIT_COUNT_MAX,
+    SET_ITEM_SIZE_MAX,
+    TEXT_SIZE_MAX,
+    TEXT_UPDATE_SIZE_MAX,
+    TIMESTAMP_MAX_MS,
+)
+
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_SIZE_MAX)]
+Text = Annotated[str, Meta(max_length=TEXT_SIZE_MAX)]
+UnixMilliseconds = Annotated[int, Meta(ge=0, le=TIMESTAMP_MAX_MS)]
+SetItem = Annotated[str, Meta(max_length=SET_ITEM_SIZE_MAX)]
+DictKey = Annotated[str, Meta(max_length=DICT_KEY_SIZE_MAX)]
+DictValue = Annotated[str, Meta(max_length=DICT_VALUE_SIZE_MAX)]
+YjsUpdate = Annotated[bytes, Meta(min_length=1, max_length=TEXT_UPDATE_SIZE_MAX)]
+Replaces = Annotated[tuple[Id, ...], Meta(max_length=DEP_COUNT_MAX)]
+
+
+class Post(Wire, frozen=True, tag="post1"):
+    """A text."""
+
+    text: Text
+
+
+class Imported(Wire, frozen=True, tag="imported1"):
+    """A commit of another system: its id, author and time there (unix milliseconds, may be before 1970), its text."""
+
+    source_id: Annotated[str, Meta(min_length=1, max_length=NAME_SIZE_MAX)]
+    author: Annotated[str, Meta(max_length=NAME_SIZE_MAX)]
+    time: Annotated[int, Meta(ge=-TIMESTAMP_MAX_MS, le=TIMESTAMP_MAX_MS)]
+    text: Text
+
+
+class FileEntry(Wire, frozen=True):
+    """What a file is called, and how many bytes it is said to have."""
+
+    name: Name
+    size: Annotated[int, Meta(ge=0, le=FILE_SIZE_MAX)]
+
+
+class Files(Wire, frozen=True, tag="files1"):
+    """Names the files that the commit's header adds, in its order. What the header removes needs no names."""
+
+    added: Annotated[tuple[FileEntry, ...], Meta(max_length=FILE_COUNT_MAX)]
+
+
+class SetEdit(Wire, frozen=True, tag="set1"):
+    """Adds items to the branch's set and deletes others; an item that is in both lists is added."""
+
+    added: Annotated[tuple[SetItem, ...], Meta(max_length=SET_EDIT_COUNT_MAX)]
+    deleted: Annotated[tuple[SetItem, ...], Meta(max_length=SET_EDIT_COUNT_MAX)]
+    replaces: Replaces
+
+
+class DictEntry(Wire, frozen=True):
+    """A key and its value."""
+
+    key: DictKey
+    value: DictValue
+
+
+class DictEdit(Wire, frozen=True, tag="dict1"):
+    """Puts values into the branch's dict and erases others; of a key that is named twice the last put holds."""
+
+    put: Annotated[tuple[DictEntry, ...], Meta(max_length=DICT_EDIT_COUNT_MAX)]
+    erased: Annotated[tuple[DictKey, ...], Meta(max_length=DICT_EDIT_COUNT_MAX)]
+    replaces: Replaces
+
+
+class TextUpdate(Wire, frozen=True, tag="text1"):
+    """A Yjs update (format v1) of the branch's text."""
+
+    update: YjsUpdate
+
+
+class TextSnapshot(Wire, frozen=True, tag="text-snapshot1"):
+    """What the updates and snapshots that it replaces come to, as one update; it says nothing of its own."""
+
+    update: YjsUpdate
+    replaces: Annotated[Replaces, Meta(min_length=1)]

@@ -1,0 +1,199 @@
+"""Documents against models written for clarity: any history, any order of arrival, any void commits, any lies.
+
+Commits are numbers here; their names, and the order among equals, are drawn, so that nothing can rest on them.
+"""
+
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocol.content import DictEdit, DictEntry, SetEdit, TextSnapshot, TextUpdate
+from tests.strategies import histories
+from verifier.documents import Entry, Said, in_byte_order, reduce_dict, reduce_set, reduce_text
+
+KEYS = ("", "B", "a", "ä")  # by their bytes, which is no language's order
+Edit = SetEdit | DictEdit
+
+
+@dataclass(frozen=True)
+class History:
+    """Commits, causes first: what each follows, directly or not, and what it says."""
+
+    pasts: list[set[int]]
+    said: list[Said]
+
+
+def _history(draw: st.DrawFn) -> tuple[list[set[int]], list[tuple[int, bytes]]]:
+    """Pasts, and (rank, id) of each commit: ids are drawn."""
+    pasts: list[set[int]] = []
+    ranks: list[int] = []
+    for acks in draw(histories()):
+        pasts.append(set(acks).union(*(pasts[ack] for ack in acks)))
+        ranks.append(1 + max((ranks[ack] for ack in acks), default=0))
+    ids = draw(st.permutations(range(len(pasts))))
+    return pasts, [(rank, bytes([number]) * 32) for rank, number in zip(ranks, ids, strict=True)]
+
+
+def _keys_of(body: object) -> set[str]:
+    if isinstance(body, SetEdit):
+        return {*body.added, *body.deleted}
+    assert isinstance(body, DictEdit)
+    return {*body.erased, *(entry.key for entry in body.put)}
+
+
+def _names(entries: dict[str, Entry], keys: set[str]) -> tuple[bytes, ...]:
+    return tuple(sorted({tip.name for key in keys if key in entries for tip in entries[key].tips}))
+
+
+@st.composite
+def honest_histories(draw: st.DrawFn, kind: type[Edit]) -> History:
+    """Each author says something of some keys, and names the tips that it had in its past, as nodes do."""
+    pasts, places = _history(draw)
+    said: list[Said] = []
+    keys = st.sets(st.sampled_from(KEYS), max_size=2)
+    for number, (rank, commit_id) in enumerate(places):
+        there, gone = draw(keys), draw(keys)
+        seen = [said[one] for one in pasts[number]]
+        body: Edit
+        if kind is SetEdit:
+            names = _names(reduce_set(seen), there | gone)
+            body = SetEdit(tuple(there), tuple(gone), names)
+        else:
+            names = _names(reduce_dict(seen), there | gone)
+            body = DictEdit(tuple(DictEntry(key, str(number)) for key in there), tuple(gone), names)
+        said.append(Said(commit_id, (0, 0, rank, commit_id), body))
+    return History(pasts, said)
+
+
+def _last_words(history: History, key: str) -> list[Said]:
+    """The model: what was said of a key and that nobody who had seen it said more about."""
+    spoken = [number for number, one in enumerate(history.said) if key in _keys_of(one.body)]
+    last = [number for number in spoken if not any(number in history.pasts[other] for other in spoken)]
+    return sorted((history.said[number] for number in last), key=lambda one: one.place)
+
+
+@given(history=honest_histories(SetEdit), data=st.data())
+def test_an_item_is_there_while_somebody_added_it_whose_add_no_delete_had_seen(
+    history: History, data: st.DataObject
+) -> None:
+    state = reduce_set(data.draw(st.permutations(history.said)))
+    expected = []
+    for key in KEYS:
+        last = _last_words(history, key)
+        assert (
+            [tip.name for tip in state[key].tips] == [one.name for one in last] if last else key not in state
+        )
+        if any(isinstance(one.body, SetEdit) and key in one.body.added for one in last):
+            expected.append(key)
+    assert in_byte_order(state) == expected
+
+
+@given(history=honest_histories(DictEdit), data=st.data())
+def test_a_key_has_the_value_of_its_last_writer_and_concurrent_ones_as_conflicts(
+    history: History, data: st.DataObject
+) -> None:
+    state = reduce_dict(data.draw(st.permutations(history.said)))
+    for key in KEYS:
+        expected = [
+            entry.value
+            for one in _last_words(history, key)
+            if isinstance(one.body, DictEdit)
+            for entry in one.body.put
+            if entry.key == key
+        ]
+        shown = [word.value for word in state[key].values] if key in state else []
+        assert shown == expected[::-1]
+
+
+@given(data=st.data())
+def test_whatever_anyone_names_and_whatever_is_void_each_word_stands_unless_it_is_named_about_its_key(
+    data: st.DataObject,
+) -> None:
+    # Names are drawn like everything else: of other items, of what never was, of oneself, in circles, twice the same.
+    names = st.sampled_from([bytes([number]) * 32 for number in range(5)])
+    edits = st.builds(
+        SetEdit,
+        st.lists(st.sampled_from(KEYS), max_size=2).map(tuple),
+        st.lists(st.sampled_from(KEYS), max_size=2).map(tuple),
+        st.lists(names, max_size=3).map(tuple),
+    )
+    drawn = data.draw(st.lists(st.tuples(names, edits), max_size=8))
+    said = [
+        Said(name, (0, 0, number, bytes([number]) * 32), body) for number, (name, body) in enumerate(drawn)
+    ]
+    counting = [one for one in said if data.draw(st.booleans())]
+    expected: dict[str, set[tuple[bytes, bool]]] = {}
+    for name, body in ((one.name, one.body) for one in counting):
+        assert isinstance(body, SetEdit)
+        for key in _keys_of(body):
+            if not any(
+                isinstance(other.body, SetEdit)
+                and name in other.body.replaces
+                and key in _keys_of(other.body)
+                for other in counting
+            ):
+                expected.setdefault(key, set()).add((name, key in body.added))
+    state = reduce_set(data.draw(st.permutations(counting)))
+    got = {key: {(tip.name, tip.value is not None) for tip in entry.tips} for key, entry in state.items()}
+    assert got == expected
+
+
+@st.composite
+def text_histories(draw: st.DrawFn) -> list[Said]:
+    """Updates (each its own letter), and honest snapshots: of some of what stood in their past, all its letters."""
+    pasts, places = _history(draw)
+    said: list[Said] = []
+    for number, (rank, commit_id) in enumerate(places):
+        seen = reduce_text(said[one] for one in pasts[number]).standing
+        chosen = draw(st.lists(st.sampled_from(seen), unique=True, max_size=4)) if seen else []
+        body: TextUpdate | TextSnapshot = TextUpdate(bytes([number]))
+        if chosen:
+            letters = b"".join(map(_update, chosen))
+            body = TextSnapshot(bytes(sorted(set(letters))), tuple(one.name for one in chosen))
+        said.append(Said(commit_id, (0, 0, rank, commit_id), body))
+    return said
+
+
+def _update(one: Said) -> bytes:
+    assert isinstance(one.body, TextUpdate | TextSnapshot)
+    return one.body.update
+
+
+@given(said=text_histories(), data=st.data())
+def test_snapshots_lose_nothing_and_show_nothing_void(said: list[Said], data: st.DataObject) -> None:
+    counting = [one for one in said if data.draw(st.booleans())]
+    state = reduce_text(data.draw(st.permutations(counting)))
+    written = b"".join(one.body.update for one in counting if isinstance(one.body, TextUpdate))
+    shown = b"".join(map(_update, state.standing))
+    assert set(shown) == set(written)
+    assert list(state.standing) == sorted(state.standing, key=lambda one: one.place)
+
+
+@given(data=st.data())
+def test_liars_snapshots_in_circles_count_for_nothing_and_hide_nothing(data: st.DataObject) -> None:
+    names = [bytes([number]) * 32 for number in range(5)]
+    bodies = st.one_of(
+        st.just(TextUpdate(b"u")),
+        st.builds(
+            TextSnapshot, st.just(b"s"), st.lists(st.sampled_from(names), min_size=1, max_size=3).map(tuple)
+        ),
+    )
+    drawn = data.draw(st.lists(st.tuples(st.sampled_from(names), bodies), max_size=8))
+    said = [
+        Said(name, (0, 0, number, bytes([number]) * 32), body) for number, (name, body) in enumerate(drawn)
+    ]
+    # The model: look again and again until nothing more counts.
+    counting = [one for one in said if isinstance(one.body, TextUpdate)]
+    for _ in said:
+        known = {one.name for one in counting}
+        counting = [
+            one
+            for one in said
+            if isinstance(one.body, TextUpdate)
+            or (isinstance(one.body, TextSnapshot) and known.issuperset(one.body.replaces))
+        ]
+    named = {name for one in counting if isinstance(one.body, TextSnapshot) for name in one.body.replaces}
+    state = reduce_text(data.draw(st.permutations(said)))
+    assert list(state.standing) == [one for one in said if one in counting and one.name not in named]
+    assert state.passed_over == len(said) - len(counting)

@@ -1,0 +1,50 @@
+"""Bodies of documents: each bound holds at its value, and one over it is refused."""
+
+from collections.abc import Callable
+
+import pytest
+
+from protocol.body import Body, Carried, content_of, decode_body, encode_body
+from protocol.codec import DecodeError, encode
+from protocol.content import DictEdit, DictEntry, SetEdit, TextSnapshot, TextUpdate
+from protocol.limits import (
+    BODY_SIZE_MAX,
+    DEP_COUNT_MAX,
+    DICT_EDIT_COUNT_MAX,
+    DICT_KEY_SIZE_MAX,
+    DICT_VALUE_SIZE_MAX,
+    SET_EDIT_COUNT_MAX,
+    SET_ITEM_SIZE_MAX,
+    TEXT_UPDATE_SIZE_MAX,
+)
+
+ID = b"i" * 32
+BOUNDS: dict[str, tuple[int, Callable[[int], Body]]] = {
+    "set_item": (SET_ITEM_SIZE_MAX, lambda size: SetEdit(("i" * size,), (), ())),
+    "set_added": (SET_EDIT_COUNT_MAX, lambda count: SetEdit(("i",) * count, (), ())),
+    "set_deleted": (SET_EDIT_COUNT_MAX, lambda count: SetEdit((), ("i",) * count, ())),
+    "set_replaces": (DEP_COUNT_MAX, lambda count: SetEdit((), ("i",), (ID,) * count)),
+    "dict_key": (DICT_KEY_SIZE_MAX, lambda size: DictEdit((), ("k" * size,), ())),
+    "dict_value": (DICT_VALUE_SIZE_MAX, lambda size: DictEdit((DictEntry("k", "v" * size),), (), ())),
+    "dict_put": (DICT_EDIT_COUNT_MAX, lambda count: DictEdit((DictEntry("k", ""),) * count, (), ())),
+    "dict_erased": (DICT_EDIT_COUNT_MAX, lambda count: DictEdit((), ("k",) * count, ())),
+    "dict_replaces": (DEP_COUNT_MAX, lambda count: DictEdit((), ("k",), (ID,) * count)),
+    "text_update": (TEXT_UPDATE_SIZE_MAX, lambda size: TextUpdate(bytes(size))),
+    "snapshot_update": (TEXT_UPDATE_SIZE_MAX, lambda size: TextSnapshot(bytes(size), (ID,))),
+    "snapshot_replaces": (DEP_COUNT_MAX, lambda count: TextSnapshot(b"\0\0", (ID,) * count)),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_a_body_at_its_bound_is_taken_and_one_over_it_refused(name: str) -> None:
+    most, make = BOUNDS[name]
+    assert decode_body(encode_body(make(most))) == make(most)
+    with pytest.raises(DecodeError, match="bad_shape"):
+        encode_body(make(most + 1))
+
+
+def test_the_largest_update_fits_a_body_with_all_that_a_snapshot_names_and_an_origin() -> None:
+    largest = encode(TextSnapshot(bytes(TEXT_UPDATE_SIZE_MAX), (ID,) * DEP_COUNT_MAX))
+    carried = Carried(ID, ID, ID, 2**53 - 1, largest)
+    assert len(encode_body(carried)) < BODY_SIZE_MAX
+    assert content_of(carried) == decode_body(largest)
