@@ -188,6 +188,8 @@ EPOCHS_UNKNOWN_MAX: Final = 256
 """Epochs of one repo whose secrets are kept before their inits are here; more are taken up as these come."""
 UNREAD_SENT_MAX: Final = 1000
 """Commits of a format version not known here that are sent on when a topic is joined, the oldest."""
+TIMELINE_WAITING_COUNT_MAX: Final = 10_000
+"""Commits of a timeline in memory that lack causes; as many as wait in a branch's store. What comes beyond is refused."""
 TANGLE_WAITING_COUNT_MAX: Final = 10_000
 """Commits that a tangle in memory sets aside until what they follow has come; as many as wait in a branch's store."""
 TANGLE_SHOWN_COMMITS_MAX: Final = 100_000

@@ -1,0 +1,94 @@
+"""Bounds and names of timelines in memory; their order and edits are tested for all inputs in `tests/property`."""
+
+import pytest
+
+from protocol.limits import ACK_COUNT_MAX, TIMELINE_WAITING_COUNT_MAX
+from verifier.causes import Refusal
+from verifier.ranked_order import RankedOrder
+from verifier.timelines import CausalTimeline, EagerTimeline, Insert, Taken, WaitingRoomTimeline
+
+WAYS = [CausalTimeline, WaitingRoomTimeline, EagerTimeline]
+Way = type[CausalTimeline] | type[WaitingRoomTimeline] | type[EagerTimeline]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_more_than_may_wait_is_refused_and_may_come_again(way: Way) -> None:
+    timeline = way(waiting_max=2)
+    timeline.add(b"a", [b"late"])
+    timeline.add(b"b", [b"a"])
+    shown = list(timeline)
+    assert timeline.add(b"c", [b"b"]).refused == ((b"c", Refusal.TOO_MANY_WAIT),)
+    assert (list(timeline), b"c" in timeline, timeline.waiting_count) == (shown, False, 2)
+    assert not timeline.add(b"late", []).refused, "what lacks nothing is always taken"
+    assert not timeline.add(b"c", [b"b"]).refused
+    assert list(timeline) == [b"late", b"a", b"b", b"c"]
+
+
+def test_as_many_wait_by_default_as_the_limit_says() -> None:
+    timeline = CausalTimeline()
+    waiting = [(number.to_bytes(3, "big"), [b"late"]) for number in range(TIMELINE_WAITING_COUNT_MAX + 1)]
+    assert timeline.take(waiting).refused == ((waiting[-1][0], Refusal.TOO_MANY_WAIT),)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_one_ack_too_many_is_refused(way: Way) -> None:
+    acks = [bytes([number]) for number in range(ACK_COUNT_MAX + 1)]
+    timeline = way()
+    assert timeline.add(b"wide", acks).refused == ((b"wide", Refusal.TOO_MANY_ACKS),)
+    assert not timeline.missing()
+    assert not timeline.add(b"wide", [*acks[1:], acks[1]]).refused, "named twice is acked once"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_acks_itself_is_refused(way: Way) -> None:
+    assert way().add(b"a", [b"a"]) == Taken((), ((b"a", Refusal.CIRCLE),))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_circle_through_long_chains_is_refused(way: Way) -> None:
+    timeline = way()
+    names = [number.to_bytes(2, "big") for number in range(100)]
+    # Even ones first, so that strata rise when the odd ones come between.
+    rest = [(names[number], [names[number - 1]]) for number in [*range(2, 100, 2), *range(3, 100, 2), 1]]
+    assert not timeline.take(rest).refused
+    assert timeline.add(names[0], [names[99]]).refused == ((names[0], Refusal.CIRCLE),)
+    assert not timeline.add(names[0], []).refused
+    assert list(timeline) == names
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_delivered_before_has_no_effect(way: Way) -> None:
+    timeline = way()
+    timeline.take([(b"b", [b"a"]), (b"a", [])])
+    assert timeline.take([(b"a", []), (b"b", [])]) == Taken(())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_commit_that_is_void_before_it_comes_is_not_shown_and_counts_for_ranks(way: Way) -> None:
+    timeline = way()
+    assert timeline.void([b"a"]) == Taken(())
+    assert timeline.add(b"a", []).edits == ()
+    assert timeline.add(b"b", [b"a"]).edits == (Insert(b"b", 0),)
+    assert timeline.position(b"a") is None
+    assert timeline.restore([b"a"]).edits == (Insert(b"a", 0),)
+
+
+def test_positions_are_right_across_the_blocks_that_are_counted_together() -> None:
+    timeline = CausalTimeline()
+    names = [number.to_bytes(2, "big") for number in range(4200)]
+    for number, name in enumerate(names):
+        assert timeline.add(name, names[max(number - 1, 0) : number]).edits == (Insert(name, number),)
+    assert timeline.add(b"beside", [names[4100]]).edits == (Insert(b"beside", 4102),)
+    assert [timeline.position(names[number]) for number in (0, 63, 64, 4095, 4096, 4101, 4102)] == [
+        0, 63, 64, 4095, 4096, 4101, 4103,
+    ]  # fmt: skip
+    assert timeline.position(names[4199]) == 4200
+
+
+def test_few_may_leave_a_rank_of_many() -> None:
+    timeline = EagerTimeline()
+    for number in range(100):
+        timeline.add(bytes([number]), [b"late"] if number == 50 else [])
+    timeline.add(b"late", [])
+    assert list(timeline)[-2:] == [b"late", bytes([50])]
+    assert len(RankedOrder()) == 0
