@@ -18,13 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from blake3 import blake3
 
+from analytics.limits import MANIFEST_SIZE_MAX
 from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, VOIDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_MANIFEST_SIZE_MAX: Final = 256 << 20
-"""Bytes. A part takes about 150 bytes of manifest, so this is over a million exports into one folder."""
 
 _HASH_CHUNK_SIZE: Final = 1 << 20
 
@@ -130,8 +128,8 @@ def _load_manifest(path: Path) -> dict[str, Any]:
         raise ExportError(
             f"{path} is not there: this is not an export, or one that was never finished (`ravel export` makes one)"
         )
-    if path.stat().st_size > _MANIFEST_SIZE_MAX:
-        raise ExportError(f"{path} is over {_MANIFEST_SIZE_MAX >> 20} MiB, too large for a manifest")
+    if path.stat().st_size > MANIFEST_SIZE_MAX:
+        raise ExportError(f"{path} is over {MANIFEST_SIZE_MAX >> 20} MiB, too large for a manifest")
     try:
         manifest = json.loads(path.read_bytes())
     except (ValueError, RecursionError):

@@ -1,0 +1,206 @@
+"""Giants on a real Spark: whatever the graph and the ranges, the order is the kernel's, commit by commit."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+
+from analytics import giants, limits, wave_jobs
+from analytics.linearize import linearize
+from tests.exports import id_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+SCHEMA = (
+    "branch_id binary, commit_id binary, acks array<binary>, sequence bigint, rank bigint, "
+    "body_kind string, is_void boolean"
+)
+Commit = tuple[str, str, tuple[str, ...], int, int, str, bool]
+"""Branch, name, acks, sequence, stated rank, body kind, whether void."""
+
+
+def _frame(spark: SparkSession, commits: Sequence[Commit]) -> DataFrame:
+    rows = [
+        (bytearray(id_of(branch)), bytearray(id_of(name)), [bytearray(id_of(ack)) for ack in acks], *others)
+        for branch, name, acks, *others in commits
+    ]
+    return spark.createDataFrame(rows, SCHEMA)
+
+
+def _order(frame: DataFrame) -> dict[tuple[bytes, bytes], tuple[Any, ...]]:
+    rows = frame.collect()
+    found = {(bytes(row[0]), bytes(row[1])): tuple(row)[2:] for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def _check(spark: SparkSession, commits: Sequence[Commit], giant_from: int) -> None:
+    frame = _frame(spark, commits)
+    assert _order(linearize(frame, giant_from)) == _order(linearize(frame, 1 << 40))
+
+
+def _sound(spec: Sequence[tuple[str, tuple[int, ...], str, bool]]) -> list[Commit]:
+    """Commits that ack earlier ones of their branch by index, with the ranks that these give."""
+    commits: list[Commit] = []
+    ranks: list[int] = []
+    for number, (branch, acked, kind, is_void) in enumerate(spec):
+        causes = [index for index in acked if commits[index][0] == branch]
+        ranks.append(1 + max((ranks[index] for index in causes), default=-1))
+        acks = tuple(commits[index][1] for index in causes)
+        commits.append((branch, f"c{number}", acks, number, ranks[-1], kind, is_void))
+    return commits
+
+
+@st.composite
+def _any_commits(draw: st.DrawFn) -> list[Commit]:
+    """Sound histories of two branches, then some forged: ranks, sequences, acks of what is later, elsewhere or nowhere."""
+    kinds = st.sampled_from(["post", "post", "checkpoint"])
+    count = draw(st.integers(1, 24))
+    spec = []
+    for number in range(count):
+        recent = st.integers(max(0, number - 6), number - 1) if number else st.nothing()
+        acked = draw(st.lists(recent, max_size=3, unique=True)) if number else []
+        spec.append(
+            (
+                draw(st.sampled_from(["main", "main", "side"])),
+                tuple(acked),
+                draw(kinds),
+                draw(st.integers(0, 9)) == 0,
+            )
+        )
+    commits = _sound(spec)
+    for index in draw(st.lists(st.integers(0, count - 1), max_size=4)):
+        branch, name, acks, sequence, rank, kind, is_void = commits[index]
+        forged = draw(st.sampled_from(["rank", "sequence", "ack", "nothing"]))
+        if forged == "rank":
+            rank = draw(st.sampled_from([-1, 0, 3, rank + 1, 2**63 - 1]))
+        elif forged == "sequence":
+            sequence = draw(st.integers(0, count))
+        elif forged == "ack":
+            acks = (*acks, draw(st.sampled_from(["nowhere", *(f"c{n}" for n in range(count))])))
+        commits[index] = (branch, name, tuple(dict.fromkeys(acks)), sequence, rank, kind, is_void)
+    return commits
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(commits=_any_commits(), giant_from=st.sampled_from([1, 3, 8, 14]))
+def test_any_graph_has_the_kernels_order(spark: SparkSession, commits: list[Commit], giant_from: int) -> None:
+    _check(spark, commits, giant_from)
+
+
+def _feeds(count: int, feeds: int, checkpoint_every: int = 0) -> list[Commit]:
+    """A busy branch: some feeds, now and then a merge of all."""
+    generator = random.Random(count)
+    tips = [0] * feeds
+    spec: list[tuple[str, tuple[int, ...], str, bool]] = [("main", (), "post", False)]
+    for number in range(1, count):
+        feed = generator.randrange(feeds)
+        merges = generator.random() < 0.1
+        acked = tuple(dict.fromkeys(tips)) if merges else (tips[feed],)
+        if generator.random() < 0.5 and not merges:
+            acked = (*acked, *(tip for tip in tips[:1] if tip not in acked))
+        is_checkpoint = bool(checkpoint_every) and number % checkpoint_every == 0
+        spec.append(
+            ("main", acked, "checkpoint" if is_checkpoint else "post", generator.random() < 0.02)
+        )
+        tips[feed] = number
+    return _sound(spec)
+
+
+def _ordered(spark: SparkSession, commits: Sequence[Commit], range_size: int) -> giants.GiantOrder:
+    frame = _frame(spark, commits)
+    linearize(frame, 1 << 40)  # ships the code
+    rows = frame.selectExpr(
+        "branch_id", "commit_id", "acks", "sequence", "rank",
+        "cast(case when is_void then 1 when body_kind = 'checkpoint' then 2 else 0 end as tinyint) as mark",
+    )  # fmt: skip
+    return giants.order_giants(rows, {id_of("main"): len(commits)}, range_size)
+
+
+def test_ranks_that_solve_the_equations_take_no_round_however_deep(spark: SparkSession) -> None:
+    chain = _sound([("main", (number - 1,) if number else (), "post", False) for number in range(600)])
+    assert _ordered(spark, chain, 100).rank_rounds == 0
+    _check(spark, chain, 300)
+
+
+def test_rounds_follow_the_ranges_and_not_the_depth(spark: SparkSession) -> None:
+    chain = _sound([("main", (number - 1,) if number else (), "post", False) for number in range(600)])
+    forged = [(*commit[:4], 0, *commit[5:]) for commit in chain]
+    assert _ordered(spark, forged, 100).rank_rounds <= 6
+    _check(spark, forged, 200)
+
+
+def test_checkpoints_of_a_giant_are_passed_as_in_a_task(spark: SparkSession) -> None:
+    commits = _feeds(400, 5, checkpoint_every=90)
+    found = _ordered(spark, commits, 100)
+    assert (found.rank_rounds, found.checkpoint_rounds) == (0, 3)
+    _check(spark, commits, 200)
+
+
+def test_acceptance_orders_that_no_node_had_take_more_rounds_to_the_same_order(spark: SparkSession) -> None:
+    """Two nodes' exports as one: sequences have no common meaning; and the ranks are forged as well."""
+    commits = _feeds(300, 4)
+    generator = random.Random(1)
+    mixed = [
+        (*commit[:3], commit[3] + generator.randrange(60), generator.randrange(300), *commit[5:])
+        for commit in commits
+    ]
+    _check(spark, mixed, 100)
+
+
+def test_one_branch_with_nearly_all_commits_and_many_small_ones(spark: SparkSession) -> None:
+    commits = [*_feeds(300, 4)]
+    commits += [(f"small {n}", f"s{n}", (), 1000 + n, 0, "post", False) for n in range(5)]
+    _check(spark, commits, 100)
+
+
+def test_an_id_twice_in_a_giant_is_refused(spark: SparkSession) -> None:
+    commits = _feeds(20, 2)
+    with pytest.raises(ValueError, match="twice"):
+        _ordered(spark, [*commits, commits[7]], 5)
+
+
+@pytest.fixture
+def limit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, int], None]]:
+    yield lambda name, value: monkeypatch.setattr(limits, name, value)
+
+
+def test_more_checkpoints_than_a_giant_may_have_are_refused_with_their_number(
+    spark: SparkSession, limit: Callable[[str, int], None]
+) -> None:
+    commits = _feeds(60, 3, checkpoint_every=10)
+    checkpoints = sum(commit[5] == "checkpoint" and not commit[6] for commit in commits)
+    limit("GIANT_CHECKPOINT_COUNT_MAX", checkpoints)
+    _ordered(spark, commits, 100)
+    limit("GIANT_CHECKPOINT_COUNT_MAX", checkpoints - 1)
+    with pytest.raises(wave_jobs.GiantRefused, match=f"has {checkpoints} checkpoints.*--giant-from"):
+        _ordered(spark, commits, 100)
+
+
+def test_a_boundary_over_its_bound_is_refused_with_the_branch(
+    spark: SparkSession, limit: Callable[[str, int], None]
+) -> None:
+    star = [("main", "root", (), 0, 1, "post", False)]
+    star += [("main", f"c{n}", ("root",), n, 1, "post", False) for n in range(1, 40)]
+    limit("BOUNDARY_SIZE_MAX", 24 * 3)  # each of the other ranges acks the root, one commit of another range
+    _ordered(spark, star, 10)
+    limit("BOUNDARY_SIZE_MAX", 24 * 3 - 1)
+    with pytest.raises(wave_jobs.GiantRefused, match=f"branch {id_of('main').hex()[:16]} of 40 commits"):
+        _ordered(spark, star, 10)
+
+
+def test_more_rounds_than_allowed_are_refused(
+    spark: SparkSession, limit: Callable[[str, int], None]
+) -> None:
+    chain = _sound([("main", (number - 1,) if number else (), "post", False) for number in range(40)])
+    forged = [(*commit[:4], 0, *commit[5:]) for commit in chain]
+    rounds = _ordered(spark, forged, 10).rank_rounds
+    limit("WAVE_COUNT_MAX", rounds)
+    _ordered(spark, forged, 10)
+    limit("WAVE_COUNT_MAX", rounds - 1)
+    with pytest.raises(wave_jobs.GiantRefused, match="not ranked after"):
+        _ordered(spark, forged, 10)
