@@ -6,25 +6,16 @@ Results go to stdout (JSON with --json), progress and errors to stderr. Exit cod
 import argparse
 import base64
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from analytics.export_reader import ExportError
+from analytics.failures import EXIT_BAD_REQUEST, EXIT_MISMATCH, EXIT_OK, Progress, fail, run_reported
 
 if TYPE_CHECKING:
     from analytics.analyze import AnalysisResult
-
-# As in node/errors.py, which analytics may not import; a test holds the two together.
-EXIT_OK: Final = 0
-EXIT_BAD_REQUEST: Final = 3
-EXIT_STORAGE_FAILED: Final = 19
-EXIT_BAD_EXPORT: Final = 21
-EXIT_MISSING_EXTRA: Final = 22
-EXIT_MISMATCH: Final = 23
-
-_EXTRA: Final = ("pyspark", "py4j", "pandas", "numpy", "matplotlib")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,46 +24,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         expected = _load_expected(options.expected) if options.expected else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        return _fail(
+        return fail(
             options, EXIT_BAD_REQUEST, "bad_request", f"{options.expected} is not a digests.json: {error}"
         )
-    try:
+    if options.giant_from is not None:
+        os.environ["RAVEL_GIANT_FROM"] = str(options.giant_from)  # a setting of the session to be started
+
+    def work(progress: Progress) -> int:
         from analytics import analyze
-        from analytics.session import JavaMissing, MasterRefused
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in _EXTRA:
-            raise
-        return _fail(
-            options,
-            EXIT_MISSING_EXTRA,
-            "missing_extra",
-            f"analyzing needs {error.name}, which is not installed",
-            "install it: pip install 'ravel-node[analytics]'",
-        )
-    first, *merge = options.export_dir
-    try:
+
+        first, *merge = options.export_dir
         result = analyze.run(
             first,
             options.out,
             master=options.master,
             verify=options.verify,
-            progress=lambda line: print(f"[analyze] {line}", file=sys.stderr, flush=True),
+            progress=progress,
             expected=expected,
             merge=merge,
         )
-    except ExportError as error:
-        return _fail(options, EXIT_BAD_EXPORT, "bad_export", str(error))
-    except JavaMissing as error:
-        return _fail(options, EXIT_MISSING_EXTRA, "missing_extra", str(error))
-    except MasterRefused as error:
-        advice = f"give a --master that Spark knows, such as local[*]; {options.out / 'spark.log'} tells more"
-        return _fail(options, EXIT_BAD_REQUEST, "bad_request", str(error), advice)
-    except OSError as error:
-        return _fail(
-            options, EXIT_STORAGE_FAILED, "storage_failed", f"cannot write to {options.out}: {error}"
-        )
-    print(json.dumps(_as_json(result)) if options.json else _as_text(result))
-    return EXIT_MISMATCH if (options.verify or expected) and not result.is_right else EXIT_OK
+        print(json.dumps(_as_json(result)) if options.json else _as_text(result))
+        return EXIT_MISMATCH if (options.verify or expected) and not result.is_right else EXIT_OK
+
+    return run_reported("analyze", options, work)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -94,8 +68,21 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--expected", type=Path, help="a digests.json of another run, whose orders must be the same"
     )
+    parser.add_argument(
+        "--giant-from",
+        type=positive,
+        metavar="COMMITS",
+        help="order branches of so many commits in many tasks (default: 2000000, 1.4 GB in one task)",
+    )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     return parser.parse_args(arguments)
+
+
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    if (value := int(text)) < 1:
+        raise ValueError(text)
+    return value
 
 
 def _load_expected(path: Path) -> Mapping[str, str]:
@@ -134,17 +121,6 @@ def _as_text(result: "AnalysisResult") -> str:
         lines.append(f"MISMATCH: {len(result.wrong_digests):,} branches do not have the expected digest")
     lines += [f"LEFT OUT: {count:,} commits, {fault}" for fault, count in sorted(result.quarantined.items())]
     return "\n".join(lines)
-
-
-def _fail(options: argparse.Namespace, exit_code: int, code: str, message: str, next_step: str = "") -> int:
-    """Say an error as the `ravel` command does, and give its exit code."""
-    if options.json:
-        print(json.dumps({"error": {"code": code, "message": message, "next": next_step}}))
-    else:
-        print(f"error: {message}", file=sys.stderr)
-        if next_step:
-            print(f"next:  {next_step}", file=sys.stderr)
-    return exit_code
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from blake3 import blake3
 
@@ -31,6 +32,8 @@ SPARK_SCHEMA: Final = """
     acks array<binary>, rank bigint, position bigint, body_kind string, size bigint, time bigint, received_at bigint
 """
 """`storage.export_schema.COMMITS` in Spark's words; a test holds the two together."""
+
+VOIDS_SPARK_SCHEMA: Final = "commit_id binary"
 
 
 class ExportError(Exception):
@@ -101,7 +104,7 @@ def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
 
     names = COMMITS.names
     rows = _read(spark, SPARK_SCHEMA, [part for export in exports for part in export.parts])
-    voids = _read(spark, "commit_id binary", [part for export in exports for part in export.voids])
+    voids = _read(spark, VOIDS_SPARK_SCHEMA, [part for export in exports for part in export.voids])
     # What every node computes alike. Names, times of receipt and sequences may differ between nodes.
     agreed = F.xxhash64(F.col("branch_id"), F.col("acks"), F.col("rank"), F.col("author"))
     grouped = (
@@ -115,6 +118,21 @@ def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
     found = grouped.select(*[F.col(f"row.{name}").alias(name) for name in names], F.col("is_disputed"))
     marked = voids.distinct().withColumn("is_void", F.lit(True))  # a column's value
     return found.join(marked, on="commit_id", how="left").fillna(False, ["is_void"])  # as above
+
+
+def read_parts(spark: "SparkSession", exports: Sequence[Export], *, voids: bool = False) -> "DataFrame":
+    """All rows of commits (or of voids) as they stand in the files, with `file_path` (as Spark spells it) and `row`, from 0.
+
+    These two are missing where there is no file to read.
+    """
+    from pyspark.sql import functions as F
+
+    schema = VOIDS_SPARK_SCHEMA if voids else SPARK_SCHEMA
+    parts = [part for export in exports for part in (export.voids if voids else export.parts)]
+    rows = _read(spark, schema, parts)
+    if not parts:
+        return rows
+    return rows.select("*", F.col("_metadata.file_path"), F.col("_metadata.row_index").alias("row"))
 
 
 def _read(spark: "SparkSession", schema: str, parts: Sequence[ExportPart]) -> "DataFrame":
@@ -181,6 +199,40 @@ def _check_part(part: ExportPart, expected: pa.Schema) -> None:
     wrong = _wrong_columns(schema, expected)
     if wrong:
         raise ExportError(f"{part.path} lacks columns, or has them of other types: {', '.join(wrong)}")
+    _check_no_nulls(part, schema, expected)
+
+
+def _check_no_nulls(part: ExportPart, schema: pa.Schema, expected: pa.Schema) -> None:
+    """Columns have no nulls, nor have lists. Ravel's own files cannot hold any; those that can are looked through."""
+    suspects = [
+        field.name for field in expected if not field.nullable and _may_be_null(schema.field(field.name))
+    ]
+    if not suspects:
+        return
+    first = 0
+    try:
+        with pq.ParquetFile(part.path) as file:
+            for batch in file.iter_batches(columns=suspects):
+                for name in suspects:
+                    row = _first_null(batch.column(name))
+                    if row is not None:
+                        raise ExportError(
+                            f"{part.path} row {first + row} (from 0): {name} is null, or has a null in it"
+                        )
+                first += batch.num_rows
+    except pa.ArrowException as error:
+        raise ExportError(f"{part.path} cannot be read near row {first}: {error}") from None
+
+
+def _may_be_null(field: "pa.Field[Any]") -> bool:
+    return field.nullable or (pa.types.is_list(field.type) and field.type.value_field.nullable)
+
+
+def _first_null(column: Any) -> int | None:  # noqa: ANN401  # an Arrow array of any type
+    found = pc.indices_nonzero(pc.is_null(column)).to_pylist()[:1]
+    if pa.types.is_list(column.type):
+        found += pc.list_parent_indices(column).filter(pc.is_null(column.flatten())).to_pylist()[:1]
+    return min(found, default=None)
 
 
 def _wrong_columns(schema: pa.Schema, expected: pa.Schema) -> Sequence[str]:

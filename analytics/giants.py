@@ -34,7 +34,9 @@ _NOT_STATED: Final = -2
 class GiantOrder:
     """The order of some giants, and in how many rounds it was found: 0 for what is done at once."""
 
-    order: DataFrame  # branch_id, commit_id, passed, rank, position (these three null with a fault), fault_code
+    order: (
+        DataFrame  # branch_id, commit_id, passed, rank, position (these three null with a fault), fault_code
+    )
     rank_rounds: int
     checkpoint_rounds: int
 
@@ -72,7 +74,9 @@ def order_giants(commits: DataFrame, sizes: Mapping[bytes, int], range_size: int
     with_checkpoints = {number for number, verdict in verdicts.items() if verdict.checkpoints}
     passed, checkpoint_rounds = _pass_checkpoints(ranked, with_checkpoints, range_size, names)
     _log.info("%s: %d rounds for ranks, %d for checkpoints", names, rank_rounds, checkpoint_rounds)
-    order = _place(passed, max(1, -(-sum(sizes.values()) // range_size))).join(F.broadcast(numbers), on="tangle")
+    order = _place(passed, max(1, -(-sum(sizes.values()) // range_size))).join(
+        F.broadcast(numbers), on="tangle"
+    )
     return GiantOrder(
         order.select("branch_id", "commit_id", "passed", "rank", "position", "fault_code"),
         rank_rounds,
@@ -132,16 +136,19 @@ def _rank(
     """`tangle`, `commit_id`, `acks`, `mark`, `rank`, `fault` of every commit."""
     witnessed = [number for number, verdict in verdicts.items() if verdict.holds]
     ranked = rows.where(F.col("tangle").isin(witnessed)).select(
-        "tangle", "commit_id", "acks", "mark", F.col("stated").alias("rank"), F.lit(0).alias("fault")
+        "tangle",
+        "commit_id",
+        "acks",
+        "mark",
+        F.col("stated").alias("rank"),
+        F.lit(0).cast("bigint").alias("fault"),
     )
     others = [number for number, verdict in verdicts.items() if not verdict.holds]
     if not others:
         return ranked, 0
     by_rank = [n for n in others if verdicts[n].forward_by_rank <= verdicts[n].forward_by_sequence]
     hint = F.when(F.col("tangle").isin(by_rank), F.col("stated")).otherwise(F.col("sequence"))
-    ranges = make_ranges(
-        rows.where(F.col("tangle").isin(others)).withColumn("hint", hint), range_size, names
-    )
+    ranges = make_ranges(rows.where(F.col("tangle").isin(others)).withColumn("hint", hint), range_size, names)
     found, rounds = find_ranks(ranges)
     waved = ranges.numbered.join(found, on="num", how="inner")
     return ranked.unionByName(waved.select("tangle", "commit_id", "acks", "mark", "rank", "fault")), rounds

@@ -50,7 +50,7 @@ def linearize(commits: DataFrame, giant_from: int | None = None) -> DataFrame:
     GiantRefused.
     """
     _ship_code()
-    threshold = giant_from or int(commits.sparkSession.conf.get(GIANT_FROM_SETTING, str(limits.GIANT_FROM)))
+    threshold = giant_from or _giant_from(commits)
     rows = commits.select("branch_id", "commit_id", "acks", "sequence", "rank", _mark().alias("mark"))
     sizes = rows.groupBy("branch_id").agg(F.count("*").alias("size")).persist()
     found = sizes.where(F.col("size") >= threshold).orderBy("branch_id").collect()
@@ -91,6 +91,10 @@ def _mark() -> Column:
     mark = F.when(F.col("is_void"), kernel.MARKED_VOID)
     mark = mark.when(F.col("body_kind") == "checkpoint", kernel.MARKED_CHECKPOINT)
     return mark.otherwise(kernel.UNMARKED).cast("tinyint")
+
+
+def _giant_from(frame: DataFrame) -> int:
+    return int(frame.sparkSession.conf.get(GIANT_FROM_SETTING, None) or limits.GIANT_FROM)
 
 
 def _ship_code() -> None:

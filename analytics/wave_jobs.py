@@ -6,9 +6,9 @@ stand before effects, each runs once, and there are at most as many rounds as ra
 they run again as more becomes known, which is exact for any graph, and can take more rounds.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +20,14 @@ from analytics import limits, waves
 from analytics.kernel import BEHIND_MISSING, CYCLE, MISSING_CAUSE, NO_FAULT, NO_RANK, Ints
 from analytics.waves import MISSING, NO_ACK, RANGE_SHIFT, UNKNOWN, Block
 
-_BLOCK_COLUMNS: Final = ("nums", "hints", "is_missing", "offsets", "causes", "externals")
+_INT_COLUMNS: Final = ("nums", "hints", "offsets", "causes", "externals")
+_BLOCK_COLUMNS: Final = (*_INT_COLUMNS, "is_missing")
 _BLOCK_SCHEMA: Final = ", ".join(f"{name} binary" for name in _BLOCK_COLUMNS)
-_RANK_SCHEMA: Final = "num bigint, rank bigint, fault tinyint"
+_RANK_SCHEMA: Final = "num bigint, rank bigint, fault bigint"
 _LED_SCHEMA: Final = "num bigint, led bigint"
 _ROWS_PER_BATCH: Final = 50_000
+_Told = TypeVar("_Told")
+_Answer = TypeVar("_Answer")
 
 
 class GiantRefused(Exception):
@@ -33,7 +36,7 @@ class GiantRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Commits of giants with a number each, and their graph as one packed row for each range, in the partition of its number.
+    """Commits of giants with a number each, and their graph: a packed row for each range, in the partition of its number.
 
     Both are pinned: were either computed again after a machine was lost, numbers could differ.
     """
@@ -63,7 +66,7 @@ def make_ranges(commits: DataFrame, range_size: int, names: str) -> Ranges:
     edges = asked.join(there, on=["tangle", "ack"], how="left").select("num", "hint", cause.alias("cause"))
     placed = edges.repartitionById(count, F.shiftright("num", RANGE_SHIFT).cast("int"))
     blocks = pin(placed.mapInArrow(_pack_task, _BLOCK_SCHEMA))
-    externals = dict(_run(blocks, range(count), _survey))
+    externals = dict(_run(blocks, range(count), _survey, {}))
     _check_boundary(sum(len(nums) for nums in externals.values()) * 24, names)
     return Ranges(numbered, blocks, externals, names)
 
@@ -151,8 +154,8 @@ def _check_boundary(size: int, names: str) -> None:
 def _check_rounds(rounds: int, names: str) -> None:
     if rounds > limits.WAVE_COUNT_MAX:
         raise GiantRefused(
-            f"{names}: not ranked after {limits.WAVE_COUNT_MAX} rounds: neither the stated ranks nor the order of acceptance "
-            "put causes before effects; `ravel audit` tells more"
+            f"{names}: not ranked after {limits.WAVE_COUNT_MAX} rounds: neither the stated ranks nor the order of "
+            "acceptance put causes before effects; `ravel audit` tells more"
         )
 
 
@@ -160,11 +163,14 @@ def _check_rounds(rounds: int, names: str) -> None:
 
 
 def _run(
-    blocks: DataFrame, numbers: Iterable[int], task: Any, told: Mapping[int, Any] | None = None
-) -> list[Any]:
+    blocks: DataFrame,
+    numbers: Iterable[int],
+    task: Callable[[Block, Mapping[int, _Told]], _Answer],
+    told: Mapping[int, _Told],
+) -> list[_Answer]:
     """Run a task on some ranges; gives what the tasks return. Each is told what is for its range."""
     context = blocks.sparkSession.sparkContext
-    shared = context.broadcast(dict(told or {}))
+    shared = context.broadcast(dict(told))
     try:
         return context.runJob(
             blocks.rdd, lambda rows: [task(_block(row), shared.value) for row in rows], list(numbers)
@@ -173,7 +179,13 @@ def _run(
         shared.destroy()
 
 
-def _map_blocks(blocks: DataFrame, task: Any, told: Mapping[int, Any], schema: str) -> DataFrame:
+def _map_blocks(
+    blocks: DataFrame,
+    task: Callable[[Block, Mapping[int, _Told]], Mapping[str, Ints]],
+    told: Mapping[int, _Told],
+    schema: str,
+) -> DataFrame:
+    """A table of what a task says of every range."""
     shared = blocks.sparkSession.sparkContext.broadcast(dict(told))
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -181,8 +193,10 @@ def _map_blocks(blocks: DataFrame, task: Any, told: Mapping[int, Any], schema: s
             for row in batch.to_pylist():
                 columns = task(_block(row), shared.value)
                 for start in range(0, len(columns["num"]), _ROWS_PER_BATCH):
-                    part = {name: values[start : start + _ROWS_PER_BATCH] for name, values in columns.items()}
-                    yield pa.RecordBatch.from_pydict(part)
+                    part = slice(start, start + _ROWS_PER_BATCH)
+                    yield pa.RecordBatch.from_pydict(
+                        {name: pa.array(values[part]) for name, values in columns.items()}
+                    )
 
     try:
         return pin(blocks.mapInArrow(rows, schema))
@@ -201,14 +215,11 @@ def _pack_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _block(row: Row | Mapping[str, Any]) -> Block:
-    ints = {
-        name: np.frombuffer(row[name], np.bool_ if name == "is_missing" else np.int64)
-        for name in _BLOCK_COLUMNS
-    }
-    return Block(**ints)
+    ints = {name: np.frombuffer(row[name], np.int64) for name in _INT_COLUMNS}
+    return Block(is_missing=np.frombuffer(row["is_missing"], np.bool_), **ints)
 
 
-def _survey(block: Block, _: object) -> tuple[int, Ints]:
+def _survey(block: Block, _: Mapping[int, None]) -> tuple[int, Ints]:
     return block.range, block.externals
 
 
@@ -217,9 +228,9 @@ def _rank_exits(block: Block, told: Mapping[int, tuple[Ints, Ints]]) -> tuple[in
     return block.range, waves.rank_block(block, known)[np.searchsorted(block.nums, exits)]
 
 
-def _rank_rows(block: Block, told: Mapping[int, Ints]) -> Mapping[str, Any]:
+def _rank_rows(block: Block, told: Mapping[int, Ints]) -> Mapping[str, Ints]:
     ranks = waves.rank_block(block, told[block.range])
-    faults = np.where(ranks < NO_RANK, NO_FAULT, BEHIND_MISSING).astype(np.int8)
+    faults = np.where(ranks < NO_RANK, NO_FAULT, BEHIND_MISSING)
     faults[ranks == UNKNOWN] = CYCLE
     faults[block.is_missing] = MISSING_CAUSE
     return {"num": block.nums, "rank": ranks, "fault": faults}
@@ -234,6 +245,6 @@ def _lead_externals(
     ]
 
 
-def _led_rows(block: Block, told: Mapping[int, dict[int, int]]) -> Mapping[str, Any]:
+def _led_rows(block: Block, told: Mapping[int, dict[int, int]]) -> Mapping[str, Ints]:
     bits, _ = waves.lead_block(block, told[block.range])
     return {"num": block.nums, "led": np.array([own.bit_count() for own in bits], np.int64)}

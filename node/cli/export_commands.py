@@ -1,4 +1,4 @@
-"""export, analyze: the store as Parquet, and Spark on it."""
+"""export, analyze, audit: the store as Parquet, and Spark on it."""
 
 import subprocess
 import sys
@@ -26,30 +26,52 @@ def analyze(
     out: Annotated[Path, typer.Option(help="Folder for tables, digests and report.html.")] = Path("analysis"),
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
     verify: Annotated[bool, typer.Option(help="Compare Spark's ranks with the node's own.")] = True,
+    giant_from: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="COMMITS", help="Order branches of so many commits in many tasks (2000000)."
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run Spark on an export: statistics, the bulk linearization, and a report. Needs Java 17 or newer."""
+    folder = export_folder or _own_export(context)
+    options = ["--out", str(out), "--master", master]
+    options += [] if verify else ["--no-verify"]
+    options += [] if giant_from is None else ["--giant-from", str(giant_from)]
+    _run_spark("analytics", [str(folder), *options], as_json)
+
+
+def audit(
+    context: typer.Context,
+    export_folders: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[EXPORT...]", help="Exports, of one node or many; by default this node's."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the table of findings.")] = Path("audit"),
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    as_json: JsonOption = False,
+) -> None:
+    """Look for contradictions in and between exports; exit code 23 when there are any. Needs Java 17 or newer."""
+    folders = export_folders or [_own_export(context)]
+    arguments = [*map(str, folders), "--out", str(out), "--master", master]
+    _run_spark("analytics.audit_command", arguments, as_json)
+
+
+def _own_export(context: typer.Context) -> Path:
+    from node.home import open_home
+
+    return open_home(settings(context).home).export_folder
+
+
+def _run_spark(module: str, arguments: list[str], as_json: bool) -> None:
+    """Run a command of `analytics` and end as it ends."""
     if find_spec("pyspark") is None:
         raise ServiceError(
             "missing_extra", "PySpark is not installed", "install it: pip install 'ravel-node[analytics]'"
         )
-    if export_folder is None:
-        from node.home import open_home
-
-        export_folder = open_home(settings(context).home).export_folder
     # A process of its own: the CLI and the daemon never import Spark. -P: nor what lies in the current folder.
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "analytics",
-        str(export_folder),
-        "--out",
-        str(out),
-        "--master",
-        master,
-    ]
-    command += [] if verify else ["--no-verify"]
+    command = [sys.executable, "-P", "-m", module, *arguments]
     command += ["--json"] if as_json else []
     code = subprocess.run(command, check=False).returncode
     if code != 0:

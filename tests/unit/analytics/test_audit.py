@@ -1,0 +1,198 @@
+"""The audit: nothing is found in what honest nodes export, and each lie is found with its branch, commit and node."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from analytics import audit
+from analytics.export_reader import ExportError, read_export
+from analytics.failures import EXIT_MISMATCH
+from node.outbound import Author
+from protocol.body import Grant, Permission, Remove
+from storage.export import export_store
+from storage.export_schema import COMMITS, MANIFEST_NAME
+from tests.builders import NOW_MS, World
+from tests.exports import Row, id_of, listing, write_export
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+DIAMOND = [Row("root"), Row("left", ("root",)), Row("right", ("root",)), Row("merge", ("left", "right"))]
+
+Found = set[tuple[str, str, str, tuple[str, ...]]]
+"""Kind, branch, commit (names), nodes."""
+
+
+def _audit(spark: SparkSession, out: Path, *exports: Path) -> audit.AuditResult:
+    return audit.run(exports, out, progress=lambda _: None, spark=spark)
+
+
+def _found(spark: SparkSession, result: audit.AuditResult, *names: str) -> Found:
+    """All findings, in the names of which ids are hashes."""
+    named = {id_of(name): name for name in names} | {b"": ""}
+    rows = spark.read.parquet(str(result.tables / "findings")).collect()
+    assert sum(result.findings.values()) == len(rows)
+    return {
+        (
+            row["kind"],
+            named[bytes(row["branch_id"] or b"")],
+            named[bytes(row["commit_id"] or b"")],
+            tuple(row["nodes"]),
+        )
+        for row in rows
+    }
+
+
+def test_exports_of_one_store_at_two_moments_contradict_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    world = World(tmp_path / "world")
+    world.name_quorum()
+    bob = Author(world.replica, b"b" * 32, lambda: NOW_MS)
+    root = world.replica.root_branch(world.repo)
+    world.author.write(root, Grant(bob.user, Permission.WRITE, None))
+    world.write("a, a <- b, a <- c, b <- d")
+    world.write_one("f", ["c"], bob)
+    export_store(world.replica.database, tmp_path / "early", "early", 1_700_000_000)
+    world.checkpoint_one("e", ["d"])
+    world.write("c <- g, e <- h")
+    world.author.write(root, Remove(bob.user, None, ()))
+    world.write("f <- i")
+    for name in ("early", "late"):
+        export_store(world.replica.database, tmp_path / name, name, 1_700_000_001)
+    world.close()
+    result = _audit(spark, tmp_path / "out", tmp_path / "early", tmp_path / "late")
+    assert result.findings == {}
+    assert (result.exports, result.branches) == (2, 2)
+    assert result.rows == 2 * result.commits
+
+
+def test_what_contradicts_itself_or_others_is_found_with_its_node(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    honest = write_export(tmp_path / "honest", DIAMOND, node="honest")
+    liar = write_export(
+        tmp_path / "liar%20 [1]",  # Spark spells this in a way of its own
+        [
+            Row("root"),
+            Row("right", ("root",), rank=0),  # its rank here, so that the liar's order differs as well
+            Row("left", ("root",), rank=4),
+            Row("other root"),
+            Row("orphan", ("nowhere",)),
+            Row("child", ("orphan",)),
+            Row("self", ("self",), branch="loop"),
+            Row("twice", ("root",)),
+            Row("negative", ("root",), size=-1, position=0),
+        ],
+        [Row("twice", ("root",))],
+        node="liar",
+        voids=["ghost"],
+    )
+    result = _audit(spark, tmp_path / "out", honest, liar)
+    names = ["main", "loop", "ghost", *(row.name for row in DIAMOND)]
+    names += ["other root", "orphan", "child", "self", "twice", "negative"]
+    assert _found(spark, result, *names) == {
+        ("disagreement", "main", "right", ("honest", "liar")),
+        ("disagreement", "main", "left", ("honest", "liar")),
+        ("wrong rank", "main", "right", ("liar",)),
+        ("wrong rank", "main", "left", ("liar",)),
+        ("divergence", "main", "", ("honest", "liar")),
+        ("several roots", "main", "", ("honest", "liar")),
+        ("missing cause", "main", "orphan", ("liar",)),
+        ("behind a missing cause", "main", "child", ("liar",)),
+        ("cycle", "loop", "self", ("liar",)),
+        ("no root", "loop", "", ("liar",)),
+        ("duplicate", "main", "twice", ("liar",)),
+        ("absurd value", "main", "negative", ("liar",)),
+        ("dangling void", "", "ghost", ("liar",)),
+        ("wrong position", "main", "negative", ("liar",)),
+    }
+    details = {example.kind: example.detail for example in result.examples}
+    assert details["missing cause"] == f"no export has {id_of('nowhere').hex()}"
+    assert details["duplicate"].count("liar%20 [1]/commits/part-0000000") == 2
+    assert details["absurd value"].startswith("size -1 in liar%20 [1]/commits/part-00000001.parquet row 8")
+
+
+def test_copies_that_ack_differently_are_named(spark: SparkSession, tmp_path: Path) -> None:
+    one = write_export(tmp_path / "one", DIAMOND, node="same")
+    two = write_export(tmp_path / "two", [*DIAMOND[:3], Row("merge", ("left",))], node="same")
+    result = _audit(spark, tmp_path / "out", one, two)
+    found = [example for example in result.examples if example.kind == "disagreement"]
+    assert [(e.commit, e.nodes, e.detail) for e in found] == [
+        (id_of("merge").hex(), ("same", "same (2)"), "copies differ in acks")
+    ]
+
+
+def test_the_command_says_what_it_found_and_ends_with_its_exit_code(tmp_path: Path) -> None:
+    rows = [Row("root"), Row("tip", ("root",), rank=7)]
+    folder = write_export(tmp_path / "export", rows)
+    command = [sys.executable, "-P", "-m", "node.cli.main", "--home", str(tmp_path), "audit", str(folder)]
+    command += ["--out", str(tmp_path / "out"), "--master", "local[1]", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == EXIT_MISMATCH, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["findings"] == {"wrong rank": 1}
+    assert answer["examples"][0]["detail"] == "states 7, the acks give 1"
+    assert "4/4 count" in done.stderr
+
+
+def _replace_part(folder: Path, table: pa.Table) -> None:
+    path = folder / "commits" / "part-00000001.parquet"
+    pq.write_table(table, path)
+    manifest = json.loads((folder / MANIFEST_NAME).read_bytes())
+    manifest["tables"]["commits"] = [listing(path, table.num_rows)]
+    (folder / MANIFEST_NAME).write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize("stage", ["3/4 look at every row", "2/4 start Spark"])
+def test_a_job_that_fails_says_where_and_of_what(tmp_path: Path, stage: str) -> None:
+    folder = write_export(tmp_path / "export", DIAMOND)
+    if stage.startswith("3"):
+        # A page that was altered before the manifest was made: only reading it shows that.
+        path = folder / "commits" / "part-00000001.parquet"
+        content = bytearray(path.read_bytes())
+        content[4:400] = bytes(396)
+        path.write_bytes(content)
+        manifest = json.loads((folder / MANIFEST_NAME).read_bytes())
+        manifest["tables"]["commits"] = [listing(path, len(DIAMOND))]
+        (folder / MANIFEST_NAME).write_text(json.dumps(manifest))
+    master = "local[1]" if stage.startswith("3") else "nonsense"
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "analytics.audit_command",
+        str(folder),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    done = subprocess.run([*command, "--master", master], capture_output=True, text=True, check=False)
+    said = done.stderr.splitlines()[-2]
+    if stage.startswith("3"):
+        assert (done.returncode, said[:29]) == (1, "error: Spark failed at 3/4 lo")
+        assert str(folder) in said
+    else:
+        assert (done.returncode, said[:28]) == (3, "error: Spark does not start ")
+    assert "Traceback" not in done.stderr
+
+
+def test_columns_with_nulls_are_refused_with_file_and_row(spark: SparkSession, tmp_path: Path) -> None:
+    del spark
+    folder = write_export(tmp_path / "export", DIAMOND)
+    table = pq.read_table(folder / "commits" / "part-00000001.parquet")
+    loose = pa.schema([field.with_nullable(True) for field in COMMITS])
+    for column, values in (
+        ("author", [None, None, *table["author"].to_pylist()[2:]]),
+        ("acks", [[], [id_of("root")], [None], None]),
+    ):
+        at = COMMITS.get_field_index(column)
+        kind = pa.list_(pa.binary(32)) if column == "acks" else COMMITS.field(at).type
+        broken = table.cast(loose).set_column(at, pa.field(column, kind), pa.array(values, kind))
+        _replace_part(folder, broken)
+        with pytest.raises(
+            ExportError, match=rf"part-00000001.parquet row {0 if at == 6 else 2} .*{column} is null"
+        ):
+            read_export(folder)
