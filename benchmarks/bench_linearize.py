@@ -2,10 +2,11 @@
 
 python benchmarks/bench_linearize.py [commits]        500,000 by default; the goals are stated for 5,000,000
 
-Two tables are made before, and two of half their size: commits in tangles of Zipf sizes (a fiftieth of their number), and
-commits in one tangle of 64 feeds. What is timed for each: read, order, write. The measure is the first table read,
-shuffled by tangle and written by Spark alone. The giant is ranked once by its stated ranks and once in waves. Everything runs once unmeasured on a small table, so that start-up is not in a figure.
-Memory is the largest sum of resident memory over this process and all that it started, sampled.
+Two tables are made before, and two of half their size: commits in tangles of Zipf sizes (a fiftieth of their number),
+and commits in one tangle of 64 feeds. What is timed for each: read, order, write. The measure is the first table read,
+shuffled by tangle and written by Spark alone. The giant is ranked once by its stated ranks and once in waves. Everything
+runs once unmeasured on a small table, so that start-up is not in a figure. Memory is the largest sum of resident memory
+over this process and all that it started, sampled.
 """
 
 import gc
@@ -95,10 +96,10 @@ def write_table(folder: Path, tangle: Ints, acks: Ints, counts: Ints) -> None:
                 "branch_id": columns.binary(branch_ids[tangle[start:stop]]),
                 "commit_id": columns.binary(ids[start:stop]),
                 "acks": pa.ListArray.from_arrays(starts, listed),
-                "sequence": np.arange(start, stop),
-                "rank": ranks[start:stop],
+                "sequence": pa.array(np.arange(start, stop)),
+                "rank": pa.array(ranks[start:stop]),
                 "body_kind": pa.array(["post"] * (stop - start)),
-                "is_void": np.zeros(stop - start, np.bool_),
+                "is_void": pa.array(np.zeros(stop - start, np.bool_)),
             }
         )
         pq.write_table(table, folder / f"part-{start:09d}.parquet", compression="zstd")
