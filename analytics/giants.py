@@ -26,6 +26,9 @@ from analytics.wave_jobs import GiantRefused, count_led, find_ranks, make_ranges
 
 _log: Final = logging.getLogger("ravel.analytics")
 
+_NAMED_MAX: Final = 4
+"""Giants that an error names."""
+
 _NOT_STATED: Final = -2
 """In place of a stated rank that cannot be one: no equation holds for it."""
 
@@ -58,7 +61,9 @@ def order_giants(commits: DataFrame, sizes: Mapping[bytes, int], range_size: int
     No task gets much more than `range_size` commits. `commits` are read several times: persist them if they cost much.
     Raises GiantRefused, and ValueError if an id stands twice in a branch.
     """
-    names = ", ".join(f"branch {raw.hex()[:16]} of {size:,} commits" for raw, size in sizes.items())
+    named = [f"branch {raw.hex()[:16]} of {size:,} commits" for raw, size in sizes.items()]
+    more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""
+    names = ", ".join(named[:_NAMED_MAX]) + more
     spark = commits.sparkSession
     numbers = spark.createDataFrame(
         [(bytearray(raw), number) for number, raw in enumerate(sizes)], "branch_id binary, tangle int"

@@ -26,6 +26,10 @@ _BLOCK_SCHEMA: Final = ", ".join(f"{name} binary" for name in _BLOCK_COLUMNS)
 _RANK_SCHEMA: Final = "num bigint, rank bigint, fault bigint"
 _LED_SCHEMA: Final = "num bigint, led bigint"
 _ROWS_PER_BATCH: Final = 50_000
+_EXTERNAL_SIZE: Final = 24
+"""Bytes that the driver holds for a commit that a range must know of another: its number twice, and its rank."""
+_CHECKPOINTS_SIZE: Final = 100
+"""Bytes of a number with bits, and of its place in a dict, before the first bit."""
 _Told = TypeVar("_Told")
 _Answer = TypeVar("_Answer")
 
@@ -66,9 +70,8 @@ def make_ranges(commits: DataFrame, range_size: int, names: str) -> Ranges:
     edges = asked.join(there, on=["tangle", "ack"], how="left").select("num", "hint", cause.alias("cause"))
     placed = edges.repartitionById(count, F.shiftright("num", RANGE_SHIFT).cast("int"))
     blocks = pin(placed.mapInArrow(_pack_task, _BLOCK_SCHEMA))
-    externals = dict(_run(blocks, range(count), _survey, {}))
-    _check_boundary(sum(len(nums) for nums in externals.values()) * 24, names)
-    return Ranges(numbered, blocks, externals, names)
+    _check_boundary(sum(_run(blocks, range(count), _count_externals, {})) * _EXTERNAL_SIZE, names)
+    return Ranges(numbered, blocks, dict(_run(blocks, range(count), _list_externals, {})), names)
 
 
 def find_ranks(ranges: Ranges) -> tuple[DataFrame, int]:
@@ -111,7 +114,7 @@ def count_led(ranges: Ranges) -> tuple[DataFrame, int]:
         counted[row["tangle"]] = index + 1
         bits[row["num"] >> RANGE_SHIFT][row["num"]] = 1 << index
     most = max(counted.values(), default=0)
-    _check_boundary(len(_exits(ranges)) * (100 + most // 8), ranges.names)
+    _check_boundary(len(_exits(ranges)) * (_CHECKPOINTS_SIZE + most // 8), ranges.names)
 
     # A range tells its causes' ranges once all that ack into it have told it.
     causes = {
@@ -219,7 +222,11 @@ def _block(row: Row | Mapping[str, Any]) -> Block:
     return Block(is_missing=np.frombuffer(row["is_missing"], np.bool_), **ints)
 
 
-def _survey(block: Block, _: Mapping[int, None]) -> tuple[int, Ints]:
+def _count_externals(block: Block, _: Mapping[int, None]) -> int:
+    return len(block.externals)
+
+
+def _list_externals(block: Block, _: Mapping[int, None]) -> tuple[int, Ints]:
     return block.range, block.externals
 
 

@@ -73,7 +73,7 @@ def test_exports_of_one_store_at_two_moments_contradict_nothing(spark: SparkSess
 def test_what_contradicts_itself_or_others_is_found_with_its_node(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    honest = write_export(tmp_path / "honest", DIAMOND, node="honest")
+    honest = write_export(tmp_path / "honest", [*DIAMOND, Row("fifth", ("merge",))], node="same")
     liar = write_export(
         tmp_path / "liar%20 [1]",  # Spark spells this in a way of its own
         [
@@ -81,6 +81,8 @@ def test_what_contradicts_itself_or_others_is_found_with_its_node(
             Row("right", ("root",), rank=0),  # its rank here, so that the liar's order differs as well
             Row("left", ("root",), rank=4),
             Row("other root"),
+            Row("merge", ("left",)),
+            Row("fifth", ("merge", "root")),
             Row("orphan", ("nowhere",)),
             Row("child", ("orphan",)),
             Row("self", ("self",), branch="loop"),
@@ -88,42 +90,41 @@ def test_what_contradicts_itself_or_others_is_found_with_its_node(
             Row("negative", ("root",), size=-1, position=0),
         ],
         [Row("twice", ("root",))],
-        node="liar",
+        node="same",
         voids=["ghost"],
     )
     result = _audit(spark, tmp_path / "out", honest, liar)
     names = ["main", "loop", "ghost", *(row.name for row in DIAMOND)]
-    names += ["other root", "orphan", "child", "self", "twice", "negative"]
+    names += ["other root", "orphan", "child", "self", "twice", "negative", "fifth"]
     assert _found(spark, result, *names) == {
-        ("disagreement", "main", "right", ("honest", "liar")),
-        ("disagreement", "main", "left", ("honest", "liar")),
-        ("wrong rank", "main", "right", ("liar",)),
-        ("wrong rank", "main", "left", ("liar",)),
-        ("divergence", "main", "", ("honest", "liar")),
-        ("several roots", "main", "", ("honest", "liar")),
-        ("missing cause", "main", "orphan", ("liar",)),
-        ("behind a missing cause", "main", "child", ("liar",)),
-        ("cycle", "loop", "self", ("liar",)),
-        ("no root", "loop", "", ("liar",)),
-        ("duplicate", "main", "twice", ("liar",)),
-        ("absurd value", "main", "negative", ("liar",)),
-        ("dangling void", "", "ghost", ("liar",)),
-        ("wrong position", "main", "negative", ("liar",)),
+        ("disagreement", "main", "right", ("same", "same (2)")),
+        ("disagreement", "main", "left", ("same", "same (2)")),
+        ("disagreement", "main", "merge", ("same", "same (2)")),
+        ("disagreement", "main", "fifth", ("same", "same (2)")),
+        ("wrong rank", "main", "right", ("same (2)",)),
+        ("wrong rank", "main", "left", ("same (2)",)),
+        ("divergence", "main", "", ("same", "same (2)")),
+        ("several roots", "main", "", ("same", "same (2)")),
+        ("missing cause", "main", "orphan", ("same (2)",)),
+        ("behind a missing cause", "main", "child", ("same (2)",)),
+        ("cycle", "loop", "self", ("same (2)",)),
+        ("no root", "loop", "", ("same (2)",)),
+        ("duplicate", "main", "twice", ("same (2)",)),
+        ("absurd value", "main", "negative", ("same (2)",)),
+        ("dangling void", "", "ghost", ("same (2)",)),
+        ("wrong position", "main", "negative", ("same (2)",)),
+    }
+    rows = spark.read.parquet(str(result.tables / "findings")).where("kind = 'disagreement'").collect()
+    assert {(bytes(row["commit_id"]), row["detail"]) for row in rows} == {
+        (id_of("left"), "copies differ in rank"),
+        (id_of("right"), "copies differ in rank"),
+        (id_of("merge"), "copies differ in acks"),
+        (id_of("fifth"), "copies differ in acks"),
     }
     details = {example.kind: example.detail for example in result.examples}
     assert details["missing cause"] == f"no export has {id_of('nowhere').hex()}"
     assert details["duplicate"].count("liar%20 [1]/commits/part-0000000") == 2
-    assert details["absurd value"].startswith("size -1 in liar%20 [1]/commits/part-00000001.parquet row 8")
-
-
-def test_copies_that_ack_differently_are_named(spark: SparkSession, tmp_path: Path) -> None:
-    one = write_export(tmp_path / "one", DIAMOND, node="same")
-    two = write_export(tmp_path / "two", [*DIAMOND[:3], Row("merge", ("left",))], node="same")
-    result = _audit(spark, tmp_path / "out", one, two)
-    found = [example for example in result.examples if example.kind == "disagreement"]
-    assert [(e.commit, e.nodes, e.detail) for e in found] == [
-        (id_of("merge").hex(), ("same", "same (2)"), "copies differ in acks")
-    ]
+    assert details["absurd value"].startswith("size -1 in liar%20 [1]/commits/part-00000001.parquet row 10")
 
 
 def test_the_command_says_what_it_found_and_ends_with_its_exit_code(tmp_path: Path) -> None:
