@@ -74,21 +74,18 @@ def run(
     try:
         progress("3/4 look at every row, and order every branch")
         commits = load_commits(session, *exports).persist()
-        rows = read_rows(session, exports).persist()
-        order = linearize(commits).persist()
+        judged = judge_rows(session, exports, linearize(commits)).persist()
+        by_node = findings.count_copies(judged).persist()
         try:
-            digests = digest_common(rows, order)
-            digests_path, findings_path = out_dir / "tables" / "digests", out_dir / "tables" / "findings"
-            digests.write.mode("overwrite").parquet(str(digests_path.absolute()))
-            written = session.read.schema(digests.schema).parquet(str(digests_path.absolute()))
-            found = find_all(rows, commits, order, _voids(session, exports), written)
-            found.write.mode("overwrite").parquet(str(findings_path.absolute()))
+            digests = _write(digest_common(by_node), out_dir / "tables" / "digests")
+            voids = _with_source(session, read_parts(session, exports, voids=True), exports)
+            found = find_all(judged, by_node, commits, voids, digests)
+            table = _write(found, out_dir / "tables" / "findings")
             progress("4/4 count")
-            table = session.read.schema(found.schema).parquet(str(findings_path.absolute()))
             counts = {row["kind"]: row["count"] for row in table.groupBy("kind").count().collect()}
             return AuditResult(
                 exports=len(exports),
-                rows=rows.count(),
+                rows=judged.count(),
                 commits=commits.count(),
                 branches=commits.select("branch_id").distinct().count(),
                 findings=dict(sorted(counts.items())),
@@ -97,30 +94,34 @@ def run(
                 seconds=time.monotonic() - started,
             )
         finally:
-            for frame in (commits, rows, order):
+            for frame in (commits, judged, by_node):
                 frame.unpersist()
     finally:
         if spark is None:
             session.stop()
 
 
-def read_rows(spark: SparkSession, exports: Sequence[Export]) -> DataFrame:
-    """Every row of every export, with `node` (a number added where several exports are of one node), `file` and `row`."""
-    return _with_source(spark, read_parts(spark, exports), exports)
+def judge_rows(spark: SparkSession, exports: Sequence[Export], order: DataFrame) -> DataFrame:
+    """Every row of every export with `node`, `file` and `row`, and with what the order of all of them says of it.
+
+    A number is added to the name of a node that has several exports. `order` is what `linearize` gives.
+    """
+    rows = _with_source(spark, read_parts(spark, exports), exports)
+    given = order.withColumnsRenamed({"rank": "given_rank", "position": "given_position"})
+    return rows.join(given, on=["branch_id", "commit_id"], how="left")
 
 
 def find_all(
-    rows: DataFrame, commits: DataFrame, order: DataFrame, voids: DataFrame, digests: DataFrame
+    judged: DataFrame, by_node: DataFrame, commits: DataFrame, voids: DataFrame, digests: DataFrame
 ) -> DataFrame:
     """All findings: `kind`, `branch_id`, `commit_id`, `nodes`, `detail`."""
     found = [
-        findings.duplicates(rows),
-        findings.disagreements(rows),
-        findings.absurd_values(rows),
-        findings.wrong_ranks(rows, order),
-        findings.wrong_positions(rows, order),
-        findings.without_place(rows, commits, order),
-        findings.strange_roots(rows, commits),
+        findings.duplicates(by_node),
+        findings.disagreements(by_node),
+        findings.row_findings(judged),
+        findings.missing_causes(judged, commits),
+        findings.wrong_positions(judged),
+        findings.strange_roots(judged),
         findings.dangling_voids(voids, commits),
         findings.divergences(digests),
     ]
@@ -130,38 +131,42 @@ def find_all(
     return every
 
 
-def digest_common(rows: DataFrame, order: DataFrame) -> DataFrame:
-    """For each branch that several nodes have: `digest` of the commits that all of these have, in each `node`'s own order.
+def digest_common(by_node: DataFrame) -> DataFrame:
+    """For each branch that several nodes have: `digest` of what all of these have, in each `node`'s own order.
 
     A node's order is by the ranks that it states, after the checkpoints passed. Commits without a place are left out.
     """
-    copies = rows.groupBy("branch_id", "node", "commit_id").agg(F.min("rank").alias("rank"))
-    holders = copies.groupBy("branch_id").agg(F.count_distinct("node").alias("holders"))
+    holders = by_node.groupBy("branch_id").agg(F.collect_set("node").alias("holders"))
+    shared = holders.where(F.size("holders") > 1)
     common = (
-        copies.groupBy("branch_id", "commit_id")
-        .agg(F.count("*").alias("copies"))
-        .join(holders.where("holders > 1"), on="branch_id", how="inner")
-        .where("copies = holders")
-        .select("branch_id", "commit_id")
-    )
-    placed = order.where(F.col("fault").isNull()).select("branch_id", "commit_id", "passed")
-    stated = copies.join(common, on=["branch_id", "commit_id"], how="inner").join(
-        placed, on=["branch_id", "commit_id"], how="inner"
+        by_node.where("is_placed")
+        .groupBy("branch_id", "commit_id", "passed")
+        .agg(F.collect_list(F.struct("node", "rank")).alias("copies"))
+        .join(shared, on="branch_id", how="inner")
+        .where(F.size("copies") == F.size("holders"))
+        .select("branch_id", "commit_id", "passed", F.explode("copies").alias("copy"))
     )
     # `digest_orders` tells branches apart by 32 bytes: here those of a branch at a node.
-    view = F.unhex(F.sha2(F.concat("branch_id", F.col("node").cast("binary")), 256))
-    views = stated.select(
-        "branch_id", "node", view.alias("view"), "commit_id", F.struct("passed", "rank", "commit_id").alias("position")
-    )  # fmt: skip
-    digested = digest_orders(
-        views.select(F.col("view").alias("branch_id"), "position", "commit_id", F.lit(None).alias("fault"))
+    views = common.select(
+        _view(F.col("copy.node")).alias("branch_id"),
+        F.struct("passed", "copy.rank", "commit_id").alias("position"),
+        "commit_id",
+        F.lit(None).alias("fault"),
     )
-    named = views.select("view", "branch_id", "node").distinct()
-    return digested.withColumnRenamed("branch_id", "view").join(named, on="view", how="inner").drop("view")
+    named = shared.select("branch_id", F.explode("holders").alias("node"))
+    digested = digest_orders(views).withColumnRenamed("branch_id", "view")
+    return named.withColumn("view", _view(F.col("node"))).join(digested, on="view", how="inner").drop("view")
 
 
-def _voids(spark: SparkSession, exports: Sequence[Export]) -> DataFrame:
-    return _with_source(spark, read_parts(spark, exports, voids=True), exports)
+def _view(node: Column) -> Column:
+    return F.unhex(F.sha2(F.concat(F.col("branch_id"), node.cast("binary")), 256))
+
+
+def _write(table: DataFrame, folder: Path) -> DataFrame:
+    """Write a table and read it back, so that nothing is computed twice."""
+    path = str(folder.absolute())
+    table.write.mode("overwrite").parquet(path)
+    return table.sparkSession.read.schema(table.schema).parquet(path)
 
 
 def _with_source(spark: SparkSession, read: DataFrame, exports: Sequence[Export]) -> DataFrame:

@@ -1,7 +1,7 @@
 """The findings of an audit, each a DataFrame of `kind`, `branch_id`, `commit_id`, `nodes` and `detail`.
 
-`rows` are all rows of all exports with `node`, `file` and `row`; `commits` are these by id, each once; `order` is what
-`linearize` makes of them.
+`judged` are all rows of all exports with `node`, `file` and `row`, and beside them what the acks of all give: `given_rank`,
+`given_position`, `passed` and `fault`. `by_node` says of each id and each node what its copies state (`count_copies`).
 """
 
 from typing import Final
@@ -12,92 +12,103 @@ from pyspark.sql import functions as F
 _AGREED: Final = ("repo_id", "branch_id", "author", "acks", "rank", "body_kind", "time")
 """What every node that has a commit must state alike. Names are changed; sequence, position and arrival are a node's own."""
 
+_LEAST: Final = (("sequence", 1), ("rank", 0), ("position", -1), ("size", 0))
 _LISTED_MAX: Final = 8
 """Places that one finding names."""
 
-_KEY: Final = ("branch_id", "commit_id")
 
-
-def duplicates(rows: DataFrame) -> DataFrame:
-    """An id that stands more than once in one node's export."""
+def count_copies(judged: DataFrame) -> DataFrame:
+    """One row for each id and node: how many copies, the first and last, and whether they have a place in the order."""
     place = F.concat_ws(" row ", "file", F.col("row").cast("string"))
-    places = F.array_join(F.slice(F.sort_array(F.collect_list(place)), 1, _LISTED_MAX), ", ")
-    found = (
-        rows.groupBy("commit_id", "node")
-        .agg(F.min("branch_id").alias("branch_id"), F.count("*").alias("copies"), places.alias("detail"))
-        .where("copies > 1")
+    stated = F.struct(*_AGREED)
+    return judged.groupBy("commit_id", "node").agg(
+        F.min("branch_id").alias("branch_id"),
+        F.count("*").alias("copies"),
+        F.min(place).alias("first"),
+        F.max(place).alias("last"),
+        F.min(stated).alias("least"),
+        F.max(stated).alias("most"),
+        F.min("rank").alias("rank"),
+        F.min("passed").alias("passed"),
+        F.bool_and(F.col("fault").isNull()).alias("is_placed"),
     )
-    return _finding(found, "duplicate", F.col("detail"))
 
 
-def disagreements(rows: DataFrame) -> DataFrame:
+def duplicates(by_node: DataFrame) -> DataFrame:
+    """An id that stands more than once in one node's export."""
+    found = by_node.where("copies > 1")
+    return _finding(found, "duplicate", F.concat_ws(", ", "first", "last"))
+
+
+def disagreements(by_node: DataFrame) -> DataFrame:
     """An id of which copies state different things."""
-    # Null is a statement, too: min and max pass over it.
-    differ = [
-        F.when(
-            (F.min(name) != F.max(name)) | (F.count_if(F.col(name).isNull()).between(1, F.count("*") - 1)),
-            F.lit(name),
-        )
-        for name in _AGREED
-    ]
-    found = (
-        rows.groupBy("commit_id")
-        .agg(
-            F.min("branch_id").alias("branch_id"),
-            F.sort_array(F.collect_set("node")).alias("nodes"),
-            F.concat_ws(", ", *differ).alias("columns"),
-        )
-        .where(F.col("columns") != "")
+    least, most = F.min("least").alias("least"), F.max("most").alias("most")
+    found = by_node.groupBy("commit_id").agg(
+        F.min("branch_id").alias("branch_id"), F.sort_array(F.collect_set("node")).alias("nodes"), least, most
     )
-    return _finding(found, "disagreement", F.concat(F.lit("copies differ in "), "columns"))
+    # The least and the most statement are the same where all are, and differ first in a column that is not.
+    differ = [
+        F.when(~F.col(f"least.{name}").eqNullSafe(F.col(f"most.{name}")), F.lit(name)) for name in _AGREED
+    ]
+    detail = F.concat(F.lit("copies differ in "), F.concat_ws(", ", *differ))
+    return _finding(found.where(~F.col("least").eqNullSafe(F.col("most"))), "disagreement", detail)
 
 
-def absurd_values(rows: DataFrame) -> DataFrame:
-    """A row with a number that cannot be."""
-    wrong = F.concat_ws(
+def row_findings(judged: DataFrame) -> DataFrame:
+    """What a row says wrongly by itself: a number that cannot be, or another rank than the acks give; or it has no rank."""
+    place = F.concat(F.col("file"), F.lit(" row "), F.col("row").cast("string"))
+    absurd = F.concat_ws(
         ", ",
         *[
             F.when(F.col(name) < least, F.concat(F.lit(f"{name} "), F.col(name).cast("string")))
-            for name, least in (("sequence", 1), ("rank", 0), ("position", -1), ("size", 0))
+            for name, least in _LEAST
         ],
     )
-    found = rows.withColumn("wrong", wrong).where(F.col("wrong") != "")
-    return _finding(
-        found, "absurd value", F.concat_ws(" ", "wrong", F.lit("in"), "file", F.lit("row"), "row")
-    )
-
-
-def wrong_ranks(rows: DataFrame, order: DataFrame) -> DataFrame:
-    """A commit whose stated rank is not the one that the acks give."""
-    placed = order.where(F.col("rank").isNotNull()).select(*_KEY, F.col("rank").alias("given"))
-    found = (
-        rows.join(placed, on=list(_KEY), how="inner")
-        .where(~F.col("rank").eqNullSafe(F.col("given")))
-        .groupBy(*_KEY, "rank", "given")
-        .agg(F.sort_array(F.collect_set("node")).alias("nodes"))
-    )
     stated = F.coalesce(F.col("rank").cast("string"), F.lit("nothing"))
-    detail = F.concat(F.lit("states "), stated, F.lit(", the acks give "), F.col("given").cast("string"))
-    return _finding(found, "wrong rank", detail)
+    given = F.col("given_rank").cast("string")
+    is_wrong = F.col("given_rank").isNotNull() & ~F.col("rank").eqNullSafe(F.col("given_rank"))
+    is_lost = F.col("fault").isin("behind a missing cause", "cycle")
+    found = F.array_compact(
+        F.array(
+            F.when(absurd != "", _said("absurd value", F.concat(absurd, F.lit(" in "), place))),
+            F.when(
+                is_wrong,
+                _said("wrong rank", F.concat(F.lit("states "), stated, F.lit(", the acks give "), given)),
+            ),
+            F.when(is_lost, _said(F.col("fault"), F.concat(F.lit("in "), place))),
+        )
+    )
+    return judged.select("branch_id", "commit_id", "node", F.explode(found).alias("found")).select(
+        "found.kind", "branch_id", "commit_id", F.array("node").alias("nodes"), "found.detail"
+    )
 
 
-def wrong_positions(rows: DataFrame, order: DataFrame) -> DataFrame:
+def missing_causes(judged: DataFrame, commits: DataFrame) -> DataFrame:
+    """A commit that acks what its branch has in no export."""
+    lost = judged.where(F.col("fault") == "missing cause")
+    acks = lost.select("branch_id", "commit_id", "node", F.explode("acks").alias("ack"))
+    there = commits.select("branch_id", F.col("commit_id").alias("ack"))
+    missing = F.slice(F.sort_array(F.collect_set(F.lower(F.hex("ack")))), 1, _LISTED_MAX)
+    found = (
+        acks.join(there, on=["branch_id", "ack"], how="left_anti")
+        .groupBy("branch_id", "commit_id")
+        .agg(F.sort_array(F.collect_set("node")).alias("nodes"), missing.alias("missing"))
+    )
+    return _finding(found, "missing cause", F.concat(F.lit("no export has "), F.array_join("missing", ", ")))
+
+
+def wrong_positions(judged: DataFrame) -> DataFrame:
     """A commit that a part puts before one which stands before it in the canonical order.
 
     Positions of one part are of one moment, and arrivals and voids change no two commits' order. Checkpoints do: branches
     that have any are left out.
     """
-    moved = rows.where(F.col("body_kind") == "checkpoint").select("branch_id").distinct()
-    placed = order.where(F.col("fault").isNull()).select(*_KEY, F.col("position").alias("given"))
-    stated = (
-        rows.where(F.col("position") >= 0)
-        .select(*_KEY, "node", "file", "position")
-        .join(moved, on="branch_id", how="left_anti")
-        .join(placed, on=list(_KEY), how="inner")
+    moved = judged.where(F.col("body_kind") == "checkpoint").select("branch_id").distinct()
+    stated = judged.where((F.col("position") >= 0) & F.col("fault").isNull()).join(
+        moved, on="branch_id", how="left_anti"
     )
-    before = Window.partitionBy("file", "branch_id").orderBy("given")
+    before = Window.partitionBy("file", "branch_id").orderBy("given_position")
     compared = stated.withColumn("previous", F.lag("position").over(before))
-    found = compared.where(F.col("previous") >= F.col("position"))
     detail = F.concat(
         F.lit("position "),
         F.col("position").cast("string"),
@@ -105,38 +116,17 @@ def wrong_positions(rows: DataFrame, order: DataFrame) -> DataFrame:
         F.col("previous").cast("string"),
         F.concat(F.lit(", in "), "file"),
     )
-    return _finding(found, "wrong position", detail)
+    return _finding(compared.where(F.col("previous") >= F.col("position")), "wrong position", detail)
 
 
-def without_place(rows: DataFrame, commits: DataFrame, order: DataFrame) -> DataFrame:
-    """A commit that has no rank: a cause is in no export, or it lies on a cycle, or depends on such a one."""
-    lost = order.where(F.col("fault").isNotNull() & (F.col("fault") != "void")).select(*_KEY, "fault")
-    acks = commits.join(lost.where(F.col("fault") == "missing cause"), on=list(_KEY), how="inner").select(
-        *_KEY, F.explode("acks").alias("ack")
-    )
-    there = commits.select("branch_id", F.col("commit_id").alias("ack"))
-    missing = F.array_join(F.slice(F.sort_array(F.collect_list(F.hex("ack"))), 1, _LISTED_MAX), ", ")
-    causes = (
-        acks.join(there, on=["branch_id", "ack"], how="left_anti")
-        .groupBy(*_KEY)
-        .agg(F.lower(missing).alias("missing"))
-    )
-    holders = rows.groupBy(*_KEY).agg(F.sort_array(F.collect_set("node")).alias("nodes"))
-    found = lost.join(causes, on=list(_KEY), how="left").join(holders, on=list(_KEY), how="left")
-    detail = F.coalesce(F.concat(F.lit("no export has "), "missing"), F.lit(""))
-    return _finding(found, F.col("fault"), detail)
-
-
-def strange_roots(rows: DataFrame, commits: DataFrame) -> DataFrame:
+def strange_roots(judged: DataFrame) -> DataFrame:
     """A branch that has no root, or more than one."""
-    roots = (
-        commits.groupBy("branch_id")
-        .agg(F.count_if(F.size("acks") == 0).alias("roots"))
-        .where(F.col("roots") != 1)
-    )
-    holders = rows.groupBy("branch_id").agg(F.sort_array(F.collect_set("node")).alias("nodes"))
-    found = roots.join(holders, on="branch_id", how="inner").withColumn(
-        "commit_id", F.lit(None).cast("binary")
+    root = F.when(F.size("acks") == 0, F.col("commit_id"))
+    found = (
+        judged.groupBy("branch_id")
+        .agg(F.count_distinct(root).alias("roots"), F.sort_array(F.collect_set("node")).alias("nodes"))
+        .where("roots <> 1")
+        .withColumn("commit_id", F.lit(None).cast("binary"))
     )
     kind = F.when(F.col("roots") == 0, "no root").otherwise("several roots")
     return _finding(found, kind, F.concat(F.col("roots").cast("string"), F.lit(" commits without acks")))
@@ -144,13 +134,9 @@ def strange_roots(rows: DataFrame, commits: DataFrame) -> DataFrame:
 
 def dangling_voids(voids: DataFrame, commits: DataFrame) -> DataFrame:
     """A commit that is called void and is in no export."""
-    found = (
-        voids.join(commits.select("commit_id"), on="commit_id", how="left_anti")
-        .groupBy("commit_id")
-        .agg(F.sort_array(F.collect_set("node")).alias("nodes"))
-        .withColumn("branch_id", F.lit(None).cast("binary"))
-    )
-    return _finding(found, "dangling void", F.lit("no export has it"))
+    found = voids.join(commits.select("commit_id"), on="commit_id", how="left_anti")
+    nowhere = found.withColumn("branch_id", F.lit(None).cast("binary"))
+    return _finding(nowhere, "dangling void", F.lit("no export has it"))
 
 
 def divergences(digests: DataFrame) -> DataFrame:
@@ -167,6 +153,11 @@ def divergences(digests: DataFrame) -> DataFrame:
         .withColumn("commit_id", F.lit(None).cast("binary"))
     )
     return _finding(found, "divergence", F.col("detail"))
+
+
+def _said(kind: str | Column, detail: Column) -> Column:
+    named = F.lit(kind) if isinstance(kind, str) else kind
+    return F.struct(named.alias("kind"), detail.alias("detail"))
 
 
 def _finding(found: DataFrame, kind: str | Column, detail: Column) -> DataFrame:

@@ -20,7 +20,7 @@ from storage.export_schema import COMMITS, MANIFEST_NAME
 from tests.builders import NOW_MS, World
 from tests.exports import Row, id_of, listing, write_export
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 DIAMOND = [Row("root"), Row("left", ("root",)), Row("right", ("root",)), Row("merge", ("left", "right"))]
 
