@@ -59,8 +59,8 @@ format: setup ## Format the code and fix what ruff can fix
 	$(VENV)/ruff check --fix-only $(FOLDERS)
 	$(VENV)/ruff format $(FOLDERS)
 
-bench: setup ## Run the benchmarks: one JSON line per figure
-	@set -e; for file in benchmarks/bench_*.py; do $(VENV)/python "$$file"; done
+bench: setup java ## Run the benchmarks: one JSON line per figure
+	@set -e; for file in benchmarks/bench_*.py; do $(WITH_JAVA) $(VENV)/python "$$file"; done
 
 histories: setup ## Judge all membership histories of five operations, and COUNT=20000 random ones, as the references do (half an hour)
 	RAVEL_OPERATIONS=5 $(VENV)/pytest -q tests/unit/verifier/test_membership.py -k small_history -o timeout=1200

@@ -1,6 +1,6 @@
 """Bulk linearization: many small tangles, and one giant, against Spark's own cost of moving the same Parquet.
 
-python benchmarks/bench_linearize.py [commits]        500,000 by default; the goals are stated for 5,000,000
+python benchmarks/bench_linearize.py [commits]        200,000 by default; the goals are stated for 5,000,000
 
 Two tables are made before, and two of half their size: commits in tangles of Zipf sizes (a fiftieth of their number),
 and commits in one tangle of 64 feeds. What is timed for each: read, order, write. The measure is the first table read,
@@ -176,7 +176,7 @@ def wave(commits: DataFrame, giant_from: int) -> DataFrame:
 
 def main() -> None:
     """Print the figures."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 500_000
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
     in_tasks = partial(linearize, giant_from=1 << 40)  # the largest of the Zipf sizes is no giant
     as_giant = partial(linearize, giant_from=count // 5)
     in_waves = partial(wave, giant_from=count // 5)

@@ -16,7 +16,7 @@ from analytics.report import text_id
 from analytics.session import find_java_home
 from tests.exports import Row, id_of, naive_order, write_export
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 
