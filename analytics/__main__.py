@@ -12,7 +12,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analytics.failures import EXIT_BAD_REQUEST, EXIT_MISMATCH, EXIT_OK, Progress, fail, run_reported
+from analytics.command import (
+    EXIT_BAD_REQUEST,
+    EXIT_MISMATCH,
+    EXIT_OK,
+    add_common_options,
+    fail,
+    guarded,
+    progress_of,
+)
 
 if TYPE_CHECKING:
     from analytics.analyze import AnalysisResult
@@ -30,23 +38,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.giant_from is not None:
         os.environ["RAVEL_GIANT_FROM"] = str(options.giant_from)  # a setting of the session to be started
 
-    def work(progress: Progress) -> int:
-        from analytics import analyze
+    return guarded(options, lambda: _analyze(options, expected))
 
-        first, *merge = options.export_dir
-        result = analyze.run(
-            first,
-            options.out,
-            master=options.master,
-            verify=options.verify,
-            progress=progress,
-            expected=expected,
-            merge=merge,
-        )
-        print(json.dumps(_as_json(result)) if options.json else _as_text(result))
-        return EXIT_MISMATCH if (options.verify or expected) and not result.is_right else EXIT_OK
 
-    return run_reported("analyze", options, work)
+def _analyze(options: argparse.Namespace, expected: Mapping[str, str] | None) -> int:
+    from analytics import analyze
+
+    first, *merge = options.export_dir
+    result = analyze.run(
+        first,
+        options.out,
+        master=options.master,
+        verify=options.verify,
+        progress=progress_of("analyze"),
+        expected=expected,
+        merge=merge,
+    )
+    print(json.dumps(_as_json(result)) if options.json else _as_text(result))
+    return EXIT_MISMATCH if (options.verify or expected) and not result.is_right else EXIT_OK
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -56,12 +65,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "export_dir", type=Path, nargs="+", help="folder of an export; several nodes' are read as one"
     )
-    parser.add_argument(
-        "--out", type=Path, required=True, help="folder for report.html, digests.json and tables"
-    )
-    parser.add_argument(
-        "--master", default="local[*]", help="Spark master URL (default: all cores of this machine)"
-    )
+    add_common_options(parser, "report.html, digests.json and tables")
     parser.add_argument(
         "--no-verify", dest="verify", action="store_false", help="do not compare with the node's ranks"
     )
@@ -74,7 +78,6 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="COMMITS",
         help="order branches of so many commits in many tasks (default: 2000000, 1.4 GB in one task)",
     )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     return parser.parse_args(arguments)
 
 

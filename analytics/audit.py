@@ -18,8 +18,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics import audit_findings as findings
+from analytics.command import Progress
 from analytics.export_reader import Export, load_commits, read_export, read_parts
-from analytics.failures import Progress
 from analytics.linearize import digest_orders, linearize
 from analytics.session import start_session
 

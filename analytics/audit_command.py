@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analytics.failures import EXIT_MISMATCH, EXIT_OK, Progress, run_reported
+from analytics.command import EXIT_MISMATCH, EXIT_OK, add_common_options, guarded, progress_of
 
 if TYPE_CHECKING:
     from analytics.audit import AuditResult
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     options = _parse(arguments)
+    return guarded(options, lambda: _audit(options))
 
-    def work(progress: Progress) -> int:
-        from analytics import audit
 
-        result = audit.run(options.export_dir, options.out, master=options.master, progress=progress)
-        print(json.dumps(_as_json(result)) if options.json else _as_text(result))
-        return EXIT_MISMATCH if result.findings else EXIT_OK
+def _audit(options: argparse.Namespace) -> int:
+    from analytics import audit
 
-    return run_reported("audit", options, work)
+    result = audit.run(options.export_dir, options.out, master=options.master, progress=progress_of("audit"))
+    print(json.dumps(_as_json(result)) if options.json else _as_text(result))
+    return EXIT_MISMATCH if result.findings else EXIT_OK
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -37,11 +37,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         description="Look for contradictions in and between exports.",
     )
     parser.add_argument("export_dir", type=Path, nargs="+", help="folders of exports, of one node or many")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the tables")
-    parser.add_argument(
-        "--master", default="local[*]", help="Spark master URL (default: all cores of this machine)"
-    )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_common_options(parser, "the tables")
     return parser.parse_args(arguments)
 
 

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics import audit
+from analytics.command import EXIT_MISMATCH
 from analytics.export_reader import ExportError, read_export
-from analytics.failures import EXIT_MISMATCH
 from node.outbound import Author
 from protocol.body import Grant, Permission, Remove
 from storage.export import export_store

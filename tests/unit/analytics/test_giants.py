@@ -2,13 +2,20 @@
 
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
+from blake3 import blake3
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics import giants, limits, wave_jobs
-from analytics.linearize import linearize
+from analytics.export_reader import load_commits, read_export
+from analytics.linearize import digest_orders, linearize
+from node.outbound import Author
+from protocol.body import Grant, Permission, Remove
+from storage.export import export_store
+from tests.builders import NOW_MS, World, timeline
 from tests.exports import id_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -144,6 +151,30 @@ def test_acceptance_orders_that_no_node_had_take_more_rounds_to_the_same_order(s
     ]
     small = [(f"small {n}", f"s{n}", (), n, 0, "post", False) for n in range(5)]
     _check(spark, [*mixed, *small], 100)
+
+
+def test_a_nodes_own_export_has_the_nodes_timelines_as_giants(spark: SparkSession, tmp_path: Path) -> None:
+    world = World(tmp_path / "world")
+    world.name_quorum()
+    bob = Author(world.replica, b"b" * 32, lambda: NOW_MS)
+    root = world.replica.root_branch(world.repo)
+    world.author.write(root, Grant(bob.user, Permission.WRITE, None))
+    world.write("a, a <- b, a <- c, b <- d")
+    world.checkpoint_one("e", ["d"])
+    world.write_one("f", ["c"], bob)
+    world.write("c <- g, e <- h")
+    world.author.write(root, Remove(bob.user, None, ()))
+    world.write("f <- i")
+    export_store(world.replica.database, tmp_path / "export", "node", 1_700_000_000)
+    expected = {
+        branch.branch_id: blake3(b"".join(timeline(world.replica, branch))).hexdigest()
+        for branch in (world.branch, root)
+    }
+    world.close()
+    commits = load_commits(spark, read_export(tmp_path / "export")).persist()
+    rows = digest_orders(linearize(commits, 6)).collect()
+    commits.unpersist()
+    assert {bytes(row["branch_id"]): row["digest"] for row in rows} == expected
 
 
 def test_an_id_twice_in_a_giant_is_refused(spark: SparkSession) -> None:

@@ -1,14 +1,17 @@
-"""How a command of `analytics` ends when something goes wrong: as `ravel` says it, with the exit codes of its one table."""
+"""What the commands of this package share: exit codes, errors said as the `ravel` command says them, and what is missing.
+
+Exit codes are as in node/errors.py, which analytics may not import; a test holds the two together.
+"""
 
 import argparse
 import json
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from analytics.export_reader import ExportError
 
-# As in node/errors.py, which analytics may not import; a test holds the two together.
 EXIT_OK: Final = 0
 EXIT_UNEXPECTED: Final = 1
 EXIT_BAD_REQUEST: Final = 3
@@ -22,22 +25,17 @@ _EXTRA: Final = ("pyspark", "py4j", "pandas", "numpy", "matplotlib")
 
 Progress = Callable[[str], None]
 
+_steps: Final = ["the start"]
+"""What progress has told: the last is where a job failed. A process runs one command."""
 
-def run_reported(name: str, options: argparse.Namespace, work: Callable[[Progress], int]) -> int:
-    """Do a command's work, telling progress on stderr, and give its exit code; expected errors are said and not raised.
 
-    `options` have `json`, `out` (the folder written to) and `export_dir` (what is read).
+def guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
+    """Do the work, which imports Spark, and give its exit code or that of its error.
+
+    `options` have `json` and `out` (the folder written to), and `export_dir` where exports are read.
     """
-    stage = "the start"
-
-    def progress(line: str) -> None:
-        nonlocal stage
-        if not line.startswith(" "):  # indented lines are notes
-            stage = line
-        print(f"[{name}] {line}", file=sys.stderr, flush=True)
-
     try:
-        return _run(options, work, progress, lambda: stage)
+        return _guarded(options, work)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in _EXTRA:
             raise
@@ -50,12 +48,7 @@ def run_reported(name: str, options: argparse.Namespace, work: Callable[[Progres
         )
 
 
-def _run(
-    options: argparse.Namespace,
-    work: Callable[[Progress], int],
-    progress: Progress,
-    stage: Callable[[], str],
-) -> int:
+def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
     # Only here is Spark needed: without it the caller says what to install.
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
     from pyspark.errors import PySparkException
@@ -65,7 +58,7 @@ def _run(
 
     log = options.out / "spark.log"
     try:
-        return work(progress)
+        return work()
     except ExportError as error:
         return fail(options, EXIT_BAD_EXPORT, "bad_export", str(error))
     except JavaMissing as error:
@@ -76,8 +69,8 @@ def _run(
     except GiantRefused as error:
         return fail(options, EXIT_TOO_LARGE, "too_large", str(error))
     except (PySparkException, Py4JError) as error:
-        inputs = ", ".join(str(folder) for folder in options.export_dir)
-        message = f"Spark failed at {stage()}, reading {inputs}: {cause_of(error)}"
+        read = ", ".join(str(folder) for folder in vars(options).get("export_dir") or [])
+        message = f"Spark failed at {_steps[-1]}{f', reading {read}' if read else ''}: {cause_of(error)}"
         return fail(options, EXIT_UNEXPECTED, "internal", message, f"{log} tells more")
     except OSError as error:
         return fail(options, EXIT_STORAGE_FAILED, "storage_failed", f"cannot write to {options.out}: {error}")
@@ -92,3 +85,23 @@ def fail(options: argparse.Namespace, exit_code: int, code: str, message: str, n
         if next_step:
             print(f"next:  {next_step}", file=sys.stderr)
     return exit_code
+
+
+def add_common_options(parser: argparse.ArgumentParser, what: str) -> None:
+    """--out, --master, --json."""
+    parser.add_argument("--out", type=Path, required=True, help=f"folder for {what}")
+    parser.add_argument(
+        "--master", default="local[*]", help="Spark master URL (default: all cores of this machine)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def progress_of(name: str) -> Progress:
+    """Says a line of progress on standard error; one that is not indented names a step."""
+
+    def say(line: str) -> None:
+        if not line.startswith(" "):
+            _steps.append(line)
+        print(f"[{name}] {line}", file=sys.stderr, flush=True)
+
+    return say
