@@ -18,7 +18,7 @@ from storage.export import export_store
 from tests.builders import NOW_MS, World, timeline
 from tests.exports import id_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 SCHEMA = (
     "branch_id binary, commit_id binary, acks array<binary>, sequence bigint, rank bigint, "
