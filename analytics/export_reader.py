@@ -203,10 +203,11 @@ def _check_part(part: ExportPart, expected: pa.Schema) -> None:
 
 
 def _check_no_nulls(part: ExportPart, schema: pa.Schema, expected: pa.Schema) -> None:
-    """Columns have no nulls, nor have lists. Ravel's own files cannot hold any; those that can are looked through."""
-    suspects = [
-        field.name for field in expected if not field.nullable and _may_be_null(schema.field(field.name))
-    ]
+    """Columns have no nulls. Ravel's own files cannot hold any; those that can are looked through.
+
+    Nulls inside of lists are another type, which was refused before.
+    """
+    suspects = [field.name for field in expected if not field.nullable and schema.field(field.name).nullable]
     if not suspects:
         return
     first = 0
@@ -214,25 +215,14 @@ def _check_no_nulls(part: ExportPart, schema: pa.Schema, expected: pa.Schema) ->
         with pq.ParquetFile(part.path) as file:
             for batch in file.iter_batches(columns=suspects):
                 for name in suspects:
-                    row = _first_null(batch.column(name))
-                    if row is not None:
+                    nulls = pc.indices_nonzero(pc.is_null(batch.column(name)))
+                    if len(nulls):
                         raise ExportError(
-                            f"{part.path} row {first + row} (from 0): {name} is null, or has a null in it"
+                            f"{part.path} row {first + nulls[0].as_py()} (from 0): {name} is null"
                         )
                 first += batch.num_rows
     except pa.ArrowException as error:
         raise ExportError(f"{part.path} cannot be read near row {first}: {error}") from None
-
-
-def _may_be_null(field: "pa.Field[Any]") -> bool:
-    return field.nullable or (pa.types.is_list(field.type) and field.type.value_field.nullable)
-
-
-def _first_null(column: Any) -> int | None:  # noqa: ANN401  # an Arrow array of any type
-    found = pc.indices_nonzero(pc.is_null(column)).to_pylist()[:1]
-    if pa.types.is_list(column.type):
-        found += pc.list_parent_indices(column).filter(pc.is_null(column.flatten())).to_pylist()[:1]
-    return min(found, default=None)
 
 
 def _wrong_columns(schema: pa.Schema, expected: pa.Schema) -> Sequence[str]:

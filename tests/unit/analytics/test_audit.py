@@ -5,18 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from analytics import audit
 from analytics.command import EXIT_MISMATCH
-from analytics.export_reader import ExportError, read_export
 from node.outbound import Author
 from protocol.body import Grant, Permission, Remove
 from storage.export import export_store
-from storage.export_schema import COMMITS, MANIFEST_NAME
+from storage.export_schema import MANIFEST_NAME
 from tests.builders import NOW_MS, World
 from tests.exports import Row, id_of, listing, write_export
 
@@ -140,14 +137,6 @@ def test_the_command_says_what_it_found_and_ends_with_its_exit_code(tmp_path: Pa
     assert "4/4 count" in done.stderr
 
 
-def _replace_part(folder: Path, table: pa.Table) -> None:
-    path = folder / "commits" / "part-00000001.parquet"
-    pq.write_table(table, path)
-    manifest = json.loads((folder / MANIFEST_NAME).read_bytes())
-    manifest["tables"]["commits"] = [listing(path, table.num_rows)]
-    (folder / MANIFEST_NAME).write_text(json.dumps(manifest))
-
-
 @pytest.mark.parametrize("stage", ["3/4 look at every row", "2/4 start Spark"])
 def test_a_job_that_fails_says_where_and_of_what(tmp_path: Path, stage: str) -> None:
     folder = write_export(tmp_path / "export", DIAMOND)
@@ -178,22 +167,3 @@ def test_a_job_that_fails_says_where_and_of_what(tmp_path: Path, stage: str) -> 
     else:
         assert (done.returncode, said[:28]) == (3, "error: Spark does not start ")
     assert "Traceback" not in done.stderr
-
-
-def test_columns_with_nulls_are_refused_with_file_and_row(spark: SparkSession, tmp_path: Path) -> None:
-    del spark
-    folder = write_export(tmp_path / "export", DIAMOND)
-    table = pq.read_table(folder / "commits" / "part-00000001.parquet")
-    loose = pa.schema([field.with_nullable(True) for field in COMMITS])
-    for column, values in (
-        ("author", [None, None, *table["author"].to_pylist()[2:]]),
-        ("acks", [[], [id_of("root")], [None], None]),
-    ):
-        at = COMMITS.get_field_index(column)
-        kind = pa.list_(pa.binary(32)) if column == "acks" else COMMITS.field(at).type
-        broken = table.cast(loose).set_column(at, pa.field(column, kind), pa.array(values, kind))
-        _replace_part(folder, broken)
-        with pytest.raises(
-            ExportError, match=rf"part-00000001.parquet row {0 if at == 6 else 2} .*{column} is null"
-        ):
-            read_export(folder)
