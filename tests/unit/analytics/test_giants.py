@@ -86,7 +86,7 @@ def _random_graph(generator: random.Random, branch: str) -> list[Commit]:
 def test_any_graph_has_the_kernels_order(spark: SparkSession) -> None:
     # All in one frame: a branch each, since every run of Spark costs seconds.
     generator = random.Random(1)
-    graphs = [_random_graph(generator, str(number)) for number in range(25)]
+    graphs = [_random_graph(generator, str(number)) for number in range(10)]
     _check(spark, [commit for graph in graphs for commit in graph], 14)
 
 
