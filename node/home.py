@@ -13,13 +13,14 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from node.config import CONFIG_NAME, Config, default_config_text, load_config, parse_config
+from node.config import CONFIG_NAME, Config, default_config_text, parse_config
+from node.config_layers import Setting, load_settings
 from node.errors import ServiceError
 
 NODE_KEY_NAME: Final = "node.key"
@@ -39,6 +40,8 @@ class Home:
 
     path: Path
     config: Config
+    settings: tuple[Setting, ...] = ()
+    """Each key of the configuration, and where its value comes from."""
 
     @property
     def config_path(self) -> Path:
@@ -99,13 +102,16 @@ def create_home(path: Path, *, name: str = "", listen: str | None = None, api: s
     return open_home(path)
 
 
-def open_home(path: Path) -> Home:
-    """The home in a folder. Raises ServiceError `not_initialised` or `bad_config`."""
+def open_home(path: Path, options: Sequence[str] = ()) -> Home:
+    """The home in a folder, its configuration overridden by the environment, and that by `options` (KEY=VALUE).
+
+    Raises ServiceError `not_initialised` or `bad_config`.
+    """
     if not (path / CONFIG_NAME).exists() or not (path / NODE_KEY_NAME).exists():
         raise ServiceError(
             "not_initialised", f"there is no node in {path}", f"make one with: ravel --home {path} init"
         )
-    return Home(path, load_config(path / CONFIG_NAME))
+    return Home(path, *load_settings(path / CONFIG_NAME, os.environ, options))
 
 
 @contextmanager
