@@ -33,6 +33,7 @@ from node.resolve import resolve
 from node.sharing import Sharing
 from node.tangles import show_tangle
 from node.texts import Texts
+from node.version import VERSION
 from node.views import branch_view, repo_view, timeline_items
 from node.why import explain, list_voids
 from protocol.content import Post
@@ -42,7 +43,6 @@ from storage.forgetting import forget_repo
 from storage.repos import Branch, Repo
 from storage.waiting import UNREAD, count_rejections, count_waiting
 
-VERSION: Final = "0.1.0"
 _HEADS_SHOWN_MAX: Final = 128
 JsonObject = dict[str, Any]
 

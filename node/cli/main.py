@@ -27,6 +27,7 @@ from node.cli import (
 )
 from node.cli.shared import Settings, fail
 from node.errors import ServiceError
+from node.version import VERSION
 
 _EPILOG = "Commands speak to the running daemon of the folder. Exit codes and JSON: docs/cli.md."
 
@@ -71,6 +72,12 @@ def _default_home() -> Path:
     return Path(state).expanduser() / "ravel"
 
 
+def _show_version(wanted: bool) -> None:  # as typer calls it
+    if wanted:
+        print(VERSION)
+        raise typer.Exit
+
+
 @app.callback()
 def configure(
     context: typer.Context,
@@ -78,6 +85,9 @@ def configure(
         Path | None,
         typer.Option("--home", "-H", envvar="RAVEL_HOME", help="The node's folder (~/.local/share/ravel)."),
     ] = None,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Options for every command."""
     context.obj = Settings((home or _default_home()).expanduser().absolute())
