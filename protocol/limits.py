@@ -231,3 +231,9 @@ LINK_PEER_COUNT_MAX: Final = 8
 """Peers named in one link."""
 ADDRESS_SIZE_MAX: Final = 255
 """Characters of host:port."""
+BACKUP_MANIFEST_SIZE_MAX: Final = 64 * MIB
+"""Bytes of a backup's manifest, which is read whole before anything in it is believed."""
+BACKUP_FILE_COUNT_MAX: Final = 400_000
+"""Files that a backup's manifest names: one for each large add of files; so many fit its size."""
+FSCK_PROBLEMS_SHOWN_MAX: Final = 1000
+"""Problems that a check of a store names one by one; it counts all. A store that is damaged throughout has millions."""

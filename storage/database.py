@@ -2,13 +2,14 @@
 
 SQLite runs in WAL with `synchronous=FULL`: a commit that was acknowledged survives a power cut (NORMAL loses them).
 `write()` admits one thread at a time and begins with BEGIN IMMEDIATE, so that a transaction never fails half-way for a
-lock; whatever leaves it by an exception is rolled back whole.
+lock; whatever leaves it by an exception is rolled back whole. A store of an older schema is copied before it is migrated.
 """
 
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
+from storage.copying import copy_before_migration
 from storage.schema import numbers
 
 DATABASE_NAME: Final = "ravel.sqlite"
@@ -69,7 +71,7 @@ class Database:
             self._engine.dispose()
             cause = error.orig if isinstance(error, DBAPIError) else error
             raise StorageError(f"{self.path}: {cause}") from error
-        except NewerSchema:
+        except StorageError:
             self._engine.dispose()
             raise
 
@@ -125,21 +127,89 @@ class Database:
         return range(start, start + count)
 
     def _migrate(self) -> None:
-        config = AlembicConfig()
-        config.set_main_option("script_location", str(_MIGRATIONS))
+        config = _alembic()
         with self._engine.connect() as connection:
-            current = MigrationContext.configure(connection).get_current_revision()
-            known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-            if current is not None and current not in known:
-                raise NewerSchema(
-                    f"{self.path} has schema {current}, which this Ravel does not know; use a newer one"
-                )
+            current = _revision_of(connection, self.path)
             connection.rollback()
+        if current is not None and current != newest_revision():
+            self._keep_older(current)
+        with self._engine.connect() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
             connection.exec_driver_sql("COMMIT")
             connection.rollback()
+
+    def _keep_older(self, revision: str) -> None:
+        """Keep a copy of what is about to be migrated: the way back to the Ravel that last ran here."""
+        try:
+            copy_before_migration(self._engine, self.path, revision)
+        except OSError as error:
+            raise StorageError(
+                f"{self.path} has schema {revision}, and could not be copied before it is migrated ({error}); "
+                "it was left as it is"
+            ) from error
+
+
+@contextmanager
+def read_store(folder: Path) -> Iterator[Connection]:
+    """One moment of the store in a folder, beside its daemon or without one; nothing is made, migrated or written.
+
+    Raises StorageError where there is none, or of another schema.
+    """
+    path = folder / DATABASE_NAME
+    if not path.exists():
+        raise StorageError(f"{path} is not there")
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
+    )
+    try:
+        with engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA query_only=ON")
+            connection.rollback()
+            connection.exec_driver_sql("BEGIN")
+            try:
+                revision = _revision_of(connection, path)
+                if revision != newest_revision():
+                    raise StorageError(
+                        f"{path} has schema {revision}, and this Ravel reads {newest_revision()}; "
+                        "`ravel run` migrates it"
+                    )
+                yield connection
+            finally:
+                connection.exec_driver_sql("ROLLBACK")
+    except DBAPIError as error:
+        raise StorageError(f"{path}: {error.orig}") from error
+    finally:
+        engine.dispose()
+
+
+def newest_revision() -> str:
+    """The schema that this Ravel makes and reads."""
+    head = _scripts().get_current_head()
+    assert head is not None, "there are migrations"
+    return head
+
+
+def _revision_of(connection: Connection, path: Path) -> str | None:
+    """A store's schema; None for a new one. Raises NewerSchema."""
+    current = MigrationContext.configure(connection).get_current_revision()
+    known = {script.revision for script in _scripts().walk_revisions()}
+    if current is not None and current not in known:
+        raise NewerSchema(f"{path} has schema {current}, which this Ravel does not know; use a newer one")
+    return current
+
+
+@cache
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_alembic())
+
+
+def _alembic() -> AlembicConfig:
+    config = AlembicConfig()
+    config.set_main_option("script_location", str(_MIGRATIONS))
+    return config
 
 
 def keep_last_number(connection: Connection, table: Table) -> None:

@@ -11,6 +11,7 @@ import typer
 from node.cli import (
     branch_commands,
     document_commands,
+    care_commands,
     export_commands,
     feed_commands,
     file_commands,
@@ -65,6 +66,8 @@ app.add_typer(tag_commands.tag, name="tag")
 app.add_typer(tangle_commands.tangle, name="tangle")
 app.add_typer(peer_commands.peer, name="peer")
 app.add_typer(relay_commands.relay, name="relay")
+app.command("backup")(care_commands.backup)
+app.command("restore")(care_commands.restore)
 
 
 def _default_home() -> Path:
