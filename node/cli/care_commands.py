@@ -1,4 +1,4 @@
-"""backup, restore: care of a node's data, without its daemon or beside it."""
+"""backup, restore, fsck, gc: care of a node's data, without its daemon or beside it."""
 
 import time
 from pathlib import Path
@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from node.cli.shared import JsonOption, iso_time, print_fields, print_json, settings
+from node.cli.shared import JsonOption, display_safe, iso_time, print_fields, print_json, settings
+from node.errors import ERROR_KINDS, ServiceError
 
 
 def backup(
@@ -46,3 +47,76 @@ def restore(
         "Let it meet its peers before you write: a place of your feed that was used since would be used twice."
     )
     print(f"Start it with:  ravel --home {home} run")
+
+
+def fsck(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Check all that the store says: every hash, reference, signature and verdict, ranks, heads and counts.
+
+    It reads one moment of the store, beside the daemon or without one, and changes nothing.
+    """
+    from dataclasses import asdict
+
+    from node.fsck import check_store
+    from node.home import open_home
+    from storage.database import StorageError
+
+    home = open_home(settings(context).home)
+    try:
+        findings = check_store(home.path)
+    except StorageError as error:
+        raise ServiceError("storage_failed", str(error), "restore a backup: ravel restore BACKUP") from None
+    if as_json:
+        print_json(
+            {
+                "checked": dict(findings.checked),
+                "problems": findings.kinds.total(),
+                "kinds": dict(findings.kinds),
+                "shown": [asdict(problem) for problem in findings.problems],
+            }
+        )
+    else:
+        print_fields((f"checked {name.replace('_', ' ')}", count) for name, count in findings.checked.items())
+        for problem in findings.problems:
+            print(display_safe(f"{problem.kind}: {problem.about}: {problem.detail}"))
+        print(f"{findings.kinds.total()} problems" if findings.kinds else "all is as it must be")
+    if findings.kinds:
+        raise typer.Exit(ERROR_KINDS["damaged"].exit_code)
+
+
+def collect(
+    context: typer.Context,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be taken out, and take nothing.")
+    ] = False,
+    removed: Annotated[
+        bool, typer.Option("--removed", help="Also the content of files that were removed from their branch.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take out of the store what no commit and no file needs. The daemon must be stopped, but for --dry-run.
+
+    A pack of which something is needed stays whole. A removed file whose removal turns out void has no content then.
+    """
+    from node.home import hold_content, lock_home, open_home
+    from storage.collecting import collect_garbage, find_garbage
+    from storage.database import StorageError
+
+    home = open_home(settings(context).home).path
+    try:
+        if dry_run:
+            with hold_content(home, alone=False):
+                garbage = find_garbage(home, keep_removed=not removed)
+        else:
+            with lock_home(home), hold_content(home, alone=True):
+                garbage = collect_garbage(home, keep_removed=not removed)
+    except StorageError as error:
+        raise ServiceError("storage_failed", str(error), "`ravel fsck` tells more") from None
+    answer = {
+        "blocks": garbage.blocks,
+        "block_size": garbage.block_size,
+        "packs": len(garbage.packs),
+        "pack_size": garbage.pack_size,
+        "dead_size": garbage.dead_size,
+        "dry_run": dry_run,
+    }
+    print_json(answer) if as_json else print_fields(answer.items())

@@ -68,6 +68,8 @@ app.add_typer(peer_commands.peer, name="peer")
 app.add_typer(relay_commands.relay, name="relay")
 app.command("backup")(care_commands.backup)
 app.command("restore")(care_commands.restore)
+app.command("fsck")(care_commands.fsck)
+app.command("gc")(care_commands.collect)
 
 
 def _default_home() -> Path:
