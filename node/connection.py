@@ -125,6 +125,11 @@ class Connection:
         """Progress of each topic on this connection."""
         return self._session.topics
 
+    @property
+    def outgoing_count(self) -> int:
+        """Messages that wait to be written."""
+        return self._outgoing.statistics().current_buffer_used
+
     async def run(self) -> Ended:
         """Converse until either side ends it."""
         try:

@@ -1,12 +1,19 @@
 """Structured logs on standard error: one line an event, levels from the configuration, never a secret.
 
-Events carry ids, counts and reasons. Keys, links, tokens and texts of users are never given to a logger.
+Events carry ids, counts and reasons. Keys, links, tokens and texts of users are never given to a logger. The latest lines
+are kept in memory, for `ravel debug bundle`: where standard error goes is not Ravel's to know.
 """
 
 import logging
 import sys
+from collections import deque
+from typing import Any, Final
 
 import structlog
+
+from protocol.limits import LOG_LINE_COUNT_MAX, LOG_LINE_SIZE_MAX
+
+_recent: Final[deque[str]] = deque(maxlen=LOG_LINE_COUNT_MAX)
 
 
 def configure(level: str) -> None:
@@ -17,7 +24,19 @@ def configure(level: str) -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
             structlog.processors.KeyValueRenderer(key_order=["timestamp", "level", "event"]),
+            _remember,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
+
+
+def recent_lines() -> list[str]:
+    """The latest lines that this process has logged, oldest first, each up to its bound."""
+    return list(_recent)
+
+
+def _remember(_logger: object, _method: str, line: Any) -> str:  # noqa: ANN401  # what the renderer made: a text
+    assert isinstance(line, str)
+    _recent.append(line[:LOG_LINE_SIZE_MAX])
+    return line

@@ -237,3 +237,9 @@ BACKUP_FILE_COUNT_MAX: Final = 400_000
 """Files that a backup's manifest names: one for each large add of files; so many fit its size."""
 FSCK_PROBLEMS_SHOWN_MAX: Final = 1000
 """Problems that a check of a store names one by one; it counts all. A store that is damaged throughout has millions."""
+DISK_FREE_MIN: Final = 64 * MIB
+"""Bytes of free disk below which a node says that it is not ready: two of the database's logs between checkpoints."""
+LOG_LINE_COUNT_MAX: Final = 1000
+"""Lines of the log that a daemon remembers."""
+LOG_LINE_SIZE_MAX: Final = 8 * KIB
+"""Characters of one remembered line: a traceback fits."""

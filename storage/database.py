@@ -48,6 +48,8 @@ class Database:
     def __init__(self, folder: Path) -> None:
         """Open or create the store in `folder`, and migrate it. Raises StorageError."""
         self.path = folder / DATABASE_NAME
+        self.fault = ""
+        """Why the last write failed; empty while writes succeed."""
         self._lock = threading.Lock()
         self._next: dict[str, int] = {}
         try:
@@ -93,15 +95,28 @@ class Database:
                     with turn or nullcontext():
                         yield self._writer
                 except BaseException:
-                    self._writer.exec_driver_sql("ROLLBACK")
-                    self._writer.rollback()
-                    self._next.clear()
+                    self._undo()
                     raise
                 self._writer.exec_driver_sql("COMMIT")
                 self._writer.rollback()  # ends SQLAlchemy's own bookkeeping; the database has committed
+                self.fault = ""
             except DBAPIError as error:
                 self._writer.rollback()
-                raise StorageError(str(error.orig)) from error
+                self.fault = str(error.orig)
+                raise StorageError(self.fault) from error
+
+    def _undo(self) -> None:
+        # On a full disk SQLite has undone the transaction itself, and to say so again would hide why.
+        if self._writer.connection.driver_connection.in_transaction:  # type: ignore[union-attr]  # sqlite3's
+            self._writer.exec_driver_sql("ROLLBACK")
+        self._writer.rollback()
+        self._next.clear()
+
+    def probe(self) -> None:
+        """Write something that changes nothing, to see whether writes succeed. Raises StorageError."""
+        with self.write() as connection:
+            version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+            connection.exec_driver_sql(f"PRAGMA user_version={int(version)}")
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
