@@ -67,6 +67,15 @@ class ApiClient:
         """The node at a glance."""
         return self._call("GET", "/status")
 
+    def page(self, path: str) -> str:
+        """What the daemon serves beside the API, whatever its status: `/metrics`, `/readyz`."""
+        with self._reached():
+            return self._http.get(f"{self.base_url}{path}").text
+
+    def log(self) -> JsonObject:
+        """The latest lines of the daemon's log."""
+        return self._call("GET", "/log")
+
     def create_repo(self, name: str) -> JsonObject:
         """Create a repo."""
         return self._call("POST", "/repos", {"name": name})

@@ -243,3 +243,5 @@ LOG_LINE_COUNT_MAX: Final = 1000
 """Lines of the log that a daemon remembers."""
 LOG_LINE_SIZE_MAX: Final = 8 * KIB
 """Characters of one remembered line: a traceback fits."""
+CLOCK_DRIFT_MAX_SECONDS: Final = 300
+"""Seconds by which a clock may go back before it is called wrong: what people's machines drift in months without NTP."""

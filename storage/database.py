@@ -42,6 +42,10 @@ class NewerSchema(StorageError):
     """The store was written by a newer Ravel; it was left as it is."""
 
 
+class OlderSchema(StorageError):
+    """The store was written by an older Ravel, and is migrated when a daemon starts."""
+
+
 class Database:
     """The node's store. Thread-safe; close it when done."""
 
@@ -187,7 +191,7 @@ def read_store(folder: Path) -> Iterator[Connection]:
             try:
                 revision = _revision_of(connection, path)
                 if revision != newest_revision():
-                    raise StorageError(
+                    raise OlderSchema(
                         f"{path} has schema {revision}, and this Ravel reads {newest_revision()}; "
                         "`ravel run` migrates it"
                     )

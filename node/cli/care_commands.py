@@ -1,4 +1,4 @@
-"""backup, restore, fsck, gc: care of a node's data, without its daemon or beside it."""
+"""backup, restore, fsck, gc, doctor, debug: care of a node and its data, without its daemon or beside it."""
 
 import time
 from pathlib import Path
@@ -6,8 +6,18 @@ from typing import Annotated
 
 import typer
 
-from node.cli.shared import JsonOption, display_safe, iso_time, print_fields, print_json, settings
+from node.cli.shared import (
+    JsonOption,
+    display_safe,
+    iso_time,
+    print_fields,
+    print_json,
+    print_table,
+    settings,
+)
 from node.errors import ERROR_KINDS, ServiceError
+
+debug = typer.Typer(no_args_is_help=True, help="For those who help you.")
 
 
 def backup(
@@ -119,4 +129,38 @@ def collect(
         "dead_size": garbage.dead_size,
         "dry_run": dry_run,
     }
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+def doctor(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Look for what keeps the node from working, or soon will, and say what to do. Changes nothing."""
+    from dataclasses import asdict
+
+    from node.doctor import PROBLEM, examine
+
+    checks = examine(settings(context).home)
+    problems = sum(check.state == PROBLEM for check in checks)
+    if as_json:
+        print_json({"checks": [asdict(check) for check in checks], "problems": problems})
+    else:
+        columns = ("check", "state", "what was seen", "what to do")
+        print_table(columns, ((one.name, one.state, one.detail, one.advice) for one in checks))
+    if problems:
+        raise typer.Exit(ERROR_KINDS["unhealthy"].exit_code)
+
+
+@debug.command("bundle")
+def bundle(
+    context: typer.Context,
+    out: Annotated[Path, typer.Argument(help="An archive that is not there yet: ravel-debug.tar.gz")],
+    as_json: JsonOption = False,
+) -> None:
+    """Write an archive for who is to help you: checks, status, metrics, latest log lines, configuration, versions.
+
+    It holds ids, addresses and names of branches, and no key, token, link or text that anybody wrote.
+    """
+    from node.bundle import write_bundle
+
+    names = write_bundle(settings(context).home, out, int(time.time()))
+    answer = {"path": str(out), "parts": names}
     print_json(answer) if as_json else print_fields(answer.items())

@@ -70,6 +70,8 @@ app.command("backup")(care_commands.backup)
 app.command("restore")(care_commands.restore)
 app.command("fsck")(care_commands.fsck)
 app.command("gc")(care_commands.collect)
+app.command("doctor")(care_commands.doctor)
+app.add_typer(care_commands.debug, name="debug")
 
 
 def _default_home() -> Path:
