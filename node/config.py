@@ -245,13 +245,15 @@ class _Reader:
     def flag(self, section: str, key: str, *, default: bool) -> bool:
         value = self._document.get(section, {}).get(key, default)
         if not isinstance(value, bool):
-            raise _bad(self._path, f"[{section}] {key} is true or false, not {value!r}")
+            raise self._bad(section, key, f"[{section}] {key} is true or false, not {value!r}")
         return value
 
     def whole(self, section: str, key: str, default: int) -> int:
         value = self._document.get(section, {}).get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= SIZE_MAX_MIB:
-            raise _bad(self._path, f"[{section}] {key} is a number from 1 to {SIZE_MAX_MIB}, not {value!r}")
+            raise self._bad(
+                section, key, f"[{section}] {key} is a number from 1 to {SIZE_MAX_MIB}, not {value!r}"
+            )
         return value
 
     def choice(self, section: str, key: str, default: str, choices: tuple[str, ...]) -> str:

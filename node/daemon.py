@@ -28,8 +28,8 @@ from node.inbound import retry_unread
 from node.joining import Joiner
 from node.network import Network, listening_address, open_listener
 from node.outbound import Author
-from node.relay import Relay
 from node.readiness import READY, STOPPING, notify
+from node.relay import Relay
 from node.replica import Replica
 from node.service import NodeService
 from node.signature_pool import SignaturePool

@@ -10,8 +10,8 @@ import typer
 
 from node.cli import (
     branch_commands,
-    document_commands,
     care_commands,
+    document_commands,
     export_commands,
     feed_commands,
     file_commands,
