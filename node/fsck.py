@@ -33,6 +33,7 @@ from storage.inspection import (
     inspect_packs,
     inspect_pages,
     inspect_references,
+    inspect_relayed,
     inspect_rows,
 )
 from storage.reachability import mark_reached
@@ -87,6 +88,7 @@ def check_store(home: Path) -> Findings:
         inspect_references(connection, findings)
         inspect_rows(connection, findings)
         inspect_packs(connection, home, findings)
+        inspect_relayed(connection, findings)
         recount_graph(connection, findings)
         recount_sums(connection, findings)
         recount_forks(connection, findings)

@@ -19,7 +19,7 @@ from node.version import VERSION
 from protocol.limits import DISK_FREE_MIN
 from storage.database import StorageError
 from storage.packs import FOLDER_NAME
-from storage.schema import branches, pending, topics
+from storage.schema import branches, pending, relay_topics, topics
 from storage.waiting import CAUSES, UNREAD
 
 JsonObject = dict[str, Any]
@@ -169,6 +169,13 @@ class Watching:
                 )
             ).one()
             topic_count = connection.execute(select(func.count()).select_from(topics)).scalar_one()
+            relayed = connection.execute(
+                select(
+                    func.count(),
+                    func.coalesce(func.sum(relay_topics.c.commit_count), 0),
+                    func.coalesce(func.sum(relay_topics.c.size), 0),
+                )
+            ).one()
             per_reason = select(pending.c.reason, func.count()).group_by(pending.c.reason)
             kept = {row[0]: row[1] for row in connection.execute(per_reason)}
         sizes = store_sizes(self._home)
@@ -187,6 +194,9 @@ class Watching:
             Family("ravel_repos", "gauge", "Repos.", [Sample(len(self._hub.replica.repos))]),
             Family("ravel_branches", "gauge", "Branches.", [Sample(branch_count)]),
             Family("ravel_topics", "gauge", "Topics that are followed.", [Sample(topic_count)]),
+            Family("ravel_relay_topics", "gauge", "Topics that are kept for others.", [Sample(relayed[0])]),
+            Family("ravel_relay_commits", "gauge", "Commits that are kept for others.", [Sample(relayed[1])]),
+            Family("ravel_relay_bytes", "gauge", "Bytes that are kept for others.", [Sample(relayed[2])]),
             Family(
                 "ravel_store_bytes",
                 "gauge",

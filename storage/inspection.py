@@ -17,9 +17,10 @@ from protocol.block import decode_block
 from protocol.codec import DecodeError
 from protocol.hashing import block_id as hash_block
 from protocol.limits import FSCK_PROBLEMS_SHOWN_MAX
+from protocol.publication import decode_publication
 from storage import schema
 from storage.database import DATABASE_NAME
-from storage.id_keys import id_key
+from storage.id_keys import id_key, pack_ids
 from storage.packs import FOLDER_NAME
 from storage.schema import blocks, pack_blocks, packs
 
@@ -43,6 +44,9 @@ _REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
     (schema.rejections.c.branch_num, schema.branches.c.num),
     (schema.imports.c.branch_num, schema.branches.c.num),
     (schema.pack_blocks.c.pack_num, schema.packs.c.num),
+    (schema.relay_commits.c.topic_num, schema.relay_topics.c.num),
+    (schema.relay_heads.c.topic_num, schema.relay_topics.c.num),
+    (schema.relay_shares.c.topic_num, schema.relay_topics.c.num),
 )
 """Columns that name a row of another table without the database seeing to it."""
 
@@ -145,6 +149,27 @@ def _inspect_pack(connection: Connection, pack_num: int, name: str, handle: int,
             findings.add(
                 "block", wanted.hex(), f"at {offset} of pack {name}: its bytes are not what its id says"
             )
+
+
+def inspect_relayed(connection: Connection, findings: Findings) -> None:
+    """See that what is kept for others is what it is kept as, and as much as is said. Nothing of it can be opened."""
+    kept = schema.relay_commits
+    counts: Counter[int] = Counter()
+    query = select(kept.c.topic_num, kept.c.commit_id, kept.c.acks, kept.c.publication)
+    for topic_num, commit_id, acks, encoded in connection.execute(query.execution_options(yield_per=_BATCH)):
+        findings.checked["relayed"] += 1
+        counts[topic_num] += 1
+        try:
+            block = decode_publication(encoded).blocks[0]
+        except DecodeError as error:
+            findings.add("relayed", commit_id.hex(), str(error))
+            continue
+        if block.block_id != commit_id or pack_ids(block.acks) != acks:
+            findings.add("relayed", commit_id.hex(), "its publication is another commit's, or has other acks")
+    topics = schema.relay_topics
+    for num, topic, count in connection.execute(select(topics.c.num, topics.c.topic, topics.c.commit_count)):
+        if counts[num] != count:
+            findings.add("count", f"relayed topic {topic.hex()}", f"says {count} commits, has {counts[num]}")
 
 
 def count_unnamed_packs(connection: Connection, folder: Path) -> int:

@@ -30,13 +30,9 @@ def test_options_go_before_the_environment_and_that_before_the_file(path: Path) 
     config, settings = load_settings(path, environment, ["network.listen=127.0.0.1:3"])
     assert (config.network.listen, config.log.level) == ("127.0.0.1:3", "warning")
     assert config.network.advertise == "file.example:1"
-    assert {one.key: one.source for one in settings} == {
-        "node.name": "default",
+    assert {one.key: one.source for one in settings if one.source != "default"} == {
         "network.listen": "option",
         "network.advertise": "file",
-        "network.peers": "default",
-        "api.listen": "default",
-        "export.directory": "default",
         "log.level": "environment",
     }
 
@@ -51,6 +47,8 @@ def test_every_key_has_a_variable_and_a_default(path: Path) -> None:
 
 
 def test_what_is_no_text_is_written_as_in_the_file(path: Path) -> None:
+    config, _ = load_settings(path, {"RAVEL_RELAY_ENABLED": "true"}, ["relay.size_max=7"])
+    assert (config.relay.enabled, config.relay.size_max) == (True, 7)
     peers = f'[{{ address = "a.example:7474", peer = "{PEER}" }}]'
     config, _ = load_settings(path, {"RAVEL_NETWORK_PEERS": peers}, [])
     assert [one.peer for one in config.network.peers] == [b"p" * 32]
@@ -62,6 +60,8 @@ BAD = {
     "not_toml": ({"RAVEL_NETWORK_PEERS": "[{"}, [], "RAVEL_NETWORK_PEERS", "not a TOML value"),
     "two_values": ({"RAVEL_NETWORK_PEERS": "[]\nother = 1"}, [], "RAVEL_NETWORK_PEERS", "more than one"),
     "bad_peers": ({"RAVEL_NETWORK_PEERS": "1"}, [], "RAVEL_NETWORK_PEERS", "is a list"),
+    "no_flag": ({"RAVEL_RELAY_ENABLED": '"yes"'}, [], "RAVEL_RELAY_ENABLED", "true or false"),
+    "no_number": ({}, ["relay.size_max=0"], "relay.size_max", "a number from 1"),
     "option_without_value": ({}, ["network.listen"], "network.listen", "SECTION.KEY=VALUE"),
     "option_of_no_section": ({}, ["netwrok.listen=a:1"], "netwrok.listen", "did you mean 'network'"),
     "option_of_no_key": ({}, ["network.listn=a:1"], "network.listn", "did you mean 'listen'"),
