@@ -141,6 +141,10 @@ class _Judging:
         self._review = Review(connection, tables, branch.repo_num, membership)
         self._checkpoints = set(load_checkpoint_ids(connection, branch.num))
         self._facts: dict[bytes, CommitFacts] = {}
+        # Of the batch, what is kept and what follows: files and removals by number, ids of void commits.
+        self._files: dict[int, list[tuple[object, ...]]] = {}
+        self._removals: dict[int, set[int]] = {}
+        self._voids: set[bytes] = set()
 
     def run(self) -> None:
         """Judge them, a batch at a time."""
@@ -149,6 +153,7 @@ class _Judging:
         for part in chunks(nums, _BATCH):
             opened = {one.signed.commit.commit_id: one for one in self._open(part)}
             self._facts = load_facts(self._connection, _named(opened.values()))
+            self._load_kept(part, list(opened))
             for row in self._connection.execute(_ROW.where(commits.c.num.in_(part))):
                 if row.commit_id in opened:
                     self._check(dict(row._mapping), opened[row.commit_id])
@@ -168,6 +173,23 @@ class _Judging:
     def is_rejected(self, _commit_id: bytes) -> bool:
         """What is not accepted is told by that (`CommitLookup`)."""
         return False
+
+    def _load_kept(self, nums: Sequence[int], ids: Sequence[bytes]) -> None:
+        self._files, self._removals = {}, {}
+        columns = (files.c.commit_num, files.c.object_id, files.c.object_key, files.c.name, files.c.size)
+        query = select(*columns).where(files.c.commit_num.in_(nums)).order_by(files.c.num)
+        for num, *entry in self._connection.execute(query):
+            self._files.setdefault(num, []).append(tuple(entry))
+        removals = select(file_removals.c.commit_num, file_removals.c.file_num)
+        for num, file_num in self._connection.execute(removals.where(file_removals.c.commit_num.in_(nums))):
+            self._removals.setdefault(num, set()).add(file_num)
+        self._voids = set()
+        facts = self._branch.facts
+        if facts.has_members and not facts.is_root_branch and self._membership.now().counting:
+            judged = load_judged(self._connection, self._branch.num, ids)
+            self._voids = {
+                one.commit_id for one in judged if self._review.find_void(self._branch, one) is not None
+            }
 
     def _open(self, nums: Sequence[int]) -> list[Opened]:
         """Through door one; what is damaged is found one by one."""
@@ -215,20 +237,13 @@ class _Judging:
             self._findings.add("commit", name, f"its row says otherwise than it does: {', '.join(wrong)}")
         if isinstance(body, Checkpoint) != (commit.commit_id in self._checkpoints):
             self._findings.add("commit", name, "is kept as a checkpoint and is none, or the other way round")
-        self._check_void(row, name)
-        self._check_files(row["num"], commit, opened)
-
-    def _check_void(self, row: Mapping[str, Any], name: str) -> None:
-        is_void = False
-        if self._branch.facts.has_members and not self._branch.facts.is_root_branch:
-            is_void = any(
-                self._review.find_void(self._branch, judged) is not None
-                for judged in load_judged(self._connection, self._branch.num, [row["commit_id"]])
-            )
-        if is_void != row["is_void"]:
+        if (commit.commit_id in self._voids) != row["is_void"]:
             self._findings.add(
-                "void", name, f"is {'not ' if is_void else ''}kept as void, and is it otherwise"
+                "void",
+                name,
+                f"is kept as {'' if row['is_void'] else 'not '}void, and the rules say otherwise",
             )
+        self._check_files(row["num"], commit, opened)
 
     def _check_files(self, num: int, commit: Commit, opened: Opened) -> None:
         body = content_of(opened.signed.body)
@@ -241,16 +256,9 @@ class _Judging:
             )
             for place, object_id in enumerate(commit.links.files)
         ]
-        columns = select(files.c.object_id, files.c.object_key, files.c.name, files.c.size)
-        kept = self._connection.execute(columns.where(files.c.commit_num == num).order_by(files.c.num))
-        if [tuple(row) for row in kept] != wanted:
+        if self._files.get(num, []) != wanted:
             self._findings.add("file", commit.commit_id.hex(), "its files are not kept as it says")
-        removed = set(
-            self._connection.execute(
-                select(file_removals.c.file_num).where(file_removals.c.commit_num == num)
-            ).scalars()
-        )
-        if removed != self._removed_by(commit):
+        if self._removals.get(num, set()) != self._removed_by(commit):
             self._findings.add("file", commit.commit_id.hex(), "what it removes is not kept as it says")
 
     def _removed_by(self, commit: Commit) -> set[int]:

@@ -1,7 +1,7 @@
 """Copies of the database while it is in use, each one moment of the store, whole or not there at all.
 
 SQLite's backup API copies all pages in one step under one read transaction: in WAL mode nobody waits for it. VACUUM INTO
-would make a smaller file and takes several times as long.
+would make a smaller file, and build every index anew.
 """
 
 import os

@@ -13,8 +13,11 @@ from node.fsck import check_store
 from protocol import body
 from protocol.limits import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.object import build_object
+from protocol.publication import decode_publication
 from protocol.text import id_text
+from storage.database import Database
 from storage.inspection import Findings, count_rows
+from storage.relay import RelayQuotas, load_kept, open_topics, take_publications
 from tests.builders import World
 from tests.nodes import Node, meet, members_of, open_nodes, share, together
 
@@ -199,3 +202,33 @@ def test_problems_are_counted_beyond_what_is_shown() -> None:
         findings.add("rank", str(number), "wrong")
     assert len(findings.problems) == FSCK_PROBLEMS_SHOWN_MAX
     assert findings.kinds.total() == FSCK_PROBLEMS_SHOWN_MAX + 1
+
+
+RELAYED = {
+    "count": ("UPDATE relay_topics SET commit_count = 77", "count"),
+    "acks": ("UPDATE relay_commits SET acks = randomblob(32)", "relayed"),
+    "publication": ("UPDATE relay_commits SET publication = x'00'", "relayed"),
+    "other_commit": ("UPDATE relay_commits SET commit_id = randomblob(32) WHERE num = 1", "relayed"),
+    "topic": ("UPDATE relay_commits SET topic_num = 9", "reference"),
+}
+
+
+@pytest.mark.parametrize("damage", [None, *RELAYED])
+def test_what_is_kept_for_others_is_checked_as_far_as_it_can_be(tmp_path: Path, damage: str | None) -> None:
+    world = _world(tmp_path / "writer")
+    quotas = RelayQuotas(total=1 << 30, topic=1 << 30, peer=1 << 30, topic_count=10)
+    items = [(decode_publication(item), item) for item in world.publications(world.branch)]
+    world.close()
+    (tmp_path / "relay").mkdir()
+    database = Database(tmp_path / "relay")
+    with database.write() as connection:
+        open_topics(database, connection, [world.branch.topic], 10, 1)
+        (kept,) = load_kept(connection).values()
+        take_publications(database, connection, kept.num, b"p" * 32, items, quotas, 2)
+        statement, kind = RELAYED[damage] if damage else ("", "")
+        if damage:
+            connection.execute(text(statement))
+    database.close()
+    findings = check_store(tmp_path / "relay")
+    assert findings.checked["relayed"] == len(items) > 5
+    assert (kind in findings.kinds) if damage else (findings.problems == [])
