@@ -4,16 +4,36 @@ Events carry ids, counts and reasons. Keys, links, tokens and texts of users are
 are kept in memory, for `ravel debug bundle`: where standard error goes is not Ravel's to know.
 """
 
+import io
 import logging
 import sys
 from collections import deque
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, TextIO, cast
 
 import structlog
 
 from protocol.limits import LOG_LINE_COUNT_MAX, LOG_LINE_SIZE_MAX
 
 _recent: Final[deque[str]] = deque(maxlen=LOG_LINE_COUNT_MAX)
+
+
+class _Unfailing(io.TextIOBase):
+    """A file that takes what it can: a full disk behind the log must not stop a node that could go on reading."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        """Write, or lose it."""
+        with suppress(OSError):
+            self._file.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush, or lose it."""
+        with suppress(OSError):
+            self._file.flush()
 
 
 def configure(level: str) -> None:
@@ -27,7 +47,7 @@ def configure(level: str) -> None:
             _remember,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _Unfailing(sys.stderr))),
     )
 
 

@@ -90,9 +90,8 @@ def test_a_full_disk_is_said_and_survived(tmp_path: Path) -> None:
                 alice.client.write(branch, "x" * 5000)
                 written += 1
         assert caught.value.code == "storage_failed"
-        # What is left would take a page or two: then nothing is.
-        log_size = (alice.home / "ravel.sqlite-wal").stat().st_size
-        resource.prlimit(alice.pid, resource.RLIMIT_FSIZE, (log_size, hard))
+        # What was begun can be written over: from now on not even that, nor the log that standard error goes to.
+        resource.prlimit(alice.pid, resource.RLIMIT_FSIZE, (1, hard))
         assert httpx.get(f"{base}/readyz").status_code == 503
         assert "store:" in run_ravel(alice, "doctor", code=ERROR_KINDS["unhealthy"].exit_code).stdout
         assert digest(alice, branch)["commits"] == written, (
