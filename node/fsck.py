@@ -37,7 +37,7 @@ from storage.inspection import (
     inspect_rows,
 )
 from storage.reachability import mark_reached
-from storage.recounting import recount_forks, recount_graph, recount_passed, recount_sums
+from storage.recounting import recount_forks, recount_graph, recount_passed, recount_sketches, recount_sums
 from storage.repos import Branch
 from storage.schema import authors, commits, file_removals, files, pending
 from storage.voids import load_judged
@@ -92,6 +92,7 @@ def check_store(home: Path) -> Findings:
         recount_graph(connection, findings)
         recount_sums(connection, findings)
         recount_forks(connection, findings)
+        recount_sketches(connection, findings)
         recount_passed(connection, findings)
         if not findings.kinds["reference"]:
             _judge_all(connection, findings)

@@ -9,9 +9,22 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
+from protocol.hashing import symbol_key
+from protocol.riblt import Prefix
+from protocol.set_digest import SetDigest
 from storage.id_keys import chunks, id_key, unpack_ids
 from storage.inspection import Findings
-from storage.schema import branches, checkpoints, commits, feed_forks, heads, topics
+from storage.schema import (
+    branches,
+    checkpoints,
+    commits,
+    feed_forks,
+    heads,
+    relay_commits,
+    relay_topics,
+    sketches,
+    topics,
+)
 
 _BATCH: Final = 500
 _ACKED_IN_TOPIC: Final = 1
@@ -112,6 +125,32 @@ def recount_sums(connection: Connection, findings: Findings) -> None:
             findings.add(
                 "count", f"topic {topic.hex()}", f"says {count} commits, has {of_topics.get(num, 0)}"
             )
+
+
+def recount_sketches(connection: Connection, findings: Findings) -> None:
+    """Make what is kept to compare topics anew: the set digest, and as many symbols as are kept."""
+    for topic, upto, digest, prefix in connection.execute(select(sketches)):
+        findings.checked["sketches"] += 1
+        name = f"sketch of {topic.hex()}"
+        try:
+            kept = Prefix.from_bytes(symbol_key(topic), prefix)
+        except (ValueError, AssertionError) as error:
+            findings.add("sketch", name, f"cannot be read: {error!r}")
+            continue
+        set_digest, made = SetDigest(), Prefix(symbol_key(topic), len(kept))
+        for tables in ((commits, topics), (relay_commits, relay_topics)):
+            ids = (
+                select(tables[0].c.commit_id)
+                .join(tables[1], tables[1].c.num == tables[0].c.topic_num)
+                .where(tables[1].c.topic == topic, tables[0].c.num <= upto)
+            )
+            for part in connection.execute(ids).scalars().partitions(_BATCH):
+                set_digest.add(list(part))
+                made.add(list(part))
+            if made.id_count:
+                break
+        if set_digest.to_bytes() != digest or made.to_bytes() != prefix:
+            findings.add("sketch", name, "is not that of the topic's commits")
 
 
 def recount_forks(connection: Connection, findings: Findings) -> None:

@@ -15,7 +15,9 @@ from protocol.limits import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.object import build_object
 from protocol.publication import decode_publication
 from protocol.text import id_text
+from storage import sketches as sketches_module
 from storage.database import Database
+from storage.difference import REPLICA
 from storage.inspection import Findings, count_rows
 from storage.relay import RelayQuotas, load_kept, open_topics, take_publications
 from tests.builders import World
@@ -232,3 +234,24 @@ def test_what_is_kept_for_others_is_checked_as_far_as_it_can_be(tmp_path: Path, 
     findings = check_store(tmp_path / "relay")
     assert findings.checked["relayed"] == len(items) > 5
     assert (kind in findings.kinds) if damage else (findings.problems == [])
+
+
+def test_what_topics_are_compared_by_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = _world(tmp_path)
+    monkeypatch.setattr(sketches_module, "_WRITTEN_AFTER", 1)
+    database = world.replica.database
+    kept = sketches_module.Sketches(database)
+    with database.read() as connection:
+        kept.symbols(connection, REPLICA, world.branch.topic_num, world.branch.topic)
+    kept.write()
+    good = check_store(tmp_path)
+    assert (good.problems, good.checked["sketches"]) == ([], 1)
+    for column in ("digest", "prefix"):
+        with database.write() as connection:
+            old = connection.execute(text(f"SELECT {column} FROM sketches")).scalar_one()  # noqa: S608  # of these two
+            new = bytes([old[0] ^ 1]) + old[1:] if column == "digest" else old[:-1] + bytes([old[-1] ^ 1])
+            connection.execute(text(f"UPDATE sketches SET {column} = :new"), {"new": new})  # noqa: S608
+        assert "sketch" in check_store(tmp_path).kinds
+        with database.write() as connection:
+            connection.execute(text(f"UPDATE sketches SET {column} = :old"), {"old": old})  # noqa: S608
+    world.close()
