@@ -154,7 +154,7 @@ class Watching:
                 "ravel_outgoing_messages",
                 "gauge",
                 "Messages that wait to be written to peers.",
-                [Sample(sum(connection.outgoing_count for connection in connections))],
+                [Sample(sum(one.outgoing.statistics().current_buffer_used for one in connections))],
             ),
         ]
 
