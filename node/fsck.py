@@ -17,9 +17,10 @@ from node.opening import Opened, open_batch
 from node.replica import Tables, load_membership, load_tables
 from node.voiding import Review
 from protocol.block import WrongKey
-from protocol.body import Checkpoint, Files, body_kind, content_of
+from protocol.body import Checkpoint, body_kind, content_of
 from protocol.codec import DecodeError
 from protocol.commit import Commit, UnknownVersion
+from protocol.content import Files
 from protocol.object import MissingBlocks
 from protocol.publication import decode_publication
 from storage.checkpoints import load_checkpoint_ids

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from node.drafting import Draft
 from node.fsck import check_store
-from protocol import body
+from protocol.content import FileEntry, Files
 from protocol.limits import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.object import build_object
 from protocol.publication import decode_publication
@@ -114,7 +114,7 @@ def _with_file(folder: Path) -> Node:
         for block in blocks:
             draft.put(block)
         draft.finish()
-        entry = body.Files((body.FileEntry("name", 2_560_000),))
+        entry = Files((FileEntry("name", 2_560_000),))
         node.author.write_sealed(branch, Draft(entry, files=(reference,)), after=draft.keep)
         draft.is_kept = True
     return node

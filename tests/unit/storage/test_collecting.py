@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from node import files as node_files
 from node.drafting import Draft
-from node.files import Files
 from node.fsck import check_store
-from protocol import body
 from protocol.block import has_children, seal_block
+from protocol.content import FileEntry, Files
 from protocol.object import build_object
 from storage.collecting import Garbage, collect_garbage, find_garbage
 from storage.database import StorageError
@@ -28,7 +28,7 @@ def _add(node: Node, branch: Branch, name: str, content: bytes) -> bytes:
         for block in blocks:
             draft.put(block)
         draft.finish()
-        entry = body.Files((body.FileEntry(name, len(content)),))
+        entry = Files((FileEntry(name, len(content)),))
         written, _ = node.author.write_sealed(branch, Draft(entry, files=(reference,)), after=draft.keep)
         draft.is_kept = True
     return written.commit_id
@@ -43,7 +43,7 @@ def _node(folder: Path) -> Node:
 
 
 async def _content(node: Node, name: str) -> bytes:
-    files = Files(node.hub, node.author, lambda _: node.branch())
+    files = node_files.Files(node.hub, node.author, lambda _: node.branch())
     file = await files.open("main", name)
     return b"".join([part async for part in files.read(file, 0, file.size)])
 
@@ -95,9 +95,7 @@ def test_content_of_removed_files_goes_when_asked_for(tmp_path: Path) -> None:
     node = _node(tmp_path)
     adder = _add(node, node.branch(), "other", LARGE[::-1])
     reference, _ = build_object(LARGE[::-1], node.branch().convergence_secret)
-    node.author.write(
-        node.branch(), Draft(body.Files(()), deps=(adder,), removed_files=(reference.object_id,))
-    )
+    node.author.write(node.branch(), Draft(Files(()), deps=(adder,), removed_files=(reference.object_id,)))
     node.replica.close()
     assert find_garbage(tmp_path, keep_removed=True) == NOTHING
     taken = collect_garbage(tmp_path, keep_removed=False)
