@@ -6,7 +6,6 @@ Results go to stdout (JSON with --json), progress and errors to stderr. Exit cod
 import argparse
 import base64
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from analytics.command import (
     EXIT_MISMATCH,
     EXIT_OK,
     add_common_options,
+    add_giant_option,
     fail,
     guarded,
     progress_of,
@@ -35,9 +35,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fail(
             options, EXIT_BAD_REQUEST, "bad_request", f"{options.expected} is not a digests.json: {error}"
         )
-    if options.giant_from is not None:
-        os.environ["RAVEL_GIANT_FROM"] = str(options.giant_from)  # a setting of the session to be started
-
     return guarded(options, lambda: _analyze(options, expected))
 
 
@@ -45,15 +42,22 @@ def _analyze(options: argparse.Namespace, expected: Mapping[str, str] | None) ->
     from analytics import analyze
 
     first, *merge = options.export_dir
-    result = analyze.run(
-        first,
-        options.out,
-        master=options.master,
-        verify=options.verify,
-        progress=progress_of("analyze"),
-        expected=expected,
-        merge=merge,
-    )
+    try:
+        result = analyze.run(
+            first,
+            options.out,
+            master=options.master,
+            verify=options.verify,
+            progress=progress_of("analyze"),
+            expected=expected,
+            merge=merge,
+            draw=options.draw,
+            with_csv=options.csv,
+            giant_from=options.giant_from,
+        )
+    except analyze.NoSuchBranch as error:
+        advice = "give the name of a branch, or the start of its id; `ravel branch list REPO` shows both"
+        return fail(options, EXIT_BAD_REQUEST, "bad_request", str(error), advice)
     print(json.dumps(_as_json(result)) if options.json else _as_text(result))
     return EXIT_MISMATCH if (options.verify or expected) and not result.is_right else EXIT_OK
 
@@ -72,20 +76,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--expected", type=Path, help="a digests.json of another run, whose orders must be the same"
     )
+    add_giant_option(parser)
     parser.add_argument(
-        "--giant-from",
-        type=positive,
-        metavar="COMMITS",
-        help="order branches of so many commits in many tasks (default: 2000000, 1.4 GB in one task)",
+        "--draw", metavar="BRANCH", help="the branch to draw: its name, or the start of its id"
     )
+    parser.add_argument("--csv", action="store_true", help="write every table as CSV too")
     return parser.parse_args(arguments)
-
-
-def positive(text: str) -> int:
-    """A whole number from 1."""
-    if (value := int(text)) < 1:
-        raise ValueError(text)
-    return value
 
 
 def _load_expected(path: Path) -> Mapping[str, str]:

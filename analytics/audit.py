@@ -59,11 +59,13 @@ def run(
     *,
     master: str = "local[*]",
     progress: Progress,
+    giant_from: int | None = None,
     spark: SparkSession | None = None,
 ) -> AuditResult:
     """Audit exports into `out_dir`/tables. Raises ExportError, JavaMissing, MasterRefused, GiantRefused, OSError.
 
-    A session given as `spark` is used instead of a new one, and left running.
+    Branches of `giant_from` commits and more are ordered by many tasks. A session given as `spark` is used instead of a
+    new one, and left running.
     """
     started = time.monotonic()
     progress("1/4 check the exports")
@@ -74,7 +76,7 @@ def run(
     try:
         progress("3/4 look at every row, and order every branch")
         commits = load_commits(session, *exports).persist()
-        judged = judge_rows(session, exports, linearize(commits)).persist()
+        judged = judge_rows(session, exports, linearize(commits, giant_from)).persist()
         by_node = findings.count_copies(judged).persist()
         try:
             digests = _write(digest_common(by_node), out_dir / "tables" / "digests")

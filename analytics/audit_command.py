@@ -11,7 +11,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analytics.command import EXIT_MISMATCH, EXIT_OK, add_common_options, guarded, progress_of
+from analytics.command import (
+    EXIT_MISMATCH,
+    EXIT_OK,
+    add_common_options,
+    add_giant_option,
+    guarded,
+    progress_of,
+)
 
 if TYPE_CHECKING:
     from analytics.audit import AuditResult
@@ -26,7 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _audit(options: argparse.Namespace) -> int:
     from analytics import audit
 
-    result = audit.run(options.export_dir, options.out, master=options.master, progress=progress_of("audit"))
+    result = audit.run(
+        options.export_dir,
+        options.out,
+        master=options.master,
+        progress=progress_of("audit"),
+        giant_from=options.giant_from,
+    )
     print(json.dumps(_as_json(result)) if options.json else _as_text(result))
     return EXIT_MISMATCH if result.findings else EXIT_OK
 
@@ -38,6 +51,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("export_dir", type=Path, nargs="+", help="folders of exports, of one node or many")
     add_common_options(parser, "the tables")
+    add_giant_option(parser)
     return parser.parse_args(arguments)
 
 

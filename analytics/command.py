@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from analytics.export_reader import ExportError
+from analytics.limits import GIANT_FROM
 
 EXIT_OK: Final = 0
 EXIT_UNEXPECTED: Final = 1
@@ -94,6 +95,22 @@ def add_common_options(parser: argparse.ArgumentParser, what: str) -> None:
         "--master", default="local[*]", help="Spark master URL (default: all cores of this machine)"
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def add_giant_option(parser: argparse.ArgumentParser) -> None:
+    """--giant-from, of the commands that order every branch."""
+    parser.add_argument(
+        "--giant-from",
+        type=_positive,
+        metavar="COMMITS",
+        help=f"order branches of so many commits in many tasks (default: {GIANT_FROM}, 1.4 GB in one task)",
+    )
+
+
+def _positive(text: str) -> int:
+    if (value := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+    return value
 
 
 def progress_of(name: str) -> Progress:

@@ -36,21 +36,17 @@ LINEARIZATION_SCHEMA: Final = (
 )
 DIGEST_SCHEMA: Final = "branch_id binary, commits bigint, digest string"
 
-GIANT_FROM_SETTING: Final = "spark.ravel.giantFrom"
-"""Spark's setting of how many commits make a branch a giant."""
-
 _ROWS_PER_BATCH: Final = 50_000
 
 
 def linearize(commits: DataFrame, giant_from: int | None = None) -> DataFrame:
     """The order of every branch, with null rank and position and a `fault` for what has no place in it.
 
-    Branches of `giant_from` commits and more are giants; by default the session's `spark.ravel.giantFrom`, else
-    `limits.GIANT_FROM`. Branches are counted and giants ordered at once, the rest when Spark comes to it. Raises
-    GiantRefused.
+    Branches of `giant_from` commits and more are giants; by default `limits.GIANT_FROM`. Branches are counted and giants
+    ordered at once, the rest when Spark comes to it. Raises GiantRefused.
     """
     _ship_code()
-    threshold = giant_from or _giant_from(commits)
+    threshold = giant_from or limits.GIANT_FROM
     rows = commits.select("branch_id", "commit_id", "acks", "sequence", "rank", _mark().alias("mark"))
     sizes = rows.groupBy("branch_id").agg(F.count("*").alias("size")).persist()
     found = sizes.where(F.col("size") >= threshold).orderBy("branch_id").collect()
@@ -91,10 +87,6 @@ def _mark() -> Column:
     mark = F.when(F.col("is_void"), kernel.MARKED_VOID)
     mark = mark.when(F.col("body_kind") == "checkpoint", kernel.MARKED_CHECKPOINT)
     return mark.otherwise(kernel.UNMARKED).cast("tinyint")
-
-
-def _giant_from(frame: DataFrame) -> int:
-    return int(frame.sparkSession.conf.get(GIANT_FROM_SETTING, None) or limits.GIANT_FROM)
 
 
 def _ship_code() -> None:

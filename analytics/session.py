@@ -57,8 +57,6 @@ def start_session(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    if giant_from := os.environ.get("RAVEL_GIANT_FROM"):
-        options["spark.ravel.giantFrom"] = giant_from
     if is_local:
         options |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     builder = SparkSession.Builder().master(master).appName("ravel analyze")

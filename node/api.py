@@ -17,9 +17,11 @@ from starlette.types import ASGIApp
 from node import api_bodies as bodies
 from node.api_documents import DocumentHandlers
 from node.api_gate import Gate, error_response
+from node.api_meter import Meter
 from node.api_requests import answer_json, read_body, read_chunks, read_number
 from node.downloads import file_response
 from node.errors import ServiceError
+from node.metrics import CONTENT_TYPE
 from node.service import NodeService
 from protocol.limits import (
     FILE_WINDOW_MAX,
@@ -37,13 +39,17 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(service: NodeService, token: str) -> ASGIApp:
-    """The application. It serves nothing but `/healthz` to who does not send `token`."""
+    """The application. It serves nothing but `/healthz` and `/readyz` to who does not send `token`."""
     endpoints = _Endpoints(service)
-    routes = [Route("/healthz", _health)]
+    routes = [
+        Route("/healthz", _health),
+        Route("/readyz", _mapped(endpoints.readiness)),
+        Route("/metrics", _mapped(endpoints.metrics)),
+    ]
     for method, path, handler in endpoints.table():
         routes.append(Route(f"/api/v1{path}", _mapped(handler), methods=[method]))
     application = Starlette(routes=routes, exception_handlers={404: _no_such_path, 405: _no_such_path})
-    return Gate(application, token)
+    return Gate(Meter(application, service.watching), token)
 
 
 class _Endpoints:
@@ -56,6 +62,7 @@ class _Endpoints:
         """(method, path below /api/v1, handler)."""
         service, documents = self._service, DocumentHandlers(self._service)
         return [
+            ("GET", "/log", lambda _: answer_json(service.watching.log())),
             ("GET", "/status", lambda _: answer_json(service.status())),
             ("GET", "/repos", lambda _: answer_json(service.list_repos())),
             # Before what ends in the name of a kind: a repo's name may have slashes.
@@ -150,6 +157,16 @@ class _Endpoints:
             ("DELETE", "/peers/{peer}/ban", _of("peer", service.peers.unban)),
             ("DELETE", "/repos/{repo:path}", _of("repo", service.forget_repo)),
         ]
+
+    async def readiness(self, _request: Request) -> Response:
+        """200 or 503, and each check by name."""
+        is_ready, checks = await self._service.watching.readiness()
+        answer = {"status": "ready" if is_ready else "not ready", "checks": checks}
+        return JSONResponse(answer, status_code=200 if is_ready else 503)
+
+    async def metrics(self, _request: Request) -> Response:
+        """For Prometheus."""
+        return Response(await self._service.watching.metrics(), media_type=CONTENT_TYPE)
 
     async def _create_repo(self, request: Request) -> Response:
         body = await read_body(request, bodies.Named)

@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from node.errors import ServiceError
 
 _LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
+"""What says no more than that the node runs, and whether it can work."""
 
 
 class Gate:
@@ -47,7 +49,7 @@ class Gate:
         origins = headers.get(b"origin", [])
         if any(origin.decode("latin-1") != f"http://{host}" for origin in origins):
             return ServiceError("forbidden_origin", "this API does not answer pages of other origins")
-        if scope["path"] == "/healthz":
+        if scope["path"] in _OPEN_PATHS:
             return None
         given = headers.get(b"authorization", [b""])
         if len(given) != 1 or not hmac.compare_digest(given[0], self._expected):

@@ -9,10 +9,10 @@ from typing import Any, Final, Self
 from urllib.parse import quote, unquote
 
 import httpx
-import msgspec
 
 from node.client_documents import DocumentsClient
-from node.errors import ERROR_KINDS, ServiceError
+from node.client_errors import error_of
+from node.errors import ServiceError
 from node.home import not_running, read_run_file, read_token
 
 _TIMEOUT_SECONDS: Final = 60.0
@@ -28,16 +28,6 @@ class Download:
     file_id: str
     name: str
     pieces: Iterator[bytes]
-
-
-class _Error(msgspec.Struct):
-    code: str
-    message: str = ""
-    next: str = ""
-
-
-class _ErrorAnswer(msgspec.Struct):
-    error: _Error
 
 
 class ApiClient:
@@ -66,6 +56,15 @@ class ApiClient:
     def status(self) -> JsonObject:
         """The node at a glance."""
         return self._call("GET", "/status")
+
+    def page(self, path: str) -> str:
+        """What the daemon serves beside the API, whatever its status: `/metrics`, `/readyz`."""
+        with self._reached():
+            return self._http.get(f"{self.base_url}{path}").text
+
+    def log(self) -> JsonObject:
+        """The latest lines of the daemon's log."""
+        return self._call("GET", "/log")
 
     def create_repo(self, name: str) -> JsonObject:
         """Create a repo."""
@@ -313,7 +312,7 @@ class ApiClient:
         with self._reached(), self._http.stream("GET", path, headers=wanted) as response:
             if response.is_error:
                 response.read()
-                raise _error_of(response)
+                raise error_of(response)
             found = re.fullmatch(r"bytes [0-9]+-[0-9]+/([0-9]+)", response.headers.get("content-range", ""))
             size = int(found[1] if found else response.headers["content-length"])
             name = response.headers["content-disposition"].partition("''")[2]
@@ -354,7 +353,7 @@ class ApiClient:
         with self._reached():
             response = self._http.request(method, path, json=body, params=query, content=content)
         if response.is_error:
-            raise _error_of(response)
+            raise error_of(response)
         try:
             answer: JsonObject = response.json()
         except ValueError:
@@ -383,14 +382,6 @@ class ApiClient:
                 f"the daemon stopped sending: {error}",
                 "run the command again to go on from here",
             ) from None
-
-
-def _error_of(response: httpx.Response) -> ServiceError:
-    try:
-        error = msgspec.json.decode(response.content, type=_ErrorAnswer).error
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return ServiceError("internal", f"the daemon answered {response.status_code} without JSON")
-    return ServiceError(error.code if error.code in ERROR_KINDS else "internal", error.message, error.next)
 
 
 def _part(text: str) -> str:

@@ -40,6 +40,7 @@ class Row:
     size: int = 100
     rank: int | None = None
     kind: str = "post"
+    received: int = T0_MS
     position: int | None = None
 
 
@@ -119,7 +120,7 @@ def _values(row: Row, sequence: int, ranks: dict[tuple[str, str], int]) -> dict[
         "body_kind": row.kind,
         "size": row.size,
         "time": row.time,
-        "received_at": T0_MS,
+        "received_at": row.received,
     }
 
 

@@ -1,7 +1,8 @@
-"""export, analyze, audit: the store as Parquet, and Spark on it."""
+"""export, analyze, audit, study: the store as Parquet, and Spark on it."""
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,11 @@ import typer
 
 from node.cli.shared import JsonOption, client, print_fields, print_json, settings
 from node.errors import ERROR_KINDS, ServiceError
+
+GiantOption = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="COMMITS", help="Order branches of so many commits in many tasks (2000000)."),
+]
 
 
 def export(context: typer.Context, as_json: JsonOption = False) -> None:
@@ -26,19 +32,20 @@ def analyze(
     out: Annotated[Path, typer.Option(help="Folder for tables, digests and report.html.")] = Path("analysis"),
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
     verify: Annotated[bool, typer.Option(help="Compare Spark's ranks with the node's own.")] = True,
-    giant_from: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="COMMITS", help="Order branches of so many commits in many tasks (2000000)."
-        ),
+    draw: Annotated[
+        str | None, typer.Option(metavar="BRANCH", help="Branch to draw: its name, or the start of its id.")
     ] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Write every table as CSV too.")] = False,
+    giant_from: GiantOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run Spark on an export: statistics, the bulk linearization, and a report. Needs Java 17 or newer."""
     folder = export_folder or _own_export(context)
     options = ["--out", str(out), "--master", master]
     options += [] if verify else ["--no-verify"]
-    options += [] if giant_from is None else ["--giant-from", str(giant_from)]
+    options += [f"--draw={draw}"] if draw is not None else []
+    options += ["--csv"] if csv else []
+    options += _giant_options(giant_from)
     _run_spark("analytics", [str(folder), *options], as_json)
 
 
@@ -50,12 +57,37 @@ def audit(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the table of findings.")] = Path("audit"),
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    giant_from: GiantOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Look for contradictions in and between exports; exit code 23 when there are any. Needs Java 17 or newer."""
     folders = export_folders or [_own_export(context)]
-    arguments = [*map(str, folders), "--out", str(out), "--master", master]
+    arguments = [*map(str, folders), "--out", str(out), "--master", master, *_giant_options(giant_from)]
     _run_spark("analytics.audit_command", arguments, as_json)
+
+
+def study(
+    name: Annotated[str, typer.Argument(metavar="STUDY", help="Which study; there is: scuttlesort.")],
+    exports: Annotated[
+        list[Path] | None, typer.Argument(metavar="EXPORT", help="Replay their largest branches too.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for tables and study.html.")] = Path("study"),
+    quick: Annotated[bool, typer.Option("--quick", help="Small tangles: minutes, not many hours.")] = False,
+    heights: Annotated[str | None, typer.Option(help="Commits of the tangles: 32K,64K.")] = None,
+    widths: Annotated[str | None, typer.Option(help="Feeds of the tangles: 4,64.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Runs of each scenario.")] = None,
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    as_json: JsonOption = False,
+) -> None:
+    """Replay tangles in Spark and count the edits that keep a timeline in order. Needs Java 17 or newer."""
+    if name != "scuttlesort":
+        raise ServiceError("bad_request", f"there is no study {name!r}", "ravel study scuttlesort")
+    options = ["--out", str(out), "--master", master]
+    options += ["--quick"] if quick else []
+    options += [f"--heights={heights}"] if heights is not None else []
+    options += [f"--widths={widths}"] if widths is not None else []
+    options += [f"--seeds={seeds}"] if seeds is not None else []
+    _run_spark("analytics.study_command", [name, *map(str, exports or []), *options], as_json)
 
 
 def _own_export(context: typer.Context) -> Path:
@@ -64,15 +96,17 @@ def _own_export(context: typer.Context) -> Path:
     return open_home(settings(context).home).export_folder
 
 
-def _run_spark(module: str, arguments: list[str], as_json: bool) -> None:
-    """Run a command of `analytics` and end as it ends."""
+def _giant_options(giant_from: int | None) -> list[str]:
+    return [] if giant_from is None else ["--giant-from", str(giant_from)]
+
+
+def _run_spark(module: str, arguments: Sequence[str], as_json: bool) -> None:
+    """A process of its own: the CLI and the daemon never import Spark. -P: nor what lies in the current folder."""
     if find_spec("pyspark") is None:
         raise ServiceError(
             "missing_extra", "PySpark is not installed", "install it: pip install 'ravel-node[analytics]'"
         )
-    # A process of its own: the CLI and the daemon never import Spark. -P: nor what lies in the current folder.
-    command = [sys.executable, "-P", "-m", module, *arguments]
-    command += ["--json"] if as_json else []
+    command = [sys.executable, "-P", "-m", module, *arguments, *(["--json"] if as_json else [])]
     code = subprocess.run(command, check=False).returncode
     if code != 0:
         known = {kind.exit_code for kind in ERROR_KINDS.values()}

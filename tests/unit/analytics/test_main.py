@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from analytics import __main__, command, session
+from analytics import __main__, analyze, command, session
 from node.errors import ERROR_KINDS, EXIT_OK
 from tests.exports import DAY_MS, T0_MS, Row, write_export
 
@@ -114,3 +114,15 @@ def test_a_master_that_spark_does_not_know_is_a_clear_error(tmp_path: Path) -> N
     assert "next:  give a --master that Spark knows" in done.stderr
     assert "SparkException" in (tmp_path / "out" / "spark.log").read_text(encoding="utf-8")
     assert "Traceback" not in done.stderr
+
+
+def test_a_branch_that_is_not_there_cannot_be_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **options: object) -> None:
+        raise analyze.NoSuchBranch(f"no branch {options['draw']}")
+
+    monkeypatch.setattr(analyze, "run", refuse)
+    arguments = ["export", "--out", str(tmp_path / "out"), "--draw", "gone"]
+    assert __main__.main(arguments) == command.EXIT_BAD_REQUEST
+    assert "error: no branch gone\nnext:  give the name" in capsys.readouterr().err
