@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from analytics import __main__, analyze, command, session
+from analytics import __main__, analyze, audit, audit_command, command, session
+from analytics.wave_jobs import GiantRefused
 from node.errors import ERROR_KINDS, EXIT_OK
 from tests.exports import DAY_MS, T0_MS, Row, write_export
 
@@ -126,3 +127,20 @@ def test_a_branch_that_is_not_there_cannot_be_drawn(
     arguments = ["export", "--out", str(tmp_path / "out"), "--draw", "gone"]
     assert __main__.main(arguments) == command.EXIT_BAD_REQUEST
     assert "error: no branch gone\nnext:  give the name" in capsys.readouterr().err
+
+
+def test_from_where_on_branches_are_giants_reaches_the_job_and_a_refusal_has_its_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **options: object) -> None:
+        raise GiantRefused(f"giants from {options['giant_from']}")
+
+    monkeypatch.setattr(analyze, "run", refuse)
+    monkeypatch.setattr(audit, "run", refuse)
+    arguments = ["export", "--out", str(tmp_path / "out"), "--giant-from"]
+    for main in (__main__.main, audit_command.main):
+        assert main([*arguments, "7"]) == command.EXIT_TOO_LARGE
+        assert capsys.readouterr().err == "error: giants from 7\n"
+        with pytest.raises(SystemExit):
+            main([*arguments, "0"])
+        assert "'0' is not a number from 1" in capsys.readouterr().err
