@@ -153,7 +153,9 @@ SHORT_ID_FRAME_COUNT_MAX: Final = 4096
 RECONCILIATION_FRAME_COUNT_MAX: Final = 1024
 """Frames of one reconciliation that one side takes: twice what ranges may need."""
 RECONCILIATION_WAITING_MAX: Final = 32
-"""Frames of reconciliations on one connection that wait to be worked on: 8 MB; a prefix comes in 17."""
+"""Frames of one reconciliation that wait to be worked on: a prefix comes in 17, of 96 KiB each."""
+RECONCILIATIONS_MAX: Final = 8
+"""Topics of one connection that are reconciled at a time, and so kept in memory: of the largest, some 100 MB together."""
 RANGE_FRAME_SIZE_MAX: Final = 256 * KIB
 """Bytes of one frame of ranges; what does not fit is said in the next."""
 RANGE_FRAME_COUNT_MAX: Final = 512
