@@ -221,6 +221,10 @@ IMPORTED_SECONDS_MAX: Final = 2**42
 """Unix seconds, before or after 1970, of an imported item: 139,000 years; in milliseconds still exact in JSON."""
 IMPORT_BATCH_COUNT_MAX: Final = 1000
 """Items of one import request."""
+CHANGES_KEPT_MAX: Final = 100_000
+"""Removes, returns and moves that are kept per branch, the newest: 10 MB. Who stopped before them gets a snapshot."""
+EDIT_WINDOW_MAX: Final = 1000
+"""Edits in one answer."""
 API_CONNECTIONS_MAX: Final = 256
 """Connections to the local API that are served at once; more wait for one to end. An application needs a few."""
 LINK_SIZE_MAX: Final = 16 * KIB
