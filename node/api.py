@@ -16,10 +16,12 @@ from starlette.types import ASGIApp
 
 from node import api_bodies as bodies
 from node.api_documents import DocumentHandlers
+from node.api_events import EventEndpoints
 from node.api_gate import Gate, error_response
 from node.api_requests import answer_json, read_body, read_chunks, read_number
 from node.downloads import file_response
 from node.errors import ServiceError
+from node.event_streams import EventStreams
 from node.service import NodeService
 from protocol.limits import (
     FILE_WINDOW_MAX,
@@ -36,9 +38,9 @@ T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def create_app(service: NodeService, token: str) -> ASGIApp:
-    """The application. It serves nothing but `/healthz` to who does not send `token`."""
-    endpoints = _Endpoints(service)
+def create_app(service: NodeService, token: str, streams: EventStreams | None = None) -> ASGIApp:
+    """The application. It serves nothing but `/healthz` to who does not send `token`; its `streams` may be ended."""
+    endpoints = _Endpoints(service, streams or EventStreams())
     routes = [Route("/healthz", _health)]
     for method, path, handler in endpoints.table():
         routes.append(Route(f"/api/v1{path}", _mapped(handler), methods=[method]))
@@ -49,8 +51,9 @@ def create_app(service: NodeService, token: str) -> ASGIApp:
 class _Endpoints:
     """Each handler takes the request apart and calls the service."""
 
-    def __init__(self, service: NodeService) -> None:
+    def __init__(self, service: NodeService, streams: EventStreams) -> None:
         self._service = service
+        self._followed = EventEndpoints(service, streams)
 
     def table(self) -> list[tuple[str, str, Handler]]:
         """(method, path below /api/v1, handler)."""
@@ -125,6 +128,8 @@ class _Endpoints:
             ("POST", "/repos/{repo:path}/branches", self._create_branch),
             ("POST", "/branches/{branch:path}/commits", self._write),
             ("GET", "/branches/{branch:path}/timeline", self._timeline),
+            ("GET", "/branches/{branch:path}/edits", self._followed.edits),
+            ("GET", "/events", self._followed.node),
             ("GET", "/branches/{branch:path}/digest", _of("branch", service.digest)),
             ("GET", "/branches/{branch:path}/feeds", _of("branch", service.feeds.check)),
             ("POST", "/branches/{branch:path}/import", self._import),

@@ -9,10 +9,11 @@ from typing import Any, Final, Self
 from urllib.parse import quote, unquote
 
 import httpx
-import msgspec
 
 from node.client_documents import DocumentsClient
-from node.errors import ERROR_KINDS, ServiceError
+from node.error_answers import error_of
+from node.errors import ServiceError
+from node.event_client import StreamEvent, read_events
 from node.home import not_running, read_run_file, read_token
 
 _TIMEOUT_SECONDS: Final = 60.0
@@ -28,16 +29,6 @@ class Download:
     file_id: str
     name: str
     pieces: Iterator[bytes]
-
-
-class _Error(msgspec.Struct):
-    code: str
-    message: str = ""
-    next: str = ""
-
-
-class _ErrorAnswer(msgspec.Struct):
-    error: _Error
 
 
 class ApiClient:
@@ -261,6 +252,23 @@ class ApiClient:
         query = {"after_position": after_position, "limit": limit}
         return self._call("GET", f"/branches/{_part(branch)}/timeline", query=query)
 
+    def edits(self, branch: str, since: str = "", limit: int = 1000) -> JsonObject:
+        """A window of a timeline's edits, after the cursor `since`."""
+        return self._call("GET", f"/branches/{_part(branch)}/edits", query={"since": since, "limit": limit})
+
+    @contextmanager
+    def watch(self, branch: str, since: str = "") -> Iterator[Iterator[StreamEvent]]:
+        """The same as they come: events `edit`, and `reset` where all is to be forgotten. Raises ServiceError."""
+        path, headers = f"/branches/{_part(branch)}/edits", {"Accept": "text/event-stream"}
+        with (
+            self._reached(),
+            self._http.stream("GET", path, params={"since": since}, headers=headers) as response,
+        ):
+            if response.is_error:
+                response.read()
+                raise error_of(response)
+            yield read_events(response.iter_lines(), "watch again, from the last cursor")
+
     def digest(self, branch: str) -> JsonObject:
         """Digest of a timeline."""
         return self._call("GET", f"/branches/{_part(branch)}/digest")
@@ -313,7 +321,7 @@ class ApiClient:
         with self._reached(), self._http.stream("GET", path, headers=wanted) as response:
             if response.is_error:
                 response.read()
-                raise _error_of(response)
+                raise error_of(response)
             found = re.fullmatch(r"bytes [0-9]+-[0-9]+/([0-9]+)", response.headers.get("content-range", ""))
             size = int(found[1] if found else response.headers["content-length"])
             name = response.headers["content-disposition"].partition("''")[2]
@@ -354,7 +362,7 @@ class ApiClient:
         with self._reached():
             response = self._http.request(method, path, json=body, params=query, content=content)
         if response.is_error:
-            raise _error_of(response)
+            raise error_of(response)
         try:
             answer: JsonObject = response.json()
         except ValueError:
@@ -383,14 +391,6 @@ class ApiClient:
                 f"the daemon stopped sending: {error}",
                 "run the command again to go on from here",
             ) from None
-
-
-def _error_of(response: httpx.Response) -> ServiceError:
-    try:
-        error = msgspec.json.decode(response.content, type=_ErrorAnswer).error
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return ServiceError("internal", f"the daemon answered {response.status_code} without JSON")
-    return ServiceError(error.code if error.code in ERROR_KINDS else "internal", error.message, error.next)
 
 
 def _part(text: str) -> str:

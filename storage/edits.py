@@ -31,9 +31,12 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change of a timeline. `passed` and `rank` say where the commit stands now; of a remove, where it stood."""
+    """One change of a timeline. `passed` and `rank` say where the commit stands now; of a remove, where it stood.
 
-    change: int
+    Whoever has followed it goes on from `cursor`.
+    """
+
+    cursor: Cursor
     kind: EditKind
     commit_id: bytes
     passed: int
@@ -100,7 +103,7 @@ def load_edits(connection: Connection, branch_num: int, since: Cursor, limit: in
             row = rows[num]
             passed = before.get(num, row.passed)
             assert passed is not None, "what is accepted stands in the timeline at first"
-            edits.append(Edit(num, "insert", row.commit_id, passed, row.rank))
+            edits.append(Edit(Cursor(num), "insert", row.commit_id, passed, row.rank))
         else:
             row = rows[change.commit_num]
             edits.append(_edit_of(num, row, change.passed_before, change.passed_after))
@@ -111,8 +114,8 @@ def load_edits(connection: Connection, branch_num: int, since: Cursor, limit: in
 def _edit_of(num: int, row: _Row, before: int | None, after: int | None) -> Edit:
     if after is None:
         assert before is not None, "what does not stand there cannot leave"
-        return Edit(num, "remove", row.commit_id, before, row.rank)
-    return Edit(num, "insert" if before is None else "move", row.commit_id, after, row.rank)
+        return Edit(Cursor(num), "remove", row.commit_id, before, row.rank)
+    return Edit(Cursor(num), "insert" if before is None else "move", row.commit_id, after, row.rank)
 
 
 def _load_snapshot(
@@ -129,7 +132,7 @@ def _load_snapshot(
         row = rows[num]
         passed = before.get(num, row.passed)
         if passed is not None:
-            edits.append(Edit(cursor.change, "insert", row.commit_id, passed, row.rank))
+            edits.append(Edit(Cursor(cursor.change, num), "insert", row.commit_id, passed, row.rank))
     has_more = len(nums) > limit
     following = Cursor(cursor.change, taken[-1] if has_more else None)
     if not has_more:  # there may be changes since

@@ -24,6 +24,7 @@ from node.cli import (
     repo_commands,
     tag_commands,
     tangle_commands,
+    watch_commands,
 )
 from node.cli.shared import Settings, fail
 from node.errors import ServiceError
@@ -48,6 +49,7 @@ app.add_typer(quorum_commands.quorum, name="quorum")
 app.add_typer(branch_commands.branch, name="branch")
 app.command("write")(branch_commands.write)
 app.command("log")(branch_commands.log)
+app.command("watch")(watch_commands.watch)
 app.command("show")(branch_commands.show)
 app.command("why")(branch_commands.why)
 app.add_typer(document_commands.set_, name="set")

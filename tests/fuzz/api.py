@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from trio.testing import MockClock
 
 from node.api import create_app
-from node.client import _error_of
+from node.error_answers import error_of
 from node.errors import ERROR_KINDS
 from node.files import OpenFile
 from node.http_server import serve_connection
@@ -126,7 +126,7 @@ def take_request(data: bytes) -> str:
 
 def take_answer(data: bytes) -> str:
     """What a client is answered that is no success, by the daemon or by what else has its port."""
-    error = _error_of(httpx.Response(500, content=data))
+    error = error_of(httpx.Response(500, content=data))
     assert error.code in ERROR_KINDS
     assert isinstance(error.message, str)
     error.message.encode()  # it is printed

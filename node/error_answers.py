@@ -1,0 +1,25 @@
+"""Answers of the API that are no success, as errors again."""
+
+import httpx
+import msgspec
+
+from node.errors import ERROR_KINDS, ServiceError
+
+
+class _Error(msgspec.Struct):
+    code: str
+    message: str = ""
+    next: str = ""
+
+
+class _ErrorAnswer(msgspec.Struct):
+    error: _Error
+
+
+def error_of(response: httpx.Response) -> ServiceError:
+    """The error of an answer, whoever gave it."""
+    try:
+        error = msgspec.json.decode(response.content, type=_ErrorAnswer).error
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return ServiceError("internal", f"the daemon answered {response.status_code} without JSON")
+    return ServiceError(error.code if error.code in ERROR_KINDS else "internal", error.message, error.next)
