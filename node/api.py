@@ -23,6 +23,7 @@ from node.downloads import file_response
 from node.errors import ServiceError
 from node.event_streams import EventStreams
 from node.service import NodeService
+from node.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
 from protocol.limits import (
     FILE_WINDOW_MAX,
     TANGLE_WINDOW_MAX,
@@ -39,20 +40,26 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(service: NodeService, token: str, streams: EventStreams | None = None) -> ASGIApp:
-    """The application. It serves nothing but `/healthz` to who does not send `token`; its `streams` may be ended."""
-    endpoints = _Endpoints(service, streams or EventStreams())
-    routes = [Route("/healthz", _health)]
+    """The application. Who does not send `token` gets `/healthz` and the page's files; its `streams` may be ended."""
+    codes = PageCodes(token)
+
+    async def give_token(request: Request) -> Response:
+        return JSONResponse({"token": codes.redeem(await read_code(request))})
+
+    endpoints = _Endpoints(service, streams or EventStreams(), codes)
+    routes = [Route("/healthz", _health), *page_routes(_mapped(give_token))]
     for method, path, handler in endpoints.table():
         routes.append(Route(f"/api/v1{path}", _mapped(handler), methods=[method]))
     application = Starlette(routes=routes, exception_handlers={404: _no_such_path, 405: _no_such_path})
-    return Gate(application, token)
+    return Gate(application, token, OPEN_PATHS | {"/healthz"})
 
 
 class _Endpoints:
     """Each handler takes the request apart and calls the service."""
 
-    def __init__(self, service: NodeService, streams: EventStreams) -> None:
+    def __init__(self, service: NodeService, streams: EventStreams, codes: PageCodes) -> None:
         self._service = service
+        self._codes = codes
         self._followed = EventEndpoints(service, streams)
 
     def table(self) -> list[tuple[str, str, Handler]]:
@@ -130,6 +137,7 @@ class _Endpoints:
             ("GET", "/branches/{branch:path}/timeline", self._timeline),
             ("GET", "/branches/{branch:path}/edits", self._followed.edits),
             ("GET", "/events", self._followed.node),
+            ("POST", "/codes", lambda _: answer_json(self._codes.make())),
             ("GET", "/branches/{branch:path}/digest", _of("branch", service.digest)),
             ("GET", "/branches/{branch:path}/feeds", _of("branch", service.feeds.check)),
             ("POST", "/branches/{branch:path}/import", self._import),

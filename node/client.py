@@ -54,6 +54,10 @@ class ApiClient:
         """Give up the connection."""
         self._http.close()
 
+    def make_code(self) -> JsonObject:
+        """A code by which the web page gets the token, once."""
+        return self._call("POST", "/codes", {})
+
     def status(self) -> JsonObject:
         """The node at a glance."""
         return self._call("GET", "/status")

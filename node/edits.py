@@ -9,7 +9,7 @@ import trio
 from node.errors import ServiceError
 from node.event_streams import Event
 from node.hub import Hub
-from node.views import timeline_items
+from node.views import place_text, timeline_items
 from protocol.limits import EVENT_PAUSE_SECONDS, EVENT_WINDOW
 from protocol.text import id_text
 from storage.commits import load_rows
@@ -120,13 +120,9 @@ def _edit_view(edit: Edit, items: dict[str, JsonObject]) -> JsonObject:
         "place": place_text(edit.passed, edit.rank, edit.commit_id),
     }
     if edit.kind == "insert":
-        shown["item"] = {name: value for name, value in items[commit].items() if name != "position"}
+        said = items[commit].items()  # of now; the edit's place is of its moment
+        shown["item"] = {name: value for name, value in said if name not in ("position", "place")}
     return shown
-
-
-def place_text(passed: int, rank: int, commit_id: bytes) -> str:
-    """A place in the canonical order. As texts, places stand in its order."""
-    return f"{passed:016x}{rank:016x}{commit_id.hex()}"
 
 
 def cursor_text(cursor: Cursor) -> str:

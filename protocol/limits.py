@@ -235,6 +235,10 @@ EVENT_SILENCE_SECONDS: Final = 15.0
 """Seconds after which an event stream without news says that it is there."""
 EVENT_SEND_SECONDS: Final = 30.0
 """Seconds one write of an event stream may wait for who does not read; then it is cut, and resumes by its last id."""
+PAGE_CODES_MAX: Final = 8
+"""Codes for the web page that are good at once: each is used within a moment."""
+PAGE_CODE_SECONDS: Final = 60
+"""Seconds for which such a code is good: as long as a browser takes to start."""
 API_CONNECTIONS_MAX: Final = 256
 """Connections to the local API that are served at once; more wait for one to end. An application needs a few."""
 LINK_SIZE_MAX: Final = 16 * KIB

@@ -42,6 +42,7 @@ app = typer.Typer(
 app.command("init")(node_commands.init)
 app.command("run")(node_commands.run)
 app.command("status")(node_commands.status)
+app.command("open")(node_commands.open_page)
 app.command("id")(node_commands.show_id)
 app.add_typer(repo_commands.repo, name="repo")
 app.add_typer(member_commands.member, name="member")
