@@ -192,7 +192,7 @@ function showPeers(peers) {
     );
     if (isConnected) {
       entry.append(
-        make("p", "facts", `${inSync} of ${peer.topics.length} topics in sync`),
+        make("p", "facts", `${inSync} of ${peer.topics.length} topics in sync, ${sum("behind")} commits behind`),
         make("p", "facts", `commits: ${count.sent} sent (${rate("sent")}/s), ${count.received} received (${rate("received")}/s)`),
       );
     }

@@ -230,12 +230,12 @@ async def test_the_node_s_events_are_peers_and_repos(tmp_path: Path, monkeypatch
         async with _streamed(one, "/api/v1/events") as stream:
             events = [await stream.next(), await stream.next()]
             assert [event.name for event in events] == ["peers", "repos"]
-            assert events[0].data == {"peers": []}
+            assert events[0].data["peers"] == []
             one.node.create_repo("second")
             event = await stream.next()
             assert {repo["name"] for repo in event.data["repos"]} == {"first", "second"}
         now = (await one.client.get("/api/v1/events")).json()
-        assert set(now) == {"peers", "repos"}
+        assert {"peers", "repos"} <= set(now)
 
 
 def test_a_client_reads_events_and_says_when_they_end() -> None:
