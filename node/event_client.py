@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from node.error_answers import read_error
 from node.errors import ServiceError
 
 
@@ -44,11 +45,9 @@ def read_events(lines: Iterable[str], resume: str) -> Iterator[StreamEvent]:
 
 
 def _event_of(name: str, cursor: str, data: str) -> StreamEvent:
+    if name == "error" and (error := read_error(data)) is not None:
+        raise error
     try:
-        value = msgspec.json.decode(data, type=dict[str, Any])
-    except msgspec.DecodeError:
+        return StreamEvent(name, cursor, msgspec.json.decode(data, type=dict[str, Any]))
+    except (msgspec.DecodeError, ValueError, RecursionError):
         raise ServiceError("internal", "the daemon sent an event without JSON") from None
-    if name == "error":
-        error = value.get("error", {})
-        raise ServiceError("storage_failed", str(error.get("message", "")), str(error.get("next", "")))
-    return StreamEvent(name, cursor, value)

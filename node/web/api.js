@@ -39,7 +39,11 @@ export class Api {
         if (!answer.ok) throw await errorOf(answer);
         tell(true);
         for await (const event of readEvents(answer.body)) {
-          take(event.name, event.data);
+          try {
+            take(event.name, event.data);
+          } catch (error) {
+            reportError(error); // a defect of the page, not of the connection
+          }
           cursor = event.id || cursor;
         }
       } catch (error) {

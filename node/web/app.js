@@ -149,7 +149,10 @@ async function choose(repo, branch) {
   }
   const since = await timeline.load(api, branch.branch);
   if (signal.aborted) return;
-  const take = (name, edit) => timeline.take(name, edit);
+  const take = (name, edit) => {
+    if (name === "edit") timeline.take(edit);
+    if (name === "reset") attempt(() => choose(repo, branch)); // away for too long: the window is loaded anew
+  };
   attempt(() => api.follow(`/branches/${branch.branch}/edits`, since, take, () => {}, signal));
 }
 

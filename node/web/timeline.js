@@ -43,13 +43,8 @@ export class Timeline {
     this.#draw();
   }
 
-  /** Follows one event of the branch's stream. An edit may have been seen already, in the window or before a break. */
-  take(name, edit) {
-    if (name === "reset") {
-      this.#forget();
-      this.start = 0;
-    }
-    if (name !== "edit") return;
+  /** Follows one edit. It may have been seen already: in the window, or before a break. */
+  take(edit) {
     const known = this.commits.get(edit.commit);
     const oldest = this.#oldest();
     if (edit.edit === "remove") {

@@ -255,5 +255,9 @@ def test_a_client_reads_events_and_says_when_they_end() -> None:
     with pytest.raises(ServiceError, match="ended") as caught:
         next(events)
     assert (caught.value.code, caught.value.next_step) == ("interrupted", "again")
+    error = {"error": {"code": "storage_failed", "message": "disk full", "next": "free some"}}
     with pytest.raises(ServiceError, match="disk full"):
-        next(read_events(["event: error", 'data: {"error": {"message": "disk full"}}', ""], ""))
+        next(read_events(["event: error", f"data: {json.dumps(error)}", ""], ""))
+    for nonsense in ("x", "[1]", "[" * 100_000):
+        with pytest.raises(ServiceError, match="without JSON"):
+            next(read_events([f"data: {nonsense}", ""], ""))
