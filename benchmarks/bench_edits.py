@@ -15,7 +15,7 @@ import trio
 
 from benchmarks.common import clock_ms, figure, note, percentile, timed, write_history
 from node.blocking import threads
-from node.edits import EditSource
+from node.edits import EditSource, SharedReads
 from node.hub import Hub
 from node.outbound import Author
 from node.replica import Replica
@@ -73,6 +73,7 @@ async def _tell_many(replica: Replica, branch: Branch, author: Author) -> list[f
     hub = Hub(replica, threads(), clock_ms)
     with replica.database.read() as connection:
         since = Cursor(load_last_change(connection, branch.num))
+    reads = SharedReads(hub)
     waits: list[float] = []
     written_at = 0.0
     all_told = trio.Event()
@@ -87,7 +88,7 @@ async def _tell_many(replica: Replica, branch: Branch, author: Author) -> list[f
 
     async with trio.open_nursery() as nursery:
         for _ in range(_SOURCES):
-            nursery.start_soon(follow, EditSource(hub, branch, since))
+            nursery.start_soon(follow, EditSource(hub, reads, branch, since))
         await trio.sleep(_PAUSE_SECONDS)
         for number in range(_WRITES):
             _, intake = await hub.run_blocking(author.write, branch, Post(f"told {number}"))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import trio
@@ -26,6 +27,7 @@ class Edits:
     def __init__(self, hub: Hub, find_branch: Callable[[str], Branch]) -> None:
         self._hub = hub
         self._find_branch = find_branch
+        self._reads = SharedReads(hub)
 
     async def window(self, branch: str, since: str, limit: int) -> JsonObject:
         """At most `limit` edits after the cursor `since`; without one, from the start. Raises ServiceError."""
@@ -34,7 +36,7 @@ class Edits:
 
     def follow(self, branch: str, since: str) -> "EditSource":
         """The same as they come. Raises ServiceError."""
-        return EditSource(self._hub, self._find_branch(branch), parse_cursor(since))
+        return EditSource(self._hub, self._reads, self._find_branch(branch), parse_cursor(since))
 
     def _window(self, branch: Branch, since: Cursor, limit: int) -> JsonObject:
         window, edits = read_window(self._hub, branch, since, limit)
@@ -53,8 +55,9 @@ class Edits:
 class EditSource:
     """The edits of one branch as they come: read from the store when it has changed, never kept for who is slow."""
 
-    def __init__(self, hub: Hub, branch: Branch, since: Cursor) -> None:
+    def __init__(self, hub: Hub, reads: "SharedReads", branch: Branch, since: Cursor) -> None:
         self._hub = hub
+        self._reads = reads
         self._branch = branch
         self._cursor = since
         self._changed = trio.Event()
@@ -88,9 +91,7 @@ class EditSource:
                 await trio.sleep_until(self._read_at + EVENT_PAUSE_SECONDS)
             self._changed = trio.Event()
             self._read_at = trio.current_time()
-            window, edits = await self._hub.run_blocking(
-                read_window, self._hub, self._branch, self._cursor, EVENT_WINDOW
-            )
+            window, edits = await self._reads.read(self._branch, self._cursor)
             self._cursor = window.next
             self._may_have_more = window.has_more
             events = [Event("edit", edit["cursor"], edit) for edit in edits]
@@ -101,7 +102,40 @@ class EditSource:
                 return events
 
 
-def read_window(hub: Hub, branch: Branch, since: Cursor, limit: int) -> tuple[EditWindow, list[JsonObject]]:
+Window = tuple[EditWindow, list[JsonObject]]
+
+
+@dataclass(slots=True)
+class _Read:
+    done: trio.Event = field(default_factory=trio.Event)
+    window: Window | None = None
+
+
+class SharedReads:
+    """Reads windows for event streams. Those that stand at one cursor, as most do, are served by one read."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._running: dict[tuple[int, Cursor, int], _Read] = {}
+
+    async def read(self, branch: Branch, since: Cursor) -> Window:
+        """A window of edits, with all that was told of before this was called. Raises StorageError."""
+        key = (branch.num, since, self._hub.change_count)
+        while (running := self._running.get(key)) is not None:
+            await running.done.wait()
+            if running.window is not None:
+                return running.window
+        read = self._running[key] = _Read()
+        try:
+            window = await self._hub.run_blocking(read_window, self._hub, branch, since, EVENT_WINDOW)
+            read.window = window
+        finally:  # who waits reads for itself where this was cancelled or failed
+            del self._running[key]
+            read.done.set()
+        return window
+
+
+def read_window(hub: Hub, branch: Branch, since: Cursor, limit: int) -> Window:
     """A window of edits, and these as they are shown."""
     with hub.replica.database.read() as connection:
         window = load_edits(connection, branch.num, since, limit)

@@ -1,7 +1,7 @@
 """Edits and events over the API: in windows, as they come, resumed, bounded, and ended."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,15 +10,20 @@ import h11
 import pytest
 import trio
 import trio.lowlevel
+import trio.testing
 
 from node import edits as edits_module
 from node import event_streams
+from node.edits import EditSource, SharedReads, read_window
 from node.errors import ServiceError
 from node.event_client import StreamEvent, read_events
+from node.hub import Hub
 from protocol.limits import TEXT_SIZE_MAX
 from protocol.text import parse_id
+from storage.edits import START, Cursor
+from storage.repos import Branch
 from storage.voids import load_judged, mark_void
-from tests.nodes import ids
+from tests.nodes import ids, open_nodes
 from tests.served import Served, served
 
 EDITS = "/api/v1/branches/main/edits"
@@ -213,6 +218,70 @@ async def test_edits_are_read_in_pieces_for_a_stream(tmp_path: Path, monkeypatch
             one.node.write(branch, str(number))
         async with _streamed(one) as stream:
             assert [edit["item"]["text"] for edit in await stream.edits(6)] == [None, *"01234"]
+
+
+async def test_sources_at_one_cursor_share_a_read_and_miss_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[Cursor] = []
+
+    def counted(hub: Hub, branch: Branch, since: Cursor, limit: int) -> edits_module.Window:
+        reads.append(since)
+        return read_window(hub, branch, since, limit)
+
+    monkeypatch.setattr(edits_module, "read_window", counted)
+    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        shared = SharedReads(alice.hub)
+        since = Cursor((await shared.read(branch, START))[0].next.change)
+        texts: list[str] = []
+
+        async def follow(source: EditSource, first: int) -> None:
+            source.start()
+            found: list[str] = []
+            while len(found) < 20:
+                found += [event.data["item"]["text"] for event in await source.next()]
+                if first == 0 and len(found) < 20:  # written while the others read what was before
+                    alice.write(branch, str(len(found)))
+            source.stop()
+            assert found == [str(number) for number in range(20)]
+            texts.extend(found)
+
+        monkeypatch.setattr(edits_module, "EVENT_PAUSE_SECONDS", 0)
+        reads.clear()
+        alice.write(branch, "0")
+        async with trio.open_nursery() as nursery:
+            for number in range(10):
+                nursery.start_soon(follow, EditSource(alice.hub, shared, branch, since), number)
+        assert len(texts) == 200
+        assert len(reads) < 100, "ten sources read what two would"
+
+
+async def test_a_read_from_before_a_change_is_not_shared_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        shared, go_on, counts = SharedReads(alice.hub), trio.Event(), dict[str, int]()
+        since = Cursor((await shared.read(branch, START))[0].next.change)
+
+        async def run_slowly(work: Callable[..., Any], *arguments: object) -> object:
+            result = work(*arguments)
+            await go_on.wait()
+            return result
+
+        async def read(name: str) -> None:
+            counts[name] = len((await shared.read(branch, since))[1])
+
+        monkeypatch.setattr(alice.hub, "run_blocking", run_slowly)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(read, "before")
+            await trio.testing.wait_all_tasks_blocked()
+            alice.write(branch, "meanwhile")
+            nursery.start_soon(read, "after")
+            await trio.testing.wait_all_tasks_blocked()
+            go_on.set()
+        assert counts == {"before": 0, "after": 1}
 
 
 @pytest.mark.parametrize("cursor", ["x", "-1", "1.", "1.2.3", "1" * 17, "\u0661"])
