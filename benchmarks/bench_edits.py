@@ -19,7 +19,7 @@ from node.edits import EditSource, SharedReads
 from node.hub import Hub
 from node.outbound import Author
 from node.replica import Replica
-from protocol.body import Post
+from protocol.content import Post
 from protocol.limits import EDIT_WINDOW_MAX
 from storage.edits import START, Cursor, load_edits, load_last_change
 from storage.repos import Branch

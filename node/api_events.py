@@ -1,7 +1,7 @@
 """Endpoints that a client follows: edits of a branch, and what goes on in the node."""
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from node.api_requests import answer_json, read_number
 from node.event_streams import CONTENT_TYPE, EventStreams
@@ -30,7 +30,7 @@ class EventEndpoints:
         """Peers and repos, now or as they change."""
         if _wants_stream(request):
             return self._streams.open(self._service.look_on())
-        return await answer_json(self._service.peers_and_repos())
+        return JSONResponse(await self._service.peers.list_all() | await self._service.list_repos())
 
 
 def _wants_stream(request: Request) -> bool:

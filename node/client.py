@@ -317,11 +317,9 @@ class ApiClient:
         """
         path = f"/branches/{_part(branch)}/files/{_part(file)}"
         # A range that is asked for from the very start is none: an empty file has no first byte.
-        wanted = (
-            {}
-            if not start and stop is None
-            else {"Range": f"bytes={start}-{'' if stop is None else stop - 1}"}
-        )
+        wanted = {}
+        if start or stop is not None:
+            wanted = {"Range": f"bytes={start}-{'' if stop is None else stop - 1}"}
         with self._reached(), self._http.stream("GET", path, headers=wanted) as response:
             if response.is_error:
                 response.read()

@@ -152,10 +152,6 @@ class NodeService:
         """All repos of this node."""
         return {"repos": [await self._repo_view(repo) for repo in self._hub.replica.repos.values()]}
 
-    async def peers_and_repos(self) -> JsonObject:
-        """What `look_on` shows, now."""
-        return await self.peers.list_all() | await self.list_repos()
-
     def look_on(self) -> NodeSource:
         """Peers and repos as they change."""
         return NodeSource(self._hub, self.peers.list_all, self.list_repos)
