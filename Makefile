@@ -1,5 +1,5 @@
-# The commands of this repository. Each sets up what it needs first; once set up, only `make lock` uses the network, and
-# `make fuzz` the first time.
+# The commands of this repository. Each sets up what it needs first; once set up, only `make lock` and `make dist` use the
+# network, and `make fuzz` the first time.
 
 PYTHON ?= python3
 VENV := .venv/bin
@@ -21,7 +21,7 @@ COUNT ?= 20000
 FUZZER := .venv/fuzzer
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check check-format check-lint check-types check-imports format bench histories fuzz sim sim-long vectors lock clean
+.PHONY: help setup java demo test check check-format check-lint check-types check-imports format bench dist histories fuzz sim sim-long vectors lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -62,6 +62,9 @@ format: setup ## Format the code and fix what ruff can fix
 bench: setup ## Run the benchmarks: one JSON line per figure
 	@set -e; for file in benchmarks/bench_*.py; do $(VENV)/python "$$file"; done
 
+dist: setup ## Build sdist and wheel into dist/, and try the wheel in a fresh environment
+	@.ci/dist.sh
+
 histories: setup ## Judge all membership histories of five operations, and COUNT=20000 random ones, as the references do (half an hour)
 	RAVEL_OPERATIONS=5 $(VENV)/pytest -q tests/unit/verifier/test_membership.py -k small_history -o timeout=1200
 	RAVEL_HISTORIES=$(COUNT) $(VENV)/pytest -q tests/property/test_members.py
@@ -96,6 +99,6 @@ lock: setup ## Resolve requirements.lock again (UPGRADE=1: to the newest version
 		$(if $(UPGRADE),--upgrade) --output-file tests/fuzz/requirements.lock
 
 clean: ## Remove .venv, caches and what the demo made
-	rm -rf .venv .demo .fuzz_cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .demo dist .fuzz_cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log
 	find $(FOLDERS) -name __pycache__ -type d -prune -exec rm -rf {} +

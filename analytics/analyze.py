@@ -2,7 +2,8 @@
 
     OUT/report.html        for a person
     OUT/digests.json       {branch: {"digest", "commits"}}, to compare with `GET /branches/{branch}/digest` of any node
-    OUT/tables/<name>/     Parquet: linearization, branches, widths, growth, authors
+    OUT/tables/<name>/     Parquet; docs/analytics.md lists the tables and their columns
+    OUT/csv/<name>.csv     the same on request
     OUT/spark.log          what Spark's JVM printed
 
 The order is computed from acks alone. Verification then compares it with the ranks that the node exported, and with
@@ -17,22 +18,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame, Row, SparkSession, Window
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from analytics import statistics
 from analytics.export_reader import Export, load_commits, read_export
+from analytics.findings import Findings, NoSuchBranch, find_branch
 from analytics.linearize import VOID, digest_orders, linearize
-from analytics.pictures import WidthBin
-from analytics.report import AuthorLine, BranchLine, BranchWidths, Growth, Report, render, text_id
+from analytics.page import text_id
+from analytics.report import Verdict, render
 from analytics.session import start_session
+from analytics.stores import load_receipts
+from analytics.tables import TableWriter
+
+__all__ = ["AnalysisResult", "NoSuchBranch", "run"]
 
 _STEPS: Final = 6
-_BRANCH_LINES_MAX: Final = 100
-_AUTHOR_LINES_MAX: Final = 20
-_WIDTH_PICTURES_MAX: Final = 4
-"""What a page can show and a person take in; the tables hold all."""
-_WIDTH_BINS_MAX: Final = 240
 
 Progress = Callable[[str], None]
 
@@ -66,12 +66,15 @@ def run(
     progress: Progress,
     expected: Mapping[str, str] | None = None,
     merge: Sequence[Path] = (),
+    draw: str | None = None,
+    with_csv: bool = False,
     spark: SparkSession | None = None,
 ) -> AnalysisResult:
-    """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, OSError.
+    """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, NoSuchBranch, OSError.
 
     `expected` maps branch ids to timeline digests, both hex. `merge` names more exports, of other nodes, to read as one with
-    this. A session given as `spark` is used instead of a new one, and left running.
+    this. `draw` names the branch to draw, by its name or the start of its id. A session given as `spark` is used instead
+    of a new one, and left running.
     """
     started = time.monotonic()
     step = _Steps(progress)
@@ -81,7 +84,8 @@ def run(
     with step("start Spark"):
         session = spark or start_session(master, log_path=out_dir / "spark.log")
     try:
-        return _Analysis(session, exports, out_dir, step).run(started, verify, expected or {})
+        analysis = _Analysis(session, exports, out_dir, step, TableWriter(session, out_dir, with_csv))
+        return analysis.run(started, verify, expected or {}, draw)
     finally:
         if spark is None:
             session.stop()
@@ -108,23 +112,29 @@ class _Steps:
 class _Analysis:
     """One run over checked exports, in a session that is there."""
 
-    def __init__(self, spark: SparkSession, exports: Sequence[Export], out: Path, step: _Steps) -> None:
+    def __init__(
+        self, spark: SparkSession, exports: Sequence[Export], out: Path, step: _Steps, tables: TableWriter
+    ) -> None:
         self._spark = spark
         self._exports = exports
         self._out = out
         self._step = step
+        self._tables = tables
 
-    def run(self, started: float, verify: bool, expected: Mapping[str, str]) -> AnalysisResult:
+    def run(
+        self, started: float, verify: bool, expected: Mapping[str, str], draw: str | None
+    ) -> AnalysisResult:
         commits = load_commits(self._spark, *self._exports).persist()
         try:
+            drawn = find_branch(commits, draw) if draw is not None else None
             with self._step("linearize"):
-                order = self._write("linearization", linearize(commits))
+                order = self._tables.write("linearization", linearize(commits))
                 digests = _collect_digests(order)
                 faults = _count_faults(order)
                 voids = faults.pop(VOID, 0)
                 if voids:
                     self._step.note(f"{voids:,} commits are void: they stand in the graph and in no timeline")
-            ordered = _join(commits, order).persist()
+            ordered = place_commits(commits, order).persist()
             try:
                 with self._step("verify" if verify else "verify (left out)"):
                     mismatches = count_mismatches(ordered) if verify else 0
@@ -133,7 +143,14 @@ class _Analysis:
                         for branch, digest in expected.items()
                         if digests.get(branch, ("", 0))[0] != digest
                     )
-                report = self._count(ordered, verify, mismatches, faults)
+                with self._step("count"):
+                    verdict = Verdict(verify, mismatches, faults)
+                    findings = Findings(self._tables, self._exports, commits, order, ordered)
+                    receipts = load_receipts(self._spark, self._exports).persist()
+                    try:
+                        report = findings.report(receipts, verdict, drawn)
+                    finally:
+                        receipts.unpersist()
             finally:
                 ordered.unpersist()
         finally:
@@ -161,60 +178,9 @@ class _Analysis:
             seconds=time.monotonic() - started,
         )
 
-    def _count(self, ordered: DataFrame, verify: bool, mismatches: int, faults: dict[str, int]) -> Report:
-        with self._step("count"):
-            branches = self._write("branches", statistics.count_branches(ordered))
-            widths = self._write("widths", statistics.count_widths(ordered))
-            authors = self._write("authors", statistics.count_authors(ordered))
-            growth = self._grow(ordered)
-            total = branches.agg(
-                F.sum("commits").alias("commits"),
-                F.count("*").alias("branches"),
-                F.count_distinct("repo_id").alias("repos"),
-                F.sum("bytes").alias("bytes"),
-            ).collect()[0]
-            largest = branches.orderBy(F.desc("commits"), "branch_id").limit(_BRANCH_LINES_MAX).collect()
-            busiest = authors.orderBy(F.desc("commits"), "author").limit(_AUTHOR_LINES_MAX).collect()
-            return Report(
-                nodes=tuple(export.node for export in self._exports),
-                exported_at=max(export.created_at for export in self._exports),
-                commits=total["commits"] or 0,
-                branches=total["branches"],
-                repos=total["repos"],
-                authors=authors.count(),
-                size=total["bytes"] or 0,
-                is_verified=verify,
-                mismatches=mismatches,
-                faults=faults,
-                branch_lines=tuple(_branch_line(row) for row in largest),
-                author_lines=tuple(
-                    AuthorLine(bytes(row["author"]), row["commits"], row["branches"], row["last_time"])
-                    for row in busiest
-                ),
-                growth=growth,
-                widths=tuple(_collect_widths(widths, row) for row in largest[:_WIDTH_PICTURES_MAX]),
-            )
-
-    def _grow(self, ordered: DataFrame) -> Growth | None:
-        period = statistics.find_period(ordered)
-        if period is None:
-            nothing = "branch_id binary, bucket_start bigint, commits bigint"
-            self._write("growth", self._spark.createDataFrame([], nothing))
-            return None
-        table = self._write("growth", statistics.count_growth(ordered, period))
-        points = table.groupBy("bucket_start").agg(F.sum("commits").alias("commits")).orderBy("bucket_start")
-        rows = tuple((row["bucket_start"], row["commits"]) for row in points.collect())
-        return Growth(rows, period.bucket, period.left_out)
-
-    def _write(self, name: str, table: DataFrame) -> DataFrame:
-        """Write a table and read it back, so that what follows says what the table says, and nothing is computed twice."""
-        path = str((self._out / "tables" / name).absolute())
-        table.write.mode("overwrite").parquet(path)
-        return self._spark.read.schema(table.schema).parquet(path)
-
 
 def count_mismatches(ordered: DataFrame) -> int:
-    """How many commits of an order (as `_join` makes it) disagree with what was exported."""
+    """How many commits of an order (as `place_commits` makes it) disagree with what was exported."""
     theirs = Window.partitionBy("branch_id").orderBy("passed", "exported_rank", "commit_id")
     return (
         (
@@ -232,7 +198,7 @@ def count_mismatches(ordered: DataFrame) -> int:
     )
 
 
-def _join(commits: DataFrame, order: DataFrame) -> DataFrame:
+def place_commits(commits: DataFrame, order: DataFrame) -> DataFrame:
     """Commits with a place in the order, with rank and position as computed here and the node's as `exported_rank`."""
     placed = order.where(F.col("fault").isNull()).select(
         "branch_id", "commit_id", "passed", "rank", "position"
@@ -249,34 +215,3 @@ def _collect_digests(order: DataFrame) -> dict[str, tuple[str, int]]:
 def _count_faults(order: DataFrame) -> dict[str, int]:
     rows = order.where(F.col("fault").isNotNull()).groupBy("fault").agg(F.count("*").alias("commits"))
     return {row["fault"]: row["commits"] for row in rows.collect()}
-
-
-def _branch_line(row: Row) -> BranchLine:
-    return BranchLine(
-        branch_id=bytes(row["branch_id"]),
-        name=row["branch_name"],
-        commits=row["commits"],
-        authors=row["authors"],
-        depth=row["depth"],
-        heads=row["heads"],
-        forks=row["forks"],
-        merges=row["merges"],
-        width_max=row["width_max"],
-        width_mean=row["width_mean"],
-        size=row["bytes"],
-        first_time=row["first_time"],
-        last_time=row["last_time"],
-    )
-
-
-def _collect_widths(widths: DataFrame, branch: Row) -> BranchWidths:
-    ranks = branch["depth"] + 1
-    step = -(-ranks // _WIDTH_BINS_MAX)
-    rows = (
-        widths.where(F.col("branch_id") == F.lit(bytes(branch["branch_id"])))
-        .groupBy((F.col("rank") - F.col("rank") % step).alias("rank"))
-        .agg(F.max("width").alias("widest"), F.avg("width").alias("mean"))
-        .orderBy("rank")
-    )
-    bins = tuple(WidthBin(row["rank"], row["widest"], row["mean"]) for row in rows.collect())
-    return BranchWidths(branch["branch_name"], ranks, bins)

@@ -16,22 +16,26 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 # Matplotlib knows no CSS variables: it draws in colours that nothing else uses, which are then replaced.
-_INK: Final = "#010101"
+QUIET: Final = "#010101"
 _LINES: Final = "#020202"
-_MAIN: Final = "#030303"
-_SOFT: Final = "#040404"
+MAIN: Final = "#030303"
+MAIN_SOFT: Final = "#040404"
+OTHER: Final = "#050505"
+OTHER_SOFT: Final = "#060606"
 _VARIABLES: Final = {
-    _INK: "var(--soft-ink)",
+    QUIET: "var(--soft-ink)",
     _LINES: "var(--lines)",
-    _MAIN: "var(--main)",
-    _SOFT: "var(--main-soft)",
+    MAIN: "var(--main)",
+    MAIN_SOFT: "var(--main-soft)",
+    OTHER: "var(--other)",
+    OTHER_SOFT: "var(--other-soft)",
 }
 
-_STYLE: Final[dict[Any, Any]] = {
+STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",  # text stays text: smaller, and it can be read aloud
     "font.size": 11,
-    "text.color": _INK,
-    "axes.labelcolor": _INK,
+    "text.color": QUIET,
+    "axes.labelcolor": QUIET,
     "axes.edgecolor": _LINES,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -44,10 +48,10 @@ _STYLE: Final[dict[Any, Any]] = {
     "grid.color": _LINES,
     "grid.linewidth": 0.8,
     "xtick.color": _LINES,
-    "xtick.labelcolor": _INK,
+    "xtick.labelcolor": QUIET,
     "ytick.left": False,
     "ytick.color": _LINES,
-    "ytick.labelcolor": _INK,
+    "ytick.labelcolor": QUIET,
 }
 
 
@@ -62,40 +66,56 @@ class WidthBin:
 
 def draw_growth(points: Sequence[tuple[int, int]], bucket: int) -> str:
     """Commits in all, and per bucket, over time. Points are (start in unix milliseconds, commits), in order."""
-    with mpl.rc_context({**_STYLE, "svg.hashsalt": "growth"}):
+    with mpl.rc_context({**STYLE, "svg.hashsalt": "growth"}):
         figure = Figure(figsize=(7.2, 4.6), layout="constrained")
         total, each = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
         edges, sums = _steps(points, bucket)
-        total.fill_between(edges, sums, color=_SOFT, linewidth=0, step="post")
-        total.step(edges, sums, color=_MAIN, linewidth=1.8, where="post")
+        total.fill_between(edges, sums, color=MAIN_SOFT, linewidth=0, step="post")
+        total.step(edges, sums, color=MAIN, linewidth=1.8, where="post")
         width = np.timedelta64(bucket * 9 // 10, "ms")
-        each.bar(edges[:-1], [count for _, count in points], width=width, align="edge", color=_MAIN)
+        each.bar(edges[:-1], [count for _, count in points], width=width, align="edge", color=MAIN)
         each.set_xlim(edges[0] - width // 2, edges[-1] + width // 2)
         total.set_title("commits in all", loc="left", fontsize=11)
         each.set_title("new commits", loc="left", fontsize=11)
         for axes in (total, each):
             _count_axis(axes)
         total.tick_params(axis="x", length=0)
-        return _svg(figure, "Commits over time")
+        return svg_of(figure, "Commits over time")
 
 
 def draw_widths(bins: Sequence[WidthBin], ranks: int, number: int) -> str:
     """How many commits share a rank, along one branch of that many ranks. `number` tells pictures of a page apart."""
-    with mpl.rc_context({**_STYLE, "svg.hashsalt": f"widths-{number}"}):
+    with mpl.rc_context({**STYLE, "svg.hashsalt": f"widths-{number}"}):
         figure = Figure(figsize=(7.2, 2.4), layout="constrained")
         axes = figure.subplots()
         edges = np.array([*(one.rank for one in bins), ranks]) - 0.5
         widest = np.array([one.widest for one in bins])
-        axes.stairs(widest, edges, fill=True, color=_SOFT if bins_are_wide(bins, ranks) else _MAIN)
+        axes.stairs(widest, edges, fill=True, color=MAIN_SOFT if bins_are_wide(bins, ranks) else MAIN)
         if bins_are_wide(bins, ranks):
             means = np.array([one.mean for one in bins])
-            axes.stairs(means, edges, fill=True, color=_MAIN)
+            axes.stairs(means, edges, fill=True, color=MAIN)
         axes.set_xlim(edges[0], edges[-1])
         axes.set_xlabel("rank")
         _count_axis(axes)
         axes.xaxis.set_major_locator(MaxNLocator(7, integer=True))
         axes.xaxis.set_major_formatter(FuncFormatter(_grouped))
-        return _svg(figure, "Width per rank")
+        return svg_of(figure, "Width per rank")
+
+
+def draw_heads(points: Sequence[tuple[int, int]], bucket: int, number: int) -> str:
+    """How many heads a branch had over time. Points are (start of a bucket in unix milliseconds, heads at its end)."""
+    with mpl.rc_context({**STYLE, "svg.hashsalt": f"heads-{number}"}):
+        figure = Figure(figsize=(7.2, 2.4), layout="constrained")
+        axes = figure.subplots()
+        starts = [start for start, _ in points]
+        edges = np.array([*starts, starts[-1] + bucket], "datetime64[ms]")
+        heads = [count for _, count in points]
+        heads.append(heads[-1])
+        axes.fill_between(edges, heads, color=MAIN_SOFT, linewidth=0, step="post")
+        axes.step(edges, heads, color=MAIN, linewidth=1.5, where="post")
+        _count_axis(axes)
+        axes.set_title("heads", loc="left", fontsize=11)
+        return svg_of(figure, "Heads over time")
 
 
 def bins_are_wide(bins: Sequence[WidthBin], ranks: int) -> bool:
@@ -120,7 +140,7 @@ def _grouped(value: float, _: object) -> str:
     return f"{value:,.0f}"
 
 
-def _svg(figure: Figure, label: str) -> str:
+def svg_of(figure: Figure, label: str) -> str:
     """The picture as an element for a page: scaling with it, coloured by it, and the same bytes every time."""
     file = io.BytesIO()
     figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})

@@ -3,35 +3,17 @@
 Their input, `ordered`, is one row per commit that has a place in its branch's order: the export's columns with `rank`
 and `position` as `analytics.linearize` computed them. Acks of one commit to the same cause count once.
 
-Times are asserted by authors, who may lie or have a wrong clock. Years outside 1970 to 2200 are taken for no time, and
-the growth table covers the period around the bulk of the commits, so that one absurd clock does not flatten the
+The growth table covers the period around the bulk of the commits, so that one absurd clock does not flatten the
 picture; how many commits that leaves out is part of the result.
 """
 
 from dataclasses import dataclass
-from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-TIME_MIN: Final = 1
-"""Unix milliseconds. Zero is what an author without a clock states."""
-TIME_END: Final = 7_258_118_400_000
-"""2200-01-01 in unix milliseconds."""
-
-GROWTH_POINTS_MAX: Final = 200
-"""More points than this are not told apart on a page."""
-
-_MINUTE: Final = 60_000
-_HOUR: Final = 60 * _MINUTE
-_DAY: Final = 24 * _HOUR
-BUCKETS: Final = tuple(
-    [n * 1000 for n in (1, 5, 15)]
-    + [n * _MINUTE for n in (1, 5, 15)]
-    + [n * _HOUR for n in (1, 3, 6, 12)]
-    + [n * _DAY for n in (1, 2, 7, 14, 30, 91, 182, 365, 730)]
-)
-"""Widths of growth's buckets in milliseconds: such that a person can name them."""
+from analytics.linearize import FAULTS
+from analytics.times import DAY, bucket_for, bucket_start, count_where, plausible_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +36,30 @@ def count_branches(ordered: DataFrame) -> DataFrame:
             F.max_by("branch_name", "sequence").alias("branch_name"),
             F.count("*").alias("commits"),
             F.count_distinct("author").alias("authors"),
+            F.count_distinct("topic").alias("topics"),
             F.max("rank").alias("depth"),
-            _count(F.col("acks_count") == 0).alias("roots"),
-            _count(F.col("acked_by") == 0).alias("heads"),
-            _count(F.col("acked_by") > 1).alias("forks"),
-            _count(F.col("acks_count") > 1).alias("merges"),
+            count_where(F.col("acks_count") == 0).alias("roots"),
+            count_where(F.col("acked_by") == 0).alias("heads"),
+            count_where(F.col("acked_by") > 1).alias("forks"),
+            count_where(F.col("acks_count") > 1).alias("merges"),
             F.sum("size").alias("bytes"),
-            F.min(_plausible_time()).alias("first_time"),
-            F.max(_plausible_time()).alias("last_time"),
+            F.min(plausible_time()).alias("first_time"),
+            F.max(plausible_time()).alias("last_time"),
         )
     )
-    widest = count_widths(ordered).groupBy("branch_id").agg(F.max("width").alias("width_max"))
+    is_shared = F.when(F.col("width") > 1, F.col("width"))
+    widest = (
+        count_widths(ordered)
+        .groupBy("branch_id")
+        .agg(F.max("width").alias("width_max"), F.coalesce(F.sum(is_shared), F.lit(0)).alias("rank_shared"))
+    )
     return by_branch.join(widest, on="branch_id", how="inner").select(
         "repo_id",
         "branch_id",
         "branch_name",
         "commits",
         "authors",
+        "topics",
         "depth",
         "roots",
         "heads",
@@ -78,6 +67,7 @@ def count_branches(ordered: DataFrame) -> DataFrame:
         "merges",
         "width_max",
         (F.col("commits") / (F.col("depth") + 1)).alias("width_mean"),
+        (F.col("rank_shared") / F.col("commits")).alias("concurrency"),
         "bytes",
         "first_time",
         "last_time",
@@ -102,18 +92,77 @@ def count_authors(ordered: DataFrame) -> DataFrame:
         .agg(
             F.count("*").alias("commits"),
             F.count_distinct("branch_id").alias("branches"),
-            _count(F.size(F.array_distinct("acks")) > 1).alias("merges"),
+            count_where(F.size(F.array_distinct("acks")) > 1).alias("merges"),
             F.sum("size").alias("bytes"),
-            F.min(_plausible_time()).alias("first_time"),
-            F.max(_plausible_time()).alias("last_time"),
+            F.min(plausible_time()).alias("first_time"),
+            F.max(plausible_time()).alias("last_time"),
         )
         .select("author", "commits", "branches", "merges", "bytes", "first_time", "last_time")
     )
 
 
+def count_feeds(ordered: DataFrame) -> DataFrame:
+    """One row per branch and author: what the author did there."""
+    return (
+        ordered.groupBy("branch_id", "author")
+        .agg(
+            F.count("*").alias("commits"),
+            count_where(F.size(F.array_distinct("acks")) > 1).alias("merges"),
+            F.sum("size").alias("bytes"),
+            F.min("rank").alias("first_rank"),
+            F.max("rank").alias("last_rank"),
+            F.min(plausible_time()).alias("first_time"),
+            F.max(plausible_time()).alias("last_time"),
+        )
+        .select(
+            "branch_id",
+            "author",
+            "commits",
+            "merges",
+            "bytes",
+            "first_rank",
+            "last_rank",
+            "first_time",
+            "last_time",
+        )
+    )
+
+
+def count_kinds(ordered: DataFrame) -> DataFrame:
+    """One row per repo and kind of body."""
+    return (
+        ordered.groupBy("repo_id", "body_kind")
+        .agg(F.count("*").alias("commits"), F.sum("size").alias("bytes"))
+        .select("repo_id", "body_kind", "commits", "bytes")
+    )
+
+
+def count_faults(order: DataFrame, commits: DataFrame) -> DataFrame:
+    """One row per branch: how many of its commits have a place, why the others have none, and how many causes are missing.
+
+    `order` is a linearization of `commits`. A cause that several commits ack is missing once.
+    """
+    by_fault = order.groupBy("branch_id").agg(
+        F.count("*").alias("commits"),
+        count_where(F.col("fault").isNull()).alias("placed"),
+        *(count_where(F.col("fault") == fault).alias(fault.replace(" ", "_")) for fault in FAULTS.values()),
+    )
+    named = commits.select("branch_id", F.explode("acks").alias("commit_id")).distinct()
+    missing = (
+        named.join(commits.select("branch_id", "commit_id"), on=["branch_id", "commit_id"], how="left_anti")
+        .groupBy("branch_id")
+        .agg(F.count("*").alias("causes_missing"))
+    )
+    return (
+        by_fault.join(missing, on="branch_id", how="left")
+        .fillna(0, ["causes_missing"])
+        .select(*by_fault.columns, "causes_missing")
+    )
+
+
 def find_period(ordered: DataFrame) -> Period | None:
     """The period to show growth over, or None if no commit states a plausible time."""
-    times = ordered.select(_plausible_time().alias("time"))
+    times = ordered.select(plausible_time().alias("time"))
     bulk = times.select(
         F.count("*").alias("rows"),
         F.percentile_approx("time", F.lit(0.01), F.lit(10_000)).alias("low"),
@@ -123,7 +172,7 @@ def find_period(ordered: DataFrame) -> Period | None:
     if bulk["low"] is None:
         return None
     # The bulk, and as much again on either side: wide enough for growth that is slow at first, too narrow for 1980 or 2150.
-    margin = max(bulk["high"] - bulk["low"], _DAY)
+    margin = max(bulk["high"] - bulk["low"], DAY)
     inside = (
         times.where(F.col("time").between(bulk["low"] - margin, bulk["high"] + margin))
         .select(F.count("*").alias("rows"), F.min("time").alias("start"), F.max("time").alias("end"))
@@ -131,18 +180,27 @@ def find_period(ordered: DataFrame) -> Period | None:
     )
     assert inside is not None
     start, end = int(inside["start"]), int(inside["end"])
-    return Period(start, end, _bucket_for(start, end), int(bulk["rows"]) - int(inside["rows"]))
+    return Period(start, end, bucket_for(start, end), int(bulk["rows"]) - int(inside["rows"]))
 
 
 def count_growth(ordered: DataFrame, period: Period) -> DataFrame:
     """Commits per branch and time bucket; `bucket_start` is unix milliseconds, a multiple of the bucket's width."""
-    start = F.col("time") - F.col("time") % F.lit(period.bucket)
     return (
         ordered.select("branch_id", "time")
         .where(F.col("time").between(period.start, period.end))
-        .groupBy(F.col("branch_id"), start.alias("bucket_start"))
+        .groupBy(F.col("branch_id"), bucket_start("time", period.bucket).alias("bucket_start"))
         .agg(F.count("*").alias("commits"))
         .select("branch_id", "bucket_start", "commits")
+    )
+
+
+def count_activity(ordered: DataFrame, period: Period) -> DataFrame:
+    """Commits per author and time bucket, over all branches; the period as in `count_growth`."""
+    return (
+        ordered.where(F.col("time").between(period.start, period.end))
+        .groupBy("author", bucket_start("time", period.bucket).alias("bucket_start"))
+        .agg(F.count("*").alias("commits"))
+        .select("author", "bucket_start", "commits")
     )
 
 
@@ -158,18 +216,3 @@ def _with_shape(ordered: DataFrame) -> DataFrame:
         F.size(F.array_distinct("acks")).alias("acks_count"),
         F.coalesce(F.col("acked_by"), F.lit(0)).alias("acked_by"),
     )
-
-
-def _bucket_for(start: int, end: int) -> int:
-    for width in BUCKETS:
-        if end // width - start // width < GROWTH_POINTS_MAX:
-            return width
-    return BUCKETS[-1]
-
-
-def _plausible_time() -> Column:
-    return F.when(F.col("time").between(TIME_MIN, TIME_END - 1), F.col("time"))
-
-
-def _count(condition: Column) -> Column:
-    return F.count(F.when(condition, F.lit(1)))

@@ -18,10 +18,12 @@ from node import api_bodies as bodies
 from node.api_documents import DocumentHandlers
 from node.api_events import EventEndpoints
 from node.api_gate import Gate, error_response
+from node.api_meter import Meter
 from node.api_requests import answer_json, read_body, read_chunks, read_number
 from node.downloads import file_response
 from node.errors import ServiceError
 from node.event_streams import EventStreams
+from node.metrics import CONTENT_TYPE
 from node.service import NodeService
 from node.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
 from protocol.limits import (
@@ -40,18 +42,23 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(service: NodeService, token: str, streams: EventStreams | None = None) -> ASGIApp:
-    """The application. Who does not send `token` gets `/healthz` and the page's files; its `streams` may be ended."""
+    """The application. Without `token` it serves health and the page's files; its `streams` may be ended."""
     codes = PageCodes(token)
 
     async def give_token(request: Request) -> Response:
         return JSONResponse({"token": codes.redeem(await read_code(request))})
 
     endpoints = _Endpoints(service, streams or EventStreams(), codes)
-    routes = [Route("/healthz", _health), *page_routes(_mapped(give_token))]
+    routes = [
+        Route("/healthz", _health),
+        Route("/readyz", _mapped(endpoints.readiness)),
+        Route("/metrics", _mapped(endpoints.metrics)),
+        *page_routes(_mapped(give_token)),
+    ]
     for method, path, handler in endpoints.table():
         routes.append(Route(f"/api/v1{path}", _mapped(handler), methods=[method]))
     application = Starlette(routes=routes, exception_handlers={404: _no_such_path, 405: _no_such_path})
-    return Gate(application, token, OPEN_PATHS | {"/healthz"})
+    return Gate(Meter(application, service.watching), token, OPEN_PATHS | {"/healthz", "/readyz"})
 
 
 class _Endpoints:
@@ -66,6 +73,7 @@ class _Endpoints:
         """(method, path below /api/v1, handler)."""
         service, documents = self._service, DocumentHandlers(self._service)
         return [
+            ("GET", "/log", lambda _: answer_json(service.watching.log())),
             ("GET", "/status", lambda _: answer_json(service.status())),
             ("GET", "/repos", lambda _: answer_json(service.list_repos())),
             # Before what ends in the name of a kind: a repo's name may have slashes.
@@ -163,6 +171,16 @@ class _Endpoints:
             ("DELETE", "/peers/{peer}/ban", _of("peer", service.peers.unban)),
             ("DELETE", "/repos/{repo:path}", _of("repo", service.forget_repo)),
         ]
+
+    async def readiness(self, _request: Request) -> Response:
+        """200 or 503, and each check by name."""
+        is_ready, checks = await self._service.watching.readiness()
+        answer = {"status": "ready" if is_ready else "not ready", "checks": checks}
+        return JSONResponse(answer, status_code=200 if is_ready else 503)
+
+    async def metrics(self, _request: Request) -> Response:
+        """For Prometheus."""
+        return Response(await self._service.watching.metrics(), media_type=CONTENT_TYPE)
 
     async def _create_repo(self, request: Request) -> Response:
         body = await read_body(request, bodies.Named)

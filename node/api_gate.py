@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from node.errors import ServiceError
 
 _LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+"""What says no more than that the node runs, and whether it can work."""
 
 
 class Gate:

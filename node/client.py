@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import quote, unquote
@@ -11,24 +10,15 @@ from urllib.parse import quote, unquote
 import httpx
 
 from node.client_documents import DocumentsClient
-from node.error_answers import error_of
+from node.client_download import Download
+from node.client_errors import error_of
 from node.errors import ServiceError
-from node.event_client import StreamEvent, read_events
+from node.event_client import StreamEvent, open_stream
 from node.home import not_running, read_run_file, read_token
 
 _TIMEOUT_SECONDS: Final = 60.0
 _PIECE_SIZE: Final = 1 << 20
 JsonObject = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Download:
-    """A file on its way: the size, id and name of the whole, and the bytes that were asked for."""
-
-    size: int
-    file_id: str
-    name: str
-    pieces: Iterator[bytes]
 
 
 class ApiClient:
@@ -61,6 +51,15 @@ class ApiClient:
     def status(self) -> JsonObject:
         """The node at a glance."""
         return self._call("GET", "/status")
+
+    def page(self, path: str) -> str:
+        """What the daemon serves beside the API, whatever its status: `/metrics`, `/readyz`."""
+        with self._reached():
+            return self._http.get(f"{self.base_url}{path}").text
+
+    def log(self) -> JsonObject:
+        """The latest lines of the daemon's log."""
+        return self._call("GET", "/log")
 
     def create_repo(self, name: str) -> JsonObject:
         """Create a repo."""
@@ -263,15 +262,9 @@ class ApiClient:
     @contextmanager
     def watch(self, branch: str, since: str = "") -> Iterator[Iterator[StreamEvent]]:
         """The same as they come: events `edit`, and `reset` where all is to be forgotten. Raises ServiceError."""
-        path, headers = f"/branches/{_part(branch)}/edits", {"Accept": "text/event-stream"}
-        with (
-            self._reached(),
-            self._http.stream("GET", path, params={"since": since}, headers=headers) as response,
-        ):
-            if response.is_error:
-                response.read()
-                raise error_of(response)
-            yield read_events(response.iter_lines(), "watch again, from the last cursor")
+        path = f"/branches/{_part(branch)}/edits"
+        with self._reached(), open_stream(self._http, path, since) as events:
+            yield events
 
     def digest(self, branch: str) -> JsonObject:
         """Digest of a timeline."""

@@ -1,4 +1,4 @@
-"""The configuration: `config.toml` in the node's folder, strictly read.
+"""The configuration: `config.toml` in the node's folder, strictly read. What overrides it: `config_layers`.
 
 An unknown section or key is an error that names the nearest one that is known, because a setting that is silently
 ignored is worse than none. Values are checked where they are read; the rest of the node gets frozen dataclasses.
@@ -8,9 +8,11 @@ import difflib
 import ipaddress
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Final
 
 from node.errors import ServiceError
 from protocol.codec import DecodeError
@@ -93,7 +95,7 @@ class Config:
     log: LogConfig = field(default_factory=LogConfig)
 
 
-_KEYS: Final[dict[str, tuple[str, ...]]] = {
+CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "node": ("name",),
     "network": ("listen", "advertise", "peers"),
     "api": ("listen",),
@@ -101,6 +103,10 @@ _KEYS: Final[dict[str, tuple[str, ...]]] = {
     "relay": ("enabled", "size_max", "topic_size_max", "peer_size_max"),
     "log": ("level",),
 }
+"""Section -> its keys."""
+
+Document = dict[str, dict[str, object]]
+"""What a configuration says: section -> key -> value, all of them known, no value checked yet."""
 
 
 def default_config_text(
@@ -146,33 +152,62 @@ level = "info"
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value was said, for errors: what to call the place, and what to do there."""
+
+    name: str
+    next_step: str
+
+
 def load_config(path: Path) -> Config:
     """Read a configuration file. Raises ServiceError `bad_config`, naming the file and the key."""
+    return read_config(path, load_document(path))
+
+
+def load_document(path: Path) -> Document:
+    """What a configuration file says. Raises ServiceError `bad_config`."""
     try:
         raw = path.read_bytes()
         if len(raw) > CONFIG_SIZE_MAX:
-            raise _bad(path, f"it has more than {CONFIG_SIZE_MAX} bytes")
+            raise bad_config(of_file(path), f"it has more than {CONFIG_SIZE_MAX} bytes")
         text = raw.decode("utf-8")
     except OSError as error:
-        raise _bad(path, str(error)) from None
+        raise bad_config(of_file(path), str(error)) from None
     except UnicodeDecodeError as error:
-        raise _bad(path, f"not TOML: {error}") from None
-    return parse_config(path, text)
+        raise bad_config(of_file(path), f"not TOML: {error}") from None
+    return parse_document(path, text)
 
 
 def parse_config(path: Path, text: str) -> Config:
     """The configuration that a text states; `path` is what errors name. Raises ServiceError `bad_config`."""
+    return read_config(path, parse_document(path, text))
+
+
+def parse_document(path: Path, text: str) -> Document:
+    """What a text says, its sections and keys known. Raises ServiceError `bad_config`."""
+    origin = of_file(path)
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise _bad(path, f"not TOML: {error}") from None
+        raise bad_config(origin, f"not TOML: {error}") from None
     for section, values in document.items():
-        _check_known(path, "section", section, tuple(_KEYS))
+        check_known(origin, "section", section, tuple(CONFIG_KEYS))
         if not isinstance(values, dict):
-            raise _bad(path, f"[{section}] is a section, not a value")
+            raise bad_config(origin, f"[{section}] is a section, not a value")
         for key in values:
-            _check_known(path, f"key in [{section}]", key, _KEYS[section])
-    reader = _Reader(path, document)
+            check_known(origin, f"key in [{section}]", key, CONFIG_KEYS[section])
+    return document
+
+
+def read_config(
+    path: Path, document: Document, origins: Mapping[tuple[str, str], Origin] = MappingProxyType({})
+) -> Config:
+    """The configuration of a document, whose values are from `path` where `origins` names no other place.
+
+    Raises ServiceError `bad_config`.
+    """
+    reader = _Reader(path, document, origins)
     return Config(
         NodeConfig(reader.text("node", "name", "")),
         NetworkConfig(
@@ -193,68 +228,80 @@ def parse_config(path: Path, text: str) -> Config:
 class _Reader:
     """Typed values of a document whose keys are known to be known."""
 
-    def __init__(self, path: Path, document: dict[str, Any]) -> None:
+    def __init__(self, path: Path, document: Document, origins: Mapping[tuple[str, str], Origin]) -> None:
         self._path = path
         self._document = document
+        self._origins = origins
+
+    def _bad(self, section: str, key: str, problem: str) -> ServiceError:
+        return bad_config(self._origins.get((section, key), of_file(self._path)), problem)
 
     def text(self, section: str, key: str, default: str) -> str:
         value = self._document.get(section, {}).get(key, default)
         if not isinstance(value, str):
-            raise _bad(self._path, f"[{section}] {key} is a text, not {value!r}")
+            raise self._bad(section, key, f"[{section}] {key} is a text, not {value!r}")
         return value
 
     def flag(self, section: str, key: str, *, default: bool) -> bool:
         value = self._document.get(section, {}).get(key, default)
         if not isinstance(value, bool):
-            raise _bad(self._path, f"[{section}] {key} is true or false, not {value!r}")
+            raise self._bad(section, key, f"[{section}] {key} is true or false, not {value!r}")
         return value
 
     def whole(self, section: str, key: str, default: int) -> int:
         value = self._document.get(section, {}).get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= SIZE_MAX_MIB:
-            raise _bad(self._path, f"[{section}] {key} is a number from 1 to {SIZE_MAX_MIB}, not {value!r}")
+            raise self._bad(
+                section, key, f"[{section}] {key} is a number from 1 to {SIZE_MAX_MIB}, not {value!r}"
+            )
         return value
 
     def choice(self, section: str, key: str, default: str, choices: tuple[str, ...]) -> str:
         value = self.text(section, key, default)
         if value not in choices:
-            raise _bad(self._path, f"[{section}] {key} is one of {', '.join(choices)}, not {value!r}")
+            raise self._bad(section, key, f"[{section}] {key} is one of {', '.join(choices)}, not {value!r}")
         return value
 
     def address(self, section: str, key: str, default: str) -> str:
         value = self.text(section, key, default)
         if not is_address(value):
-            raise _bad(self._path, f"[{section}] {key} is host:port, not {value!r}")
+            raise self._bad(section, key, f"[{section}] {key} is host:port, not {value!r}")
         return value
 
     def advertised(self) -> str:
         value = self.text("network", "advertise", "")
         if value and not is_dialable(value):
-            raise _bad(self._path, f"[network] advertise is host:port that others can dial, not {value!r}")
+            raise self._bad(
+                "network",
+                "advertise",
+                f"[network] advertise is host:port that others can dial, not {value!r}",
+            )
         return value
 
     def loopback(self, section: str, key: str, default: str) -> str:
         value = self.address(section, key, default)
         if not is_loopback(value):
-            raise _bad(self._path, f"[{section}] {key} must be a loopback address, not {value!r}")
+            raise self._bad(section, key, f"[{section}] {key} must be a loopback address, not {value!r}")
         return value
 
     def peers(self) -> tuple[PeerConfig, ...]:
         entries = self._document.get("network", {}).get("peers", [])
         if not isinstance(entries, list):
-            raise _bad(self._path, "[network] peers is a list of { address, peer }")
+            raise self._bad("network", "peers", "[network] peers is a list of { address, peer }")
         return tuple(self._peer(entry) for entry in entries)
 
     def _peer(self, entry: object) -> PeerConfig:
         if not isinstance(entry, dict) or set(entry) != {"address", "peer"}:
-            raise _bad(self._path, f"[network] peers holds {{ address, peer }}, not {entry!r}")
+            raise self._bad("network", "peers", f"[network] peers holds {{ address, peer }}, not {entry!r}")
         address, peer = entry["address"], entry["peer"]
         if not isinstance(address, str) or not is_dialable(address):
-            raise _bad(self._path, f"a peer's address is host:port, not {address!r}")
+            raise self._bad("network", "peers", f"a peer's address is host:port, not {address!r}")
         try:
             return PeerConfig(address, parse_id(peer if isinstance(peer, str) else ""))
         except DecodeError:
-            raise _bad(self._path, f"a peer's id has 52 characters a-z and 2-7, not {peer!r}") from None
+            raise self._bad(
+                "network", "peers", f"a peer's id has 52 characters a-z and 2-7, not {peer!r}"
+            ) from None
 
 
 def is_address(text: str) -> bool:
@@ -296,16 +343,23 @@ def _is_host(text: str) -> bool:
     return re.fullmatch(r"[^\s:/\x00-\x20\x7f]{1,253}", text) is not None
 
 
-def _check_known(path: Path, what: str, name: str, known: tuple[str, ...]) -> None:
+def check_known(origin: Origin, what: str, name: str, known: tuple[str, ...]) -> None:
+    """Raise ServiceError `bad_config`, with the nearest name, unless the name is known."""
     if name in known:
         return
     near = difflib.get_close_matches(name, known, 1)
     hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
-    raise _bad(path, f"unknown {what}: {name!r}{hint}")
+    raise bad_config(origin, f"unknown {what}: {name!r}{hint}")
 
 
-def _bad(path: Path, problem: str) -> ServiceError:
-    return ServiceError("bad_config", f"{path}: {problem}", f"edit {path}")
+def of_file(path: Path) -> Origin:
+    """A configuration file as the place where something was said."""
+    return Origin(str(path), f"edit {path}")
+
+
+def bad_config(origin: Origin, problem: str) -> ServiceError:
+    """The error for what is wrong at a place."""
+    return ServiceError("bad_config", f"{origin.name}: {problem}", origin.next_step)
 
 
 def _quoted(text: str) -> str:

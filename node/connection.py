@@ -106,7 +106,7 @@ class Connection:
         self._hub = hub
         self._stream = stream
         self._session = Session(stream.session_id, is_relay=hub.relay is not None, entrusts=entrusts)
-        self._send_outgoing, self._outgoing = trio.open_memory_channel[Message](_OUTGOING_COUNT_MAX)
+        self._send_outgoing, self.outgoing = trio.open_memory_channel[Message](_OUTGOING_COUNT_MAX)
         self._nursery: trio.Nursery | None = None
         self._followed: dict[bytes, int] = {}  # topics and their numbers
         self._reconcilers: dict[bytes, Reconciler] = {}  # by topic
@@ -235,12 +235,12 @@ class Connection:
             self._written.set()
 
     async def _write_until_closed(self) -> None:
-        async for message in self._outgoing:
+        async for message in self.outgoing:
             frames = [encode_message(message)]
             size = len(frames[0])
             while len(frames) < _COALESCED_COUNT_MAX and size < BATCH_SIZE_TARGET:
                 try:
-                    frames.append(encode_message(self._outgoing.receive_nowait()))
+                    frames.append(encode_message(self.outgoing.receive_nowait()))
                 except (trio.WouldBlock, trio.EndOfChannel):
                     break
                 size += len(frames[-1])

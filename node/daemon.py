@@ -1,6 +1,7 @@
 """The daemon: the one place where everything is put together, started, and stopped.
 
-Order of start: lock the folder, open the store, listen, write the run file, serve the API, dial kept peers, say ready.
+Order of start: lock the folder, open the store, listen, write the run file, serve the API, dial kept peers, say ready (to
+the service manager too).
 SIGTERM and SIGINT stop it: connections say goodbye, the store is closed, the run file removed. What was acknowledged is
 durable at any moment, so SIGKILL costs nothing but the goodbye.
 """
@@ -28,6 +29,7 @@ from node.inbound import retry_unread
 from node.joining import Joiner
 from node.network import Network, listening_address, open_listener
 from node.outbound import Author
+from node.readiness import READY, STOPPING, notify
 from node.relay import Relay
 from node.replica import Replica
 from node.service import NodeService
@@ -114,8 +116,10 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
             for peer, address in [*((one.peer, one.address) for one in home.config.network.peers), *kept]:
                 network.keep(peer, address)
             log.info("ready", node=id_text(node_key), listen=listen, api=api)
+            notify(READY, f"STATUS=peer {id_text(node_key)} listens on {listen}")
             print(f"ready: peer {id_text(node_key)} listens on {listen}, API on http://{api}", flush=True)
             await _wait_for_signal()
+            notify(STOPPING)
             with trio.move_on_after(_STREAMS_END_SECONDS):
                 await streams.close()
             nursery.cancel_scope.cancel()

@@ -1,12 +1,14 @@
 """Server-sent events as a client reads them."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import msgspec
 
-from node.error_answers import read_error
+from node.client_errors import error_of, read_error
 from node.errors import ServiceError
 
 
@@ -17,6 +19,17 @@ class StreamEvent:
     name: str
     cursor: str
     data: dict[str, Any]
+
+
+@contextmanager
+def open_stream(http: httpx.Client, path: str, since: str) -> Iterator[Iterator[StreamEvent]]:
+    """The events of a path, after the cursor `since`. Raises ServiceError."""
+    headers = {"Accept": "text/event-stream"}
+    with http.stream("GET", path, params={"since": since}, headers=headers) as response:
+        if response.is_error:
+            response.read()
+            raise error_of(response)
+        yield read_events(response.iter_lines(), "watch again, from the last cursor")
 
 
 def read_events(lines: Iterable[str], resume: str) -> Iterator[StreamEvent]:

@@ -3,6 +3,7 @@
     config.toml   the configuration                    api-token   what the local API wants to see
     node.key      the peer's Ed25519 seed, hex         lock        held by the daemon, with its pid
     user.key      the user's Ed25519 seed, hex         run.json    where the running daemon answers
+    content.lock  held while content is collected, and, together with others, while a backup or check reads it
 
 The folder is for its user alone (0700, files 0600), and keys that others may read are refused. Keys lie in the clear.
 """
@@ -13,19 +14,21 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from node.config import CONFIG_NAME, Config, default_config_text, load_config, parse_config
+from node.config import CONFIG_NAME, Config, default_config_text, parse_config
+from node.config_layers import Setting, load_settings
 from node.errors import ServiceError
 
 NODE_KEY_NAME: Final = "node.key"
 USER_KEY_NAME: Final = "user.key"
 TOKEN_NAME: Final = "api-token"  # noqa: S105  # a file's name
 LOCK_NAME: Final = "lock"
+CONTENT_LOCK_NAME: Final = "content.lock"
 RUN_NAME: Final = "run.json"
 _FILE_MODE: Final = 0o600
 _LOCK_TRIES: Final = 5
@@ -39,6 +42,8 @@ class Home:
 
     path: Path
     config: Config
+    settings: tuple[Setting, ...] = ()
+    """Each key of the configuration, and where its value comes from."""
 
     @property
     def config_path(self) -> Path:
@@ -99,13 +104,16 @@ def create_home(path: Path, *, name: str = "", listen: str | None = None, api: s
     return open_home(path)
 
 
-def open_home(path: Path) -> Home:
-    """The home in a folder. Raises ServiceError `not_initialised` or `bad_config`."""
+def open_home(path: Path, options: Sequence[str] = ()) -> Home:
+    """The home in a folder, its configuration overridden by the environment, and that by `options` (KEY=VALUE).
+
+    Raises ServiceError `not_initialised` or `bad_config`.
+    """
     if not (path / CONFIG_NAME).exists() or not (path / NODE_KEY_NAME).exists():
         raise ServiceError(
             "not_initialised", f"there is no node in {path}", f"make one with: ravel --home {path} init"
         )
-    return Home(path, load_config(path / CONFIG_NAME))
+    return Home(path, *load_settings(path / CONFIG_NAME, os.environ, options))
 
 
 @contextmanager
@@ -127,6 +135,29 @@ def lock_home(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)  # gives up the lock, as the end of the process would
+
+
+@contextmanager
+def hold_content(path: Path, *, alone: bool) -> Iterator[None]:
+    """Nothing is taken out of the folder's store while the block runs, but (where `alone`) by the block itself.
+
+    A daemon takes nothing out, so this goes beside one. Raises ServiceError `already_running`, `storage_failed`.
+    """
+    try:
+        handle = os.open(path / CONTENT_LOCK_NAME, os.O_RDONLY | os.O_CREAT, _FILE_MODE)
+    except OSError as error:
+        raise _failed(path, error) from None
+    try:
+        try:
+            fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            at_work = "a backup or a check reads" if alone else "`ravel gc` takes content out of"
+            raise ServiceError(
+                "already_running", f"{at_work} {path}", "try again when it has ended"
+            ) from None
+        yield
+    finally:
+        os.close(handle)
 
 
 def _try_lock(handle: int) -> bool:

@@ -5,8 +5,10 @@ once it must note and read from the store later: nothing is lost, because the st
 """
 
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import structlog
@@ -15,6 +17,7 @@ import trio
 from node.blocking import RunBlocking
 from node.inbound import accept_batch
 from node.intake import Intake
+from node.metrics import Histogram
 from node.opening import ReadBatch, read_batch, settle_batch
 from node.relay import Relay, Relayed
 from node.replica import Replica
@@ -55,10 +58,27 @@ class NotFetched(Exception):
 
 @dataclass(slots=True)
 class Totals:
-    """Counts since the start, for status."""
+    """Counts since the start, for status and metrics."""
 
     rejected: int = 0
     dropped: int = 0
+    accepted: int = 0
+    already: int = 0
+    waiting: int = 0
+    unread: int = 0
+    refused: Counter[str] = field(default_factory=Counter)  # rejected and dropped ones, by code
+    intake_seconds: Histogram = field(default_factory=Histogram)
+
+    def count(self, intake: Intake) -> None:
+        """Count what became of a batch."""
+        self.rejected += len(intake.rejected)
+        self.dropped += intake.dropped.total()
+        self.accepted += sum(map(len, intake.accepted.values()))
+        self.already += intake.already
+        self.waiting += intake.waiting
+        self.unread += sum(map(len, intake.unread.values()))
+        self.refused.update(intake.dropped)
+        self.refused.update(item.code for item in intake.rejected)
 
 
 class Hub:
@@ -105,12 +125,14 @@ class Hub:
         One batch is read while another's signatures are checked and a third is on its way to the disk. Reading and storing
         are mostly Python, and two threads of it only wait for each other's interpreter: they take turns.
         """
+        began = time.perf_counter()
         async with self._reading:
             read = await self.run_blocking(self._read, branch, items)
         holds = await self.run_blocking(self._check, read.claims)
         await previous.wait()
         async with self._storing:
             intake = await self.run_blocking(self._accept, branch, read, holds)
+        self.totals.intake_seconds.observe(time.perf_counter() - began)
         self.announce(intake, branch.topic, source)
         return intake
 
@@ -154,8 +176,7 @@ class Hub:
         self, intake: Intake, source_topic: bytes | None = None, source: Listener | None = None
     ) -> None:
         """Tell listeners what was accepted; the source knows what it sent on its topic already."""
-        self.totals.rejected += len(intake.rejected)
-        self.totals.dropped += intake.dropped.total()
+        self.totals.count(intake)
         if intake.rejected:
             first = intake.rejected[0]
             log.warning(

@@ -203,7 +203,7 @@ class _Acceptance:
         touched = {repo_num for repo_num, _ in self._new_content} | self._changed_repos.keys()
         for repo_num in touched:
             membership = self._replica.membership(self.tables.repos[repo_num].repo_id)
-            review = Review(self._replica.database, connection, self.tables, repo_num, membership)
+            review = Review(connection, self.tables, repo_num, membership, self._replica.database)
             for (content_repo_num, branch_num), ids in self._new_content.items():
                 if content_repo_num == repo_num:
                     review.of_commits(branch_num, ids)

@@ -167,7 +167,8 @@ class Replica:
         """
         found = self._memberships.get(repo_id)
         if found is None:
-            found = self._load_membership(repo_id)
+            with self.database.read() as connection:
+                found = load_membership(connection, self.tables, repo_id)
             self._memberships[repo_id] = found
         return found
 
@@ -215,25 +216,26 @@ class Replica:
                 return branch
         raise StorageError("an epoch without a topic for its root branch")
 
-    def _load_membership(self, repo_id: bytes) -> Membership:
-        membership = Membership(repo_id)
-        with self.database.read() as connection:
-            for branch in self.branches.values():
-                if branch.branch_id != repo_id:
-                    continue
-                for row in iterate_arrivals(connection, [branch.num]):
-                    commit, body = open_stored(
-                        self.on_topics[row.topic_num], row, load_blocks_of(connection, [row])[row.num]
-                    )
-                    try:
-                        operation = membership.authorise_root_commit(commit, body)
-                    except Refused as error:
-                        raise StorageError(
-                            f"an older version accepted what this one refuses ({error}); join the repo anew, "
-                            "with another folder"
-                        ) from None
-                    membership.add(operation, commit.acks)
-        return membership
+
+def load_membership(connection: Connection, tables: Tables, repo_id: bytes) -> Membership:
+    """A repo's membership, of what is accepted of its root branch. Raises StorageError."""
+    membership = Membership(repo_id)
+    for branch in tables.branches.values():
+        if branch.branch_id != repo_id:
+            continue
+        for row in iterate_arrivals(connection, [branch.num]):
+            commit, body = open_stored(
+                tables.on_topics[row.topic_num], row, load_blocks_of(connection, [row])[row.num]
+            )
+            try:
+                operation = membership.authorise_root_commit(commit, body)
+            except Refused as error:
+                raise StorageError(
+                    f"an older version accepted what this one refuses ({error}); join the repo anew, "
+                    "with another folder"
+                ) from None
+            membership.add(operation, commit.acks)
+    return membership
 
 
 def load_blocks_of(connection: Connection, rows: list[TimelineRow]) -> dict[int, list[bytes]]:

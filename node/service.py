@@ -35,7 +35,9 @@ from node.resolve import resolve
 from node.sharing import Sharing
 from node.tangles import show_tangle
 from node.texts import Texts
+from node.version import VERSION
 from node.views import branch_view, repo_view, timeline_items
+from node.watching import Watching
 from node.why import explain, list_voids
 from protocol.content import Post
 from protocol.text import PeerAddress, id_text
@@ -44,7 +46,6 @@ from storage.forgetting import forget_repo
 from storage.repos import Branch, Repo
 from storage.waiting import UNREAD, count_rejections, count_waiting
 
-VERSION: Final = "0.1.0"
 _HEADS_SHOWN_MAX: Final = 128
 JsonObject = dict[str, Any]
 
@@ -89,6 +90,7 @@ class NodeService:
         own_address = PeerAddress(advertise or listen, node_key)
         self.sharing = Sharing(hub, network, self.peers, author, joiner, own_address=own_address, clock=clock)
         self.inbox = Inbox(hub, author, self.sharing, self._whole_repo, self._member_branch)
+        self.watching = Watching(hub, network, home, clock)
         self._started_at = clock()
         self._exporting = trio.Lock()
 

@@ -46,7 +46,7 @@ def explain(replica: Replica, text: str) -> JsonObject:
         membership = replica.membership(branch.facts.repo_id)
         if branch.facts.is_root_branch:
             return answer | _explain_operation(membership, membership.operations[found.commit_id])
-        review = Review(replica.database, connection, replica.tables, branch.repo_num, membership)
+        review = Review(connection, replica.tables, branch.repo_num, membership)
         (judged,) = load_judged(connection, branch.num, [found.commit_id])
         adoption = find_adoption(membership, judged.commit_id, branch.branch_id)
         if adoption is not None:
@@ -64,7 +64,7 @@ def list_voids(replica: Replica, branch: Branch) -> list[JsonObject]:
     """Void commits of a branch, the first of them, each with the rule and the operations that made it so."""
     with replica.judging, replica.database.read() as connection:
         membership = replica.membership(branch.facts.repo_id)
-        review = Review(replica.database, connection, replica.tables, branch.repo_num, membership)
+        review = Review(connection, replica.tables, branch.repo_num, membership)
         ids = load_void_ids(connection, branch.num)[:_VOIDS_SHOWN_MAX]
         judged = {one.commit_id: one for one in load_judged(connection, branch.num, ids)}
         voids = [(judged[raw], review.find_void(branch, judged[raw])) for raw in ids]

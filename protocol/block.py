@@ -47,6 +47,11 @@ class Reference(Wire, frozen=True):
     key: Key
 
 
+_LEAF_START: Final = encode(_BlockEncoding((), (), b""))[:9]
+LEAF_START_SIZE: Final = len(_LEAF_START)
+"""Bytes of an encoded block that tell whether it has children."""
+
+
 class WrongKey(Exception):
     """The key does not open the block, or the block was not made with this convergence secret."""
 
@@ -55,6 +60,11 @@ def decode_block(encoded: bytes) -> Block:
     """The block whose encoding is given, with its id computed. Raises DecodeError."""
     wire = decode(_BlockEncoding, encoded, size_max=BLOCK_SIZE_MAX)
     return Block(hashing.block_id(encoded), wire.child_ids, wire.acks, wire.ciphertext, encoded)
+
+
+def has_children(start: bytes) -> bool:
+    """Whether a block whose encoding begins so names child blocks: to walk a tree without reading its leaves."""
+    return start[:LEAF_START_SIZE] != _LEAF_START
 
 
 def seal_block(

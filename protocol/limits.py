@@ -249,3 +249,17 @@ LINK_PEER_COUNT_MAX: Final = 8
 """Peers named in one link."""
 ADDRESS_SIZE_MAX: Final = 255
 """Characters of host:port."""
+BACKUP_MANIFEST_SIZE_MAX: Final = 64 * MIB
+"""Bytes of a backup's manifest, which is read whole before anything in it is believed."""
+BACKUP_FILE_COUNT_MAX: Final = 400_000
+"""Files that a backup's manifest names: one for each large add of files; so many fit its size."""
+FSCK_PROBLEMS_SHOWN_MAX: Final = 1000
+"""Problems that a check of a store names one by one; it counts all. A store that is damaged throughout has millions."""
+DISK_FREE_MIN: Final = 64 * MIB
+"""Bytes of free disk below which a node says that it is not ready: two of the database's logs between checkpoints."""
+LOG_LINE_COUNT_MAX: Final = 1000
+"""Lines of the log that a daemon remembers."""
+LOG_LINE_SIZE_MAX: Final = 8 * KIB
+"""Characters of one remembered line: a traceback fits."""
+CLOCK_DRIFT_MAX_SECONDS: Final = 300
+"""Seconds by which a clock may go back before it is called wrong: what people's machines drift in months without NTP."""

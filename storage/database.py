@@ -2,13 +2,14 @@
 
 SQLite runs in WAL with `synchronous=FULL`: a commit that was acknowledged survives a power cut (NORMAL loses them).
 `write()` admits one thread at a time and begins with BEGIN IMMEDIATE, so that a transaction never fails half-way for a
-lock; whatever leaves it by an exception is rolled back whole.
+lock; whatever leaves it by an exception is rolled back whole. A store of an older schema is copied before it is migrated.
 """
 
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
+from storage.copying import copy_before_migration
 from storage.schema import numbers
 
 DATABASE_NAME: Final = "ravel.sqlite"
@@ -40,12 +42,18 @@ class NewerSchema(StorageError):
     """The store was written by a newer Ravel; it was left as it is."""
 
 
+class OlderSchema(StorageError):
+    """The store was written by an older Ravel, and is migrated when a daemon starts."""
+
+
 class Database:
     """The node's store. Thread-safe; close it when done."""
 
     def __init__(self, folder: Path) -> None:
         """Open or create the store in `folder`, and migrate it. Raises StorageError."""
         self.path = folder / DATABASE_NAME
+        self.fault = ""
+        """Why the last write failed; empty while writes succeed."""
         self._lock = threading.Lock()
         self._next: dict[str, int] = {}
         try:
@@ -69,7 +77,7 @@ class Database:
             self._engine.dispose()
             cause = error.orig if isinstance(error, DBAPIError) else error
             raise StorageError(f"{self.path}: {cause}") from error
-        except NewerSchema:
+        except StorageError:
             self._engine.dispose()
             raise
 
@@ -91,15 +99,28 @@ class Database:
                     with turn or nullcontext():
                         yield self._writer
                 except BaseException:
-                    self._writer.exec_driver_sql("ROLLBACK")
-                    self._writer.rollback()
-                    self._next.clear()
+                    self._undo()
                     raise
                 self._writer.exec_driver_sql("COMMIT")
                 self._writer.rollback()  # ends SQLAlchemy's own bookkeeping; the database has committed
+                self.fault = ""
             except DBAPIError as error:
                 self._writer.rollback()
-                raise StorageError(str(error.orig)) from error
+                self.fault = str(error.orig)
+                raise StorageError(self.fault) from error
+
+    def _undo(self) -> None:
+        # On a full disk SQLite has undone the transaction itself, and to say so again would hide why.
+        if self._writer.connection.driver_connection.in_transaction:  # type: ignore[union-attr]  # sqlite3's
+            self._writer.exec_driver_sql("ROLLBACK")
+        self._writer.rollback()
+        self._next.clear()
+
+    def probe(self) -> None:
+        """Write something that changes nothing, to see whether writes succeed. Raises StorageError."""
+        with self.write() as connection:
+            version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+            connection.exec_driver_sql(f"PRAGMA user_version={int(version)}")
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -125,21 +146,89 @@ class Database:
         return range(start, start + count)
 
     def _migrate(self) -> None:
-        config = AlembicConfig()
-        config.set_main_option("script_location", str(_MIGRATIONS))
+        config = _alembic()
         with self._engine.connect() as connection:
-            current = MigrationContext.configure(connection).get_current_revision()
-            known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-            if current is not None and current not in known:
-                raise NewerSchema(
-                    f"{self.path} has schema {current}, which this Ravel does not know; use a newer one"
-                )
+            current = _revision_of(connection, self.path)
             connection.rollback()
+        if current is not None and current != newest_revision():
+            self._keep_older(current)
+        with self._engine.connect() as connection:
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
             connection.exec_driver_sql("COMMIT")
             connection.rollback()
+
+    def _keep_older(self, revision: str) -> None:
+        """Keep a copy of what is about to be migrated: the way back to the Ravel that last ran here."""
+        try:
+            copy_before_migration(self._engine, self.path, revision)
+        except OSError as error:
+            raise StorageError(
+                f"{self.path} has schema {revision}, and could not be copied before it is migrated ({error}); "
+                "it was left as it is"
+            ) from error
+
+
+@contextmanager
+def read_store(folder: Path) -> Iterator[Connection]:
+    """One moment of the store in a folder, beside its daemon or without one; nothing is made, migrated or written.
+
+    Raises StorageError where there is none, or of another schema.
+    """
+    path = folder / DATABASE_NAME
+    if not path.exists():
+        raise StorageError(f"{path} is not there")
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
+    )
+    try:
+        with engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA query_only=ON")
+            connection.rollback()
+            connection.exec_driver_sql("BEGIN")
+            try:
+                revision = _revision_of(connection, path)
+                if revision != newest_revision():
+                    raise OlderSchema(
+                        f"{path} has schema {revision}, and this Ravel reads {newest_revision()}; "
+                        "`ravel run` migrates it"
+                    )
+                yield connection
+            finally:
+                connection.exec_driver_sql("ROLLBACK")
+    except DBAPIError as error:
+        raise StorageError(f"{path}: {error.orig}") from error
+    finally:
+        engine.dispose()
+
+
+def newest_revision() -> str:
+    """The schema that this Ravel makes and reads."""
+    head = _scripts().get_current_head()
+    assert head is not None, "there are migrations"
+    return head
+
+
+def _revision_of(connection: Connection, path: Path) -> str | None:
+    """A store's schema; None for a new one. Raises NewerSchema."""
+    current = MigrationContext.configure(connection).get_current_revision()
+    known = {script.revision for script in _scripts().walk_revisions()}
+    if current is not None and current not in known:
+        raise NewerSchema(f"{path} has schema {current}, which this Ravel does not know; use a newer one")
+    return current
+
+
+@cache
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_alembic())
+
+
+def _alembic() -> AlembicConfig:
+    config = AlembicConfig()
+    config.set_main_option("script_location", str(_MIGRATIONS))
+    return config
 
 
 def keep_last_number(connection: Connection, table: Table) -> None:

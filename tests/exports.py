@@ -39,6 +39,7 @@ class Row:
     size: int = 100
     rank: int | None = None
     kind: str = "post"
+    received: int = T0_MS
 
 
 def write_export(folder: Path, *parts: Sequence[Row], node: str = "node", voids: Sequence[str] = ()) -> Path:
@@ -116,5 +117,5 @@ def _values(row: Row, sequence: int, ranks: dict[tuple[str, str], int]) -> dict[
         "body_kind": row.kind,
         "size": row.size,
         "time": row.time,
-        "received_at": T0_MS,
+        "received_at": row.received,
     }

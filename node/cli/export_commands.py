@@ -1,7 +1,8 @@
-"""export, analyze: the store as Parquet, and Spark on it."""
+"""export, analyze, study: the store as Parquet, and Spark on it."""
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -26,31 +27,55 @@ def analyze(
     out: Annotated[Path, typer.Option(help="Folder for tables, digests and report.html.")] = Path("analysis"),
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
     verify: Annotated[bool, typer.Option(help="Compare Spark's ranks with the node's own.")] = True,
+    draw: Annotated[
+        str | None, typer.Option(metavar="BRANCH", help="Branch to draw: its name, or the start of its id.")
+    ] = None,
+    csv: Annotated[bool, typer.Option("--csv", help="Write every table as CSV too.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run Spark on an export: statistics, the bulk linearization, and a report. Needs Java 17 or newer."""
-    if find_spec("pyspark") is None:
-        raise ServiceError(
-            "missing_extra", "PySpark is not installed", "install it: pip install 'ravel-node[analytics]'"
-        )
     if export_folder is None:
         from node.home import open_home
 
         export_folder = open_home(settings(context).home).export_folder
-    # A process of its own: the CLI and the daemon never import Spark. -P: nor what lies in the current folder.
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "analytics",
-        str(export_folder),
-        "--out",
-        str(out),
-        "--master",
-        master,
-    ]
-    command += [] if verify else ["--no-verify"]
-    command += ["--json"] if as_json else []
+    options = ["--out", str(out), "--master", master]
+    options += [] if verify else ["--no-verify"]
+    options += [f"--draw={draw}"] if draw is not None else []
+    options += ["--csv"] if csv else []
+    _run_spark("analytics", [str(export_folder), *options], as_json)
+
+
+def study(
+    name: Annotated[str, typer.Argument(metavar="STUDY", help="Which study; there is: scuttlesort.")],
+    exports: Annotated[
+        list[Path] | None, typer.Argument(metavar="EXPORT", help="Replay their largest branches too.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for tables and study.html.")] = Path("study"),
+    quick: Annotated[bool, typer.Option("--quick", help="Small tangles: minutes, not many hours.")] = False,
+    heights: Annotated[str | None, typer.Option(help="Commits of the tangles: 32K,64K.")] = None,
+    widths: Annotated[str | None, typer.Option(help="Feeds of the tangles: 4,64.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Runs of each scenario.")] = None,
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    as_json: JsonOption = False,
+) -> None:
+    """Replay tangles in Spark and count the edits that keep a timeline in order. Needs Java 17 or newer."""
+    if name != "scuttlesort":
+        raise ServiceError("bad_request", f"there is no study {name!r}", "ravel study scuttlesort")
+    options = ["--out", str(out), "--master", master]
+    options += ["--quick"] if quick else []
+    options += [f"--heights={heights}"] if heights is not None else []
+    options += [f"--widths={widths}"] if widths is not None else []
+    options += [f"--seeds={seeds}"] if seeds is not None else []
+    _run_spark("analytics.study_command", [name, *map(str, exports or []), *options], as_json)
+
+
+def _run_spark(module: str, arguments: Sequence[str], as_json: bool) -> None:
+    """A process of its own: the CLI and the daemon never import Spark. -P: nor what lies in the current folder."""
+    if find_spec("pyspark") is None:
+        raise ServiceError(
+            "missing_extra", "PySpark is not installed", "install it: pip install 'ravel-node[analytics]'"
+        )
+    command = [sys.executable, "-P", "-m", module, *arguments, *(["--json"] if as_json else [])]
     code = subprocess.run(command, check=False).returncode
     if code != 0:
         known = {kind.exit_code for kind in ERROR_KINDS.values()}

@@ -10,6 +10,7 @@ import typer
 
 from node.cli import (
     branch_commands,
+    care_commands,
     document_commands,
     export_commands,
     feed_commands,
@@ -28,6 +29,7 @@ from node.cli import (
 )
 from node.cli.shared import Settings, fail
 from node.errors import ServiceError
+from node.version import VERSION
 
 _EPILOG = "Commands speak to the running daemon of the folder. Exit codes and JSON: docs/cli.md."
 
@@ -44,6 +46,7 @@ app.command("run")(node_commands.run)
 app.command("status")(node_commands.status)
 app.command("open")(node_commands.open_page)
 app.command("id")(node_commands.show_id)
+app.add_typer(node_commands.config, name="config")
 app.add_typer(repo_commands.repo, name="repo")
 app.add_typer(member_commands.member, name="member")
 app.add_typer(quorum_commands.quorum, name="quorum")
@@ -61,16 +64,29 @@ app.add_typer(feed_commands.feed, name="feed")
 app.add_typer(import_commands.import_, name="import")
 app.command("export")(export_commands.export)
 app.command("analyze")(export_commands.analyze)
+app.command("study")(export_commands.study)
 app.add_typer(inbox_commands.inbox, name="inbox")
 app.add_typer(tag_commands.tag, name="tag")
 app.add_typer(tangle_commands.tangle, name="tangle")
 app.add_typer(peer_commands.peer, name="peer")
 app.add_typer(relay_commands.relay, name="relay")
+app.command("backup")(care_commands.backup)
+app.command("restore")(care_commands.restore)
+app.command("fsck")(care_commands.fsck)
+app.command("gc")(care_commands.collect)
+app.command("doctor")(care_commands.doctor)
+app.add_typer(care_commands.debug, name="debug")
 
 
 def _default_home() -> Path:
     state = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(state).expanduser() / "ravel"
+
+
+def _show_version(wanted: bool) -> None:  # as typer calls it
+    if wanted:
+        print(VERSION)
+        raise typer.Exit
 
 
 @app.callback()
@@ -80,6 +96,9 @@ def configure(
         Path | None,
         typer.Option("--home", "-H", envvar="RAVEL_HOME", help="The node's folder (~/.local/share/ravel)."),
     ] = None,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Options for every command."""
     context.obj = Settings((home or _default_home()).expanduser().absolute())

@@ -1,10 +1,21 @@
-"""init, run, status, id: the node itself."""
+"""init, run, status, id: the node itself; config: what it is told."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from node.cli.shared import JsonOption, client, iso_time, print_fields, print_json, print_table, settings
+from node.errors import ServiceError
+
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Overrides any key, e.g. network.advertise=a.example:7474."
+    ),
+]
+
+config = typer.Typer(no_args_is_help=True, help="What the node is told: file, environment, options.")
 
 
 def init(
@@ -33,12 +44,23 @@ def init(
     print(f"\nStart it with:  ravel --home {home.path} run")
 
 
-def run(context: typer.Context) -> None:
-    """Run the daemon in the foreground, until Ctrl-C or SIGTERM. Prints one line when it is ready."""
+def run(
+    context: typer.Context,
+    listen: Annotated[str | None, typer.Option(help="Overrides network.listen.")] = None,
+    api: Annotated[str | None, typer.Option(help="Overrides api.listen.")] = None,
+    log_level: Annotated[str | None, typer.Option(help="Overrides log.level.")] = None,
+    options: SetOption = None,
+) -> None:
+    """Run the daemon in the foreground, until Ctrl-C or SIGTERM. Prints one line when it is ready.
+
+    Options override environment variables (RAVEL_NETWORK_LISTEN), which override the configuration file.
+    """
     from node.daemon import run as run_daemon
     from node.home import open_home
 
-    run_daemon(open_home(settings(context).home))
+    named = (("network.listen", listen), ("api.listen", api), ("log.level", log_level))
+    given = [f"{key}={value}" for key, value in named if value is not None]
+    run_daemon(open_home(settings(context).home, [*(options or ()), *given]))
 
 
 def status(context: typer.Context, as_json: JsonOption = False) -> None:
@@ -103,3 +125,51 @@ def open_page(
         import webbrowser
 
         webbrowser.open(address)
+
+
+@config.command("show")
+def show_config(context: typer.Context, options: SetOption = None, as_json: JsonOption = False) -> None:
+    """Print every key's value, and whether it is the default or comes from the file, the environment or an option."""
+    from node.home import open_home
+
+    home = open_home(settings(context).home, options or ())
+    if as_json:
+        rows = [
+            {"key": one.key, "value": one.value, "source": one.source, "variable": one.variable}
+            for one in home.settings
+        ]
+        print_json({"config": str(home.config_path), "settings": rows})
+        return
+    print(home.config_path)
+    print_table(
+        ("key", "value", "source", "variable"),
+        ((one.key, one.text, one.source, one.variable) for one in home.settings),
+    )
+
+
+@config.command("check")
+def check_config(
+    context: typer.Context,
+    file: Annotated[Path | None, typer.Argument(help="Another configuration file than the node's.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check the configuration as the daemon would at its start, and note what has no effect."""
+    import os
+
+    from node.config import CONFIG_NAME
+    from node.config_layers import find_strangers, load_settings
+
+    path = file or settings(context).home / CONFIG_NAME
+    if not path.exists():
+        raise ServiceError("not_initialised", f"{path} is not there", "make a node with: ravel init")
+    _, found = load_settings(path, os.environ, ())
+    notes = [f"{name} is set and is no key of the configuration" for name in find_strangers(os.environ)]
+    overridden = [one.key for one in found if one.source == "environment"]
+    if as_json:
+        print_json({"config": str(path), "notes": notes, "overridden": overridden})
+        return
+    print(f"{path} is good")
+    for key in overridden:
+        print(f"overridden by the environment: {key}")
+    for note in notes:
+        print(f"note: {note}")

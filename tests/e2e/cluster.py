@@ -44,11 +44,14 @@ class Peer:
         assert self._process is not None
         return self._process.pid
 
-    def start(self) -> None:
-        """Start and wait until it answers."""
+    def start(self, *options: str) -> None:
+        """Start, with more options of `run`, and wait until it answers."""
         with (self.home / "daemon.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [*RAVEL, "--home", str(self.home), "run"], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+                [*RAVEL, "--home", str(self.home), "run", *options],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
             )
         until(self._answers, f"{self.home.name} answers", READY_SECONDS)
 

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from trio.testing import MockClock
 
 from node.api import create_app
-from node.error_answers import error_of
+from node.client_errors import error_of
 from node.errors import ERROR_KINDS
 from node.files import OpenFile
 from node.http_server import serve_connection
@@ -146,6 +146,8 @@ class _Service:
         return _Service(f"{self.name}.{name}".lstrip("."), self.calls)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401  # as the method of that name
+        if self.name == "watching.answered":  # the one call that is no request, and is not awaited
+            return None
         return _read(*arguments) if self.name == "files.read" else self._take(*arguments, *named.values())
 
     async def _take(self, *arguments: object) -> object:
@@ -159,11 +161,12 @@ class _Service:
         assert msgspec.msgpack.decode(msgspec.msgpack.encode(plain)) == json.loads(json.dumps(plain))
         self.calls.append((self.name, *plain))
         # There is one file, and it is always found.
-        return (
-            OpenFile("name", "id", len(CONTENT), cast(Any, None), cast(Any, None))
-            if self.name == "files.open"
-            else {}
-        )
+        answers = {
+            "files.open": OpenFile("name", "id", len(CONTENT), cast(Any, None), cast(Any, None)),
+            "watching.readiness": (True, {}),
+            "watching.metrics": "",
+        }
+        return answers.get(self.name, {})
 
 
 async def _read(_file: OpenFile, start: int, stop: int) -> AsyncIterator[bytes]:

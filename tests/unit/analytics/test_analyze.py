@@ -1,6 +1,7 @@
 """The whole analysis on a real Spark: orders, counts, verification, and the page, against exports made by hand."""
 
 import base64
+import csv
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,8 +12,8 @@ import pytest
 from blake3 import blake3
 from pyspark.sql import SparkSession
 
-from analytics import statistics
-from analytics.analyze import AnalysisResult, run
+from analytics import statistics, times
+from analytics.analyze import AnalysisResult, NoSuchBranch, run
 from analytics.export_reader import load_commits, read_export
 from node.outbound import Author
 from protocol.body import Grant, Permission, Remove
@@ -39,6 +40,8 @@ def _analyze(
     verify: bool = True,
     expected: Mapping[str, str] | None = None,
     merge: Sequence[Path] = (),
+    draw: str | None = None,
+    with_csv: bool = False,
 ) -> AnalysisResult:
     return run(
         export,
@@ -47,6 +50,8 @@ def _analyze(
         progress=lambda _: None,
         expected=expected,
         merge=merge,
+        draw=draw,
+        with_csv=with_csv,
         spark=spark,
     )
 
@@ -74,6 +79,7 @@ def test_a_small_branch_is_counted_as_by_hand(spark: SparkSession, tmp_path: Pat
         "branch_name": "main",
         "commits": 5,
         "authors": 3,
+        "topics": 1,
         "depth": 2,
         "roots": 1,
         "heads": 2,  # merge and tip
@@ -81,6 +87,7 @@ def test_a_small_branch_is_counted_as_by_hand(spark: SparkSession, tmp_path: Pat
         "merges": 1,
         "width_max": 2,
         "width_mean": 5 / 3,
+        "concurrency": 4 / 5,
         "bytes": 600,
         "first_time": T0_MS,
         "last_time": T0_MS + 3 * DAY_MS,
@@ -212,24 +219,48 @@ def test_an_empty_export_has_a_report_too(spark: SparkSession, tmp_path: Path) -
 
 def test_one_absurd_clock_does_not_flatten_the_growth(spark: SparkSession, tmp_path: Path) -> None:
     rows = [Row(f"c{n}", (f"c{n - 1}",) if n else (), time=T0_MS + n * DAY_MS) for n in range(100)]
-    rows += [Row("far", ("c99",), time=statistics.TIME_END - 1), Row("none", ("far",), time=0)]
+    rows += [Row("far", ("c99",), time=times.TIME_END - 1), Row("none", ("far",), time=0)]
     commits = load_commits(spark, read_export(write_export(tmp_path / "export", rows)))
     period = statistics.find_period(commits)
     assert period is not None
     assert (period.start, period.end, period.left_out) == (T0_MS, T0_MS + 99 * DAY_MS, 2)
 
 
-def test_the_report_stands_alone_with_two_pictures_and_escapes_what_others_wrote(
+def test_the_report_stands_alone_with_its_pictures_and_escapes_what_others_wrote(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     name = "<script>alert(1)</script>&amp;"
     rows = [Row(row.name, row.acks, name, row.author, row.time) for row in DIAMOND]
     result = _analyze(spark, write_export(tmp_path / "export", rows))
     page = result.report.read_text(encoding="utf-8")
-    assert page.count("<svg") == 2
+    pictures = set(re.findall(r'<svg[^>]* role="img" aria-label="([^":]*)', page))
+    assert pictures == {"Commits over time", "Width per rank", "Heads over time", "Drawing of a tangle"}
     assert "<script" not in page
     assert "&lt;script&gt;" in page
     assert "default-src 'none'" in page
     fetched = re.findall(r"""(?:src|href)=["']?([^"'\s>]+)""", page)
     assert [link for link in fetched if not link.startswith("#")] == []
     assert _analyze(spark, tmp_path / "export").report.read_text(encoding="utf-8") == page
+
+
+def test_the_branch_that_was_asked_for_is_drawn(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [*DIAMOND, *(Row(f"d{n}", (f"d{n - 1}",) if n else (), "draft") for n in range(70))]
+    export = write_export(tmp_path / "export", rows)
+    page = _analyze(spark, export).report.read_text(encoding="utf-8")
+    assert "All 5 commits, from left" in page, "the most branched of those that fit"
+    page = _analyze(spark, export, draw=_text_id(id_of("draft"))[:8]).report.read_text(encoding="utf-8")
+    assert "The last 60 of 70 commits, from left" in page
+    with pytest.raises(NoSuchBranch, match="holds no branch that is called 'nothing'"):
+        _analyze(spark, export, draw="nothing")
+
+
+def test_tables_are_csv_too_if_asked_for_and_hold_no_formula(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [Row(row.name, row.acks, '=HYPERLINK("x"),y', row.author, 0) for row in DIAMOND]
+    result = _analyze(spark, write_export(tmp_path / "export", rows), with_csv=True)
+    folder = tmp_path / "out" / "csv"
+    assert {path.stem for path in folder.iterdir()} == {path.name for path in result.tables.iterdir()}
+    with (folder / "branches.csv").open(newline="", encoding="utf-8") as file:
+        (branch,) = csv.DictReader(file)
+    assert branch["branch_name"] == '\'=HYPERLINK("x"),y'
+    assert branch["branch_id"] == id_of('=HYPERLINK("x"),y').hex()
+    assert (folder / "growth.csv").read_text(encoding="utf-8") == "branch_id,bucket_start,commits\n"

@@ -1,16 +1,21 @@
 """The store: migrations make the declared schema, transactions are whole, damage is found."""
 
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config as AlembicConfig
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import insert, select, text
+from sqlalchemy import create_engine, insert, select, text
 
 from protocol.block import seal_block
+from storage import database as database_module
 from storage.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
-from storage.database import Database, NewerSchema, StorageError
+from storage.database import Database, NewerSchema, StorageError, newest_revision, read_store
 from storage.schema import metadata, peers
 
 
@@ -49,6 +54,67 @@ def test_a_store_of_a_newer_ravel_is_left_alone(tmp_path: Path) -> None:
     database.close()
     with pytest.raises(NewerSchema, match="r9999"):
         Database(tmp_path)
+
+
+def _store_of(folder: Path, revision: str) -> None:
+    """A store as an older Ravel left it, with one peer in it."""
+    config = AlembicConfig()
+    config.set_main_option("script_location", str(Path(database_module.__file__).parent / "migrations"))
+    engine = create_engine(f"sqlite:///{folder / 'ravel.sqlite'}")
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+        connection.execute(insert(peers), [{"peer": b"p" * 32, "address": "x:1", "is_dialed": True}])
+    engine.dispose()
+
+
+def _revision(path: Path) -> str:
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM peers").fetchone() == (1,)
+        return str(connection.execute("SELECT version_num FROM alembic_version").fetchone()[0])
+
+
+def test_an_older_store_is_copied_before_it_is_migrated(tmp_path: Path) -> None:
+    _store_of(tmp_path, "r0007")
+    for leftover in ("ravel-of-r0007.sqlite.part", "ravel-of-r0005.sqlite"):
+        (tmp_path / leftover).write_bytes(b"of an earlier time")
+    Database(tmp_path).close()
+    kept = tmp_path / "ravel-of-r0007.sqlite"
+    assert (_revision(kept), _revision(tmp_path / "ravel.sqlite")) == ("r0007", newest_revision())
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert {path.name for path in tmp_path.iterdir()} == {kept.name, "ravel.sqlite"}
+    made = kept.stat().st_mtime_ns
+    Database(tmp_path).close()
+    assert kept.stat().st_mtime_ns == made, "nothing is left to migrate"
+
+
+def test_a_store_that_cannot_be_copied_is_not_migrated(tmp_path: Path) -> None:
+    _store_of(tmp_path, "r0007")
+    (tmp_path / "ravel-of-r0007.sqlite.part").mkdir()
+    with pytest.raises(StorageError, match="left as it is"):
+        Database(tmp_path)
+    assert _revision(tmp_path / "ravel.sqlite") == "r0007"
+
+
+def test_a_moment_of_a_store_is_read_beside_its_writer_and_never_written(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    row = {"peer": b"p" * 32, "address": "127.0.0.1:1", "is_dialed": True}
+    with read_store(tmp_path) as reader:
+        with database.write() as connection:
+            connection.execute(insert(peers), [row])
+        assert reader.execute(select(peers)).all() == []
+    with pytest.raises(StorageError, match="readonly"), read_store(tmp_path) as reader:
+        reader.execute(insert(peers), [row])
+    database.close()
+
+
+def test_a_store_of_another_schema_is_not_read(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="not there"), read_store(tmp_path):
+        raise AssertionError("read")
+    _store_of(tmp_path, "r0007")
+    with pytest.raises(StorageError, match="r0007"), read_store(tmp_path):
+        raise AssertionError("read")
+    assert _revision(tmp_path / "ravel.sqlite") == "r0007"
 
 
 def test_a_file_that_is_no_store_is_a_clear_error(tmp_path: Path) -> None:

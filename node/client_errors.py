@@ -1,4 +1,4 @@
-"""Answers of the API that are no success, as errors again."""
+"""Errors that the API answers with, for who called it."""
 
 import httpx
 import msgspec
@@ -17,14 +17,14 @@ class _ErrorAnswer(msgspec.Struct):
 
 
 def error_of(response: httpx.Response) -> ServiceError:
-    """The error of an answer, whoever gave it."""
+    """The error that an answer states; `internal` for what is none of the API's."""
     return read_error(response.content) or ServiceError(
         "internal", f"the daemon answered {response.status_code} without JSON"
     )
 
 
 def read_error(content: bytes | str) -> ServiceError | None:
-    """An error in its JSON form; None where it is none."""
+    """An error in its JSON form; None for what is none."""
     try:
         error = msgspec.json.decode(content, type=_ErrorAnswer).error
     except (msgspec.DecodeError, ValueError, RecursionError):

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Builds sdist and wheel into dist/ with the locked build tools, installs the wheel into a fresh environment without the
+# analytics extra, its dependencies in the locked versions, and sees that the node there starts, answers and stops.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tools=$PWD/.venv/bin
+rm -rf dist
+"$tools/python" -m hatchling build --target sdist --target wheel --directory dist
+
+place=$(mktemp -d)
+daemon=
+finish() {
+    [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
+    rm -rf "$place"
+}
+trap finish EXIT
+sed -n 's/^\([a-z][^\\]*\) \\$/\1/p' requirements.lock >"$place/constraints.txt"
+"$tools/python" -m venv "$place/venv"
+"$place/venv/bin/pip" --quiet --disable-pip-version-check --no-input install \
+    --constraint "$place/constraints.txt" dist/*.whl
+
+cd "$place"
+ravel=("$place/venv/bin/ravel" --home "$place/home")
+"${ravel[@]}" --help >help.txt
+"${ravel[@]}" init --listen 127.0.0.1:0 --api 127.0.0.1:0
+"${ravel[@]}" run >ready.txt &
+daemon=$!
+for _ in $(seq 100); do
+    grep -q '^ready' ready.txt && break
+    kill -0 "$daemon"
+    sleep 0.1
+done
+"${ravel[@]}" status
+kill "$daemon"
+wait "$daemon"
+daemon=
+echo "The wheel works in an environment of $(du -sm "$place/venv" | cut -f1) MB."
+cd - >/dev/null
+ls -l dist

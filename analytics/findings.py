@@ -1,0 +1,277 @@
+"""From tables to what the page says: writes every table of statistics, and collects the few rows that a person sees."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+
+from analytics import concurrency, statistics, stores
+from analytics.drawing import COMMITS_MAX, Drawing, DrawnCommit
+from analytics.export_reader import Export
+from analytics.linearize import VOID
+from analytics.page import text_id
+from analytics.pictures import WidthBin
+from analytics.report import (
+    AuthorLine,
+    BranchLine,
+    BranchShape,
+    Growth,
+    MergeLine,
+    ReplicationLine,
+    Report,
+    Verdict,
+)
+from analytics.statistics import Period
+from analytics.tables import TableWriter
+
+_BRANCH_LINES_MAX: Final = 100
+_AUTHOR_LINES_MAX: Final = 20
+_MERGE_LINES_MAX: Final = 20
+_REPLICATION_LINES_MAX: Final = 40
+_SHAPES_MAX: Final = 4
+"""What a page can show and a person take in; the tables hold all."""
+_WIDTH_BINS_MAX: Final = 240
+
+_NO_HEADS: Final = "branch_id binary, bucket_start bigint, heads bigint"
+_NO_GROWTH: Final = "branch_id binary, bucket_start bigint, commits bigint"
+_NO_ACTIVITY: Final = "author binary, bucket_start bigint, commits bigint"
+_NO_STORE_GROWTH: Final = (
+    "node string, bucket_start bigint, commits bigint, bytes bigint, bytes_in_all bigint"
+)
+
+
+class NoSuchBranch(Exception):
+    """The branch to draw is not in the export; the message says what was looked for."""
+
+
+def find_branch(commits: DataFrame, wanted: str) -> bytes:
+    """The branch of this name, or whose id begins so (base32 or hex); of several the largest. Raises NoSuchBranch."""
+    rows = (
+        commits.groupBy("branch_id")
+        .agg(F.max_by("branch_name", "sequence").alias("branch_name"), F.count("*").alias("commits"))
+        .orderBy(F.desc("commits"), "branch_id")
+        .collect()
+    )
+    text = wanted.lower()
+    for row in rows:
+        if row["branch_name"] == wanted:
+            return bytes(row["branch_id"])
+    for row in rows:
+        if text and (
+            text_id(bytes(row["branch_id"])).startswith(text)
+            or bytes(row["branch_id"]).hex().startswith(text)
+        ):
+            return bytes(row["branch_id"])
+    raise NoSuchBranch(f"the export holds no branch that is called {wanted!r}, or whose id begins so")
+
+
+class Findings:
+    """All that is found in one run: `commits` as loaded, their linearization, and those with a place in the order."""
+
+    def __init__(
+        self,
+        tables: TableWriter,
+        exports: Sequence[Export],
+        commits: DataFrame,
+        order: DataFrame,
+        ordered: DataFrame,
+    ) -> None:
+        self._tables = tables
+        self._exports = exports
+        self._commits = commits
+        self._order = order
+        self._ordered = ordered
+
+    def report(self, receipts: DataFrame, verdict: Verdict, drawn: bytes | None) -> Report:
+        """Write the tables, and say what goes on the page; `drawn` is the branch to draw. Raises OSError."""
+        write = self._tables.write
+        branches = write("branches", statistics.count_branches(self._ordered))
+        widths = write("widths", statistics.count_widths(self._ordered))
+        authors = write("authors", statistics.count_authors(self._ordered))
+        merges = write("merges", concurrency.count_merges(self._ordered))
+        write("feeds", statistics.count_feeds(self._ordered))
+        write("kinds", statistics.count_kinds(self._ordered))
+        write("faults", statistics.count_faults(self._order, self._commits))
+        period = statistics.find_period(self._ordered)
+        growth = self._growth(period)
+        heads = self._heads(period)
+        replication = self._stores(receipts)
+
+        total = branches.agg(
+            F.sum("commits").alias("commits"),
+            F.count("*").alias("branches"),
+            F.count_distinct("repo_id").alias("repos"),
+            F.sum("bytes").alias("bytes"),
+            F.sum("merges").alias("merges"),
+        ).collect()[0]
+        largest = branches.orderBy(F.desc("commits"), "branch_id").limit(_BRANCH_LINES_MAX).collect()
+        busiest = authors.orderBy(F.desc("commits"), "author").limit(_AUTHOR_LINES_MAX).collect()
+        names = branches.select("branch_id", "branch_name")
+        merged = merges.join(names, "branch_id").orderBy(F.desc("merges"), "branch_id")
+        return Report(
+            nodes=tuple(export.node for export in self._exports),
+            exported_at=max(export.created_at for export in self._exports),
+            commits=total["commits"] or 0,
+            branches=total["branches"],
+            repos=total["repos"],
+            authors=authors.count(),
+            merges=total["merges"] or 0,
+            size=total["bytes"] or 0,
+            verdict=verdict,
+            branch_lines=tuple(_branch_line(row) for row in largest),
+            author_lines=tuple(
+                AuthorLine(bytes(row["author"]), row["commits"], row["branches"], row["last_time"])
+                for row in busiest
+            ),
+            merge_lines=tuple(_merge_line(row) for row in merged.limit(_MERGE_LINES_MAX).collect()),
+            replication_lines=self._replication_lines(replication, names),
+            growth=growth,
+            shapes=tuple(_shape(widths, heads, period, row) for row in largest[:_SHAPES_MAX]),
+            drawing=self._drawing(branches, drawn),
+        )
+
+    def _growth(self, period: Period | None) -> Growth | None:
+        if period is None:
+            self._tables.write_empty("growth", _NO_GROWTH)
+            self._tables.write_empty("activity", _NO_ACTIVITY)
+            return None
+        self._tables.write("activity", statistics.count_activity(self._ordered, period))
+        table = self._tables.write("growth", statistics.count_growth(self._ordered, period))
+        points = table.groupBy("bucket_start").agg(F.sum("commits").alias("commits")).orderBy("bucket_start")
+        rows = tuple((row["bucket_start"], row["commits"]) for row in points.collect())
+        return Growth(rows, period.bucket, period.left_out)
+
+    def _heads(self, period: Period | None) -> DataFrame:
+        if period is None:
+            return self._tables.write_empty("heads", _NO_HEADS)
+        return self._tables.write("heads", concurrency.count_heads(self._ordered, period))
+
+    def _stores(self, receipts: DataFrame) -> DataFrame:
+        self._tables.write("stores", stores.count_stores(receipts))
+        received = statistics.find_period(receipts.withColumnRenamed("received_at", "time"))
+        if received is None:
+            self._tables.write_empty("store_growth", _NO_STORE_GROWTH)
+        else:
+            self._tables.write("store_growth", stores.count_store_growth(receipts, received.bucket))
+        return self._tables.write("replication", stores.count_replication(receipts))
+
+    def _replication_lines(self, replication: DataFrame, names: DataFrame) -> tuple[ReplicationLine, ...]:
+        if len(self._exports) < 2:
+            return ()
+        rows = (
+            replication.join(names, "branch_id")
+            .orderBy(F.desc(F.col("commits") + F.col("lacking")), "branch_id", "node")
+            .limit(_REPLICATION_LINES_MAX)
+        )
+        return tuple(
+            ReplicationLine(
+                row["branch_name"],
+                bytes(row["branch_id"]),
+                row["node"],
+                row["commits"],
+                row["lacking"],
+                row["first_here"],
+                row["delay_p50"],
+                row["delay_p90"],
+                row["delay_max"],
+            )
+            for row in rows.collect()
+        )
+
+    def _drawing(self, branches: DataFrame, drawn: bytes | None) -> Drawing | None:
+        """The branch asked for, or the most branched of those that can be drawn whole, or the end of the largest."""
+        if drawn is None:
+            is_small = F.col("commits") <= COMMITS_MAX
+            branching = F.when(is_small, F.col("forks") + F.col("merges")).otherwise(0)
+            row = branches.orderBy(F.desc(branching), F.desc("commits"), "branch_id").first()
+            if row is None:
+                return None
+            drawn = bytes(row["branch_id"])
+        placed = self._order.where(F.col("fault").isNull() | (F.col("fault") == VOID)).select(
+            "branch_id", "commit_id", "fault", F.col("rank").alias("computed_rank")
+        )
+        # What is void has no place, but a rank as the export states it, at which it is drawn.
+        rows = (
+            self._commits.where(F.col("branch_id") == F.lit(drawn))
+            .join(placed, on=["branch_id", "commit_id"], how="inner")
+            .select(
+                "commit_id",
+                "author",
+                "acks",
+                "branch_name",
+                "fault",
+                "body_kind",
+                F.coalesce("computed_rank", "rank").alias("rank"),
+            )
+        )
+        last = rows.orderBy(F.desc("rank"), "commit_id").limit(COMMITS_MAX).collect()
+        if not last:
+            return None
+        commits = tuple(
+            DrawnCommit(
+                commit_id=bytes(row["commit_id"]),
+                author=bytes(row["author"]),
+                rank=row["rank"],
+                acks=tuple(dict.fromkeys(bytes(ack) for ack in row["acks"])),
+                is_void=row["fault"] == VOID,
+                is_checkpoint=row["body_kind"] == "checkpoint",
+            )
+            for row in reversed(last)
+        )
+        return Drawing(last[0]["branch_name"], drawn, commits, rows.count())
+
+
+def _branch_line(row: Row) -> BranchLine:
+    return BranchLine(
+        branch_id=bytes(row["branch_id"]),
+        name=row["branch_name"],
+        commits=row["commits"],
+        authors=row["authors"],
+        depth=row["depth"],
+        heads=row["heads"],
+        forks=row["forks"],
+        merges=row["merges"],
+        width_max=row["width_max"],
+        width_mean=row["width_mean"],
+        concurrency=row["concurrency"],
+        size=row["bytes"],
+        first_time=row["first_time"],
+        last_time=row["last_time"],
+    )
+
+
+def _merge_line(row: Row) -> MergeLine:
+    return MergeLine(
+        name=row["branch_name"],
+        branch_id=bytes(row["branch_id"]),
+        merges=row["merges"],
+        backdated=row["backdated"],
+        waited_p50=row["waited_p50"],
+        waited_p90=row["waited_p90"],
+        waited_max=row["waited_max"],
+        apart_p50=row["apart_p50"],
+        apart_p90=row["apart_p90"],
+    )
+
+
+def _shape(widths: DataFrame, heads: DataFrame, period: Period | None, branch: Row) -> BranchShape:
+    ranks = branch["depth"] + 1
+    step = -(-ranks // _WIDTH_BINS_MAX)
+    is_this = F.col("branch_id") == F.lit(bytes(branch["branch_id"]))
+    rows = (
+        widths.where(is_this)
+        .groupBy((F.col("rank") - F.col("rank") % step).alias("rank"))
+        .agg(F.max("width").alias("widest"), F.avg("width").alias("mean"))
+        .orderBy("rank")
+    )
+    bins = tuple(WidthBin(row["rank"], row["widest"], row["mean"]) for row in rows.collect())
+    points = heads.where(is_this).orderBy("bucket_start").collect()
+    return BranchShape(
+        branch["branch_name"],
+        ranks,
+        bins,
+        branch["concurrency"],
+        tuple((row["bucket_start"], row["heads"]) for row in points),
+        period.bucket if period else 0,
+    )

@@ -1,0 +1,87 @@
+"""A page of HTML a person likes to look at, on a screen, a phone or paper, with nothing to fetch; and its small parts.
+
+Every part escapes what it is given: names and authors come from anybody.
+"""
+
+import base64
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Final
+
+_TEMPLATE: Final = Path(__file__).with_name("page.html")
+
+_SHORT_ID_SIZE: Final = 10
+"""Characters of an id that tell it from its neighbours on a page; commands take such prefixes."""
+
+DASH: Final = "\N{EN DASH}"
+
+
+def render(title: str, subtitle: str, body: str) -> str:
+    """The whole page. The parts are HTML."""
+    return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
+        title=title, subtitle=subtitle, body=body
+    )
+
+
+def text_id(raw: bytes) -> str:
+    """The text form of an id: lowercase base32 without padding."""
+    return base64.b32encode(raw).decode().rstrip("=").lower()
+
+
+def table(heads: Iterable[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; the first cell of a row brings its own element."""
+    head = "".join(f'<th scope="col">{name}</th>' for name in heads)
+    body = "".join(f"<tr>{row[0]}{''.join(f'<td>{cell}</td>' for cell in row[1:])}</tr>\n" for row in rows)
+    return f'<div class="wide" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def named(name: str) -> str:
+    """A name that somebody chose."""
+    # A name may hold letters that turn the direction of text; it does so inside <bdi> only.
+    return f"<bdi>{escape(name)}</bdi>" if name.strip() else "<i>(no name)</i>"
+
+
+def short(text: str) -> str:
+    """The beginning of an id."""
+    return text[:_SHORT_ID_SIZE] + "\N{HORIZONTAL ELLIPSIS}" if len(text) > _SHORT_ID_SIZE else text
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def day(milliseconds: int | None) -> str:
+    """A date from unix milliseconds."""
+    return DASH if milliseconds is None else f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d}"
+
+
+def duration(milliseconds: int) -> str:
+    """A time span in its largest whole unit."""
+    for unit, name in ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute")):
+        if milliseconds >= unit:
+            return counted(milliseconds // unit, name)
+    return counted(milliseconds // 1000, "second")
+
+
+def lasted(milliseconds: int | None) -> str:
+    """A time span to compare with others, in a unit that suits it."""
+    if milliseconds is None:
+        return DASH
+    for unit, name in ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min")):
+        if milliseconds >= unit:
+            return f"{milliseconds / unit:,.1f} {name}"
+    return f"{milliseconds / 1000:,.1f} s"
+
+
+def sized(count: int) -> str:
+    """Bytes in a unit that suits them."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
+        size /= 1024
+    return f"{size:,.1f} TiB"

@@ -1,0 +1,114 @@
+"""What exports tell of the stores that wrote them, and of how commits came from one to the other.
+
+A receipt is one commit at one node: several exports have one for each node that holds it. `received_at` is by the
+clock of the receiving node, so times between nodes are as good as their clocks agree.
+"""
+
+from collections.abc import Sequence
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+
+from analytics.export_reader import Export, load_commits
+from analytics.times import bucket_start, count_where, is_plausible
+
+_ACCURACY = 10_000
+"""Of percentiles: exact up to about as many different values, then within a ten thousandth of the rows."""
+
+
+def load_receipts(spark: SparkSession, exports: Sequence[Export]) -> DataFrame:
+    """One row per commit and node: `node`, what the node says of the commit, and when it received it."""
+    return reduce(
+        DataFrame.unionByName,
+        [
+            load_commits(spark, export).select(
+                F.lit(export.node).alias("node"),
+                "commit_id",
+                "repo_id",
+                "branch_id",
+                "author",
+                "size",
+                "received_at",
+                "is_void",
+            )
+            for export in exports
+        ],
+    )
+
+
+def count_stores(receipts: DataFrame) -> DataFrame:
+    """One row per node: what it holds."""
+    received = F.when(is_plausible("received_at"), F.col("received_at"))
+    return (
+        receipts.groupBy("node")
+        .agg(
+            F.count("*").alias("commits"),
+            count_where(F.col("is_void")).alias("void"),
+            F.count_distinct("repo_id").alias("repos"),
+            F.count_distinct("branch_id").alias("branches"),
+            F.count_distinct("author").alias("authors"),
+            F.sum("size").alias("bytes"),
+            F.min(received).alias("first_received"),
+            F.max(received).alias("last_received"),
+        )
+        .select(
+            "node",
+            "commits",
+            "void",
+            "repos",
+            "branches",
+            "authors",
+            "bytes",
+            "first_received",
+            "last_received",
+        )
+    )
+
+
+def count_store_growth(receipts: DataFrame, bucket: int) -> DataFrame:
+    """Commits and bytes received per node and time bucket of that many milliseconds, and bytes held at its end."""
+    so_far = Window.partitionBy("node").orderBy("bucket_start").rowsBetween(Window.unboundedPreceding, 0)
+    return (
+        receipts.where(is_plausible("received_at"))
+        .groupBy("node", bucket_start("received_at", bucket).alias("bucket_start"))
+        .agg(F.count("*").alias("commits"), F.sum("size").alias("bytes"))
+        .select("node", "bucket_start", "commits", "bytes", F.sum("bytes").over(so_far).alias("bytes_in_all"))
+    )
+
+
+def count_replication(receipts: DataFrame) -> DataFrame:
+    """One row per branch and node that holds any of it: what it lacks, and how long after the first node it had the rest.
+
+    Delays are in milliseconds, of commits that another node had first; null if there is none.
+    """
+    first = receipts.groupBy("commit_id").agg(
+        F.min("received_at").alias("first_received"), F.count("*").alias("copies")
+    )
+    total = receipts.groupBy("branch_id").agg(F.count_distinct("commit_id").alias("total"))
+    delay = F.col("received_at") - F.col("first_received")
+    late = F.when(delay > 0, delay)
+    return (
+        receipts.join(first, on="commit_id", how="inner")
+        .groupBy("branch_id", "node")
+        .agg(
+            F.count("*").alias("commits"),
+            count_where(delay == 0).alias("first_here"),
+            count_where(F.col("copies") == 1).alias("only_here"),
+            F.percentile_approx(late, F.lit(0.5), F.lit(_ACCURACY)).alias("delay_p50"),
+            F.percentile_approx(late, F.lit(0.9), F.lit(_ACCURACY)).alias("delay_p90"),
+            F.max(late).alias("delay_max"),
+        )
+        .join(total, on="branch_id", how="inner")
+        .select(
+            "branch_id",
+            "node",
+            "commits",
+            (F.col("total") - F.col("commits")).alias("lacking"),
+            "first_here",
+            "only_here",
+            "delay_p50",
+            "delay_p90",
+            "delay_max",
+        )
+    )

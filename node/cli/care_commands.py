@@ -1,0 +1,166 @@
+"""backup, restore, fsck, gc, doctor, debug: care of a node and its data, without its daemon or beside it."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from node.cli.shared import (
+    JsonOption,
+    display_safe,
+    iso_time,
+    print_fields,
+    print_json,
+    print_table,
+    settings,
+)
+from node.errors import ERROR_KINDS, ServiceError
+
+debug = typer.Typer(no_args_is_help=True, help="For those who help you.")
+
+
+def backup(
+    context: typer.Context,
+    out: Annotated[Path, typer.Argument(help="A folder that is not there yet.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Write a backup of the node (store, keys, configuration), while its daemon runs or not.
+
+    Whoever has the backup has the keys in it. It appears under its name when it is whole.
+    """
+    from node.backup import create_backup
+
+    made = create_backup(settings(context).home, out, int(time.time()))
+    print_json(made.as_json()) if as_json else print_fields(made.as_json().items())
+
+
+def restore(
+    context: typer.Context,
+    source: Annotated[Path, typer.Argument(metavar="BACKUP", help="A folder that `ravel backup` wrote.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Make a node of a backup in --home, which must not be there or be empty. Every file is checked first.
+
+    It is the same node and the same user: never run it beside the one that the backup was made of.
+    """
+    from node.backup import restore_backup
+
+    home = settings(context).home
+    made = restore_backup(source, home)
+    if as_json:
+        print_json(made.as_json())
+        return
+    print_fields(made.as_json().items())
+    print(f"\nThis is the node as it was at {iso_time(made.created_at)} (UTC), with its keys.")
+    print(
+        "Let it meet its peers before you write: a place of your feed that was used since would be used twice."
+    )
+    print(f"Start it with:  ravel --home {home} run")
+
+
+def fsck(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Check all that the store says: every hash, reference, signature and verdict, ranks, heads and counts.
+
+    It reads one moment of the store, beside the daemon or without one, and changes nothing.
+    """
+    from dataclasses import asdict
+
+    from node.fsck import check_store
+    from node.home import open_home
+    from storage.database import StorageError
+
+    home = open_home(settings(context).home)
+    try:
+        findings = check_store(home.path)
+    except StorageError as error:
+        raise ServiceError("storage_failed", str(error), "restore a backup: ravel restore BACKUP") from None
+    if as_json:
+        print_json(
+            {
+                "checked": dict(findings.checked),
+                "problems": findings.kinds.total(),
+                "kinds": dict(findings.kinds),
+                "shown": [asdict(problem) for problem in findings.problems],
+            }
+        )
+    else:
+        print_fields((f"checked {name.replace('_', ' ')}", count) for name, count in findings.checked.items())
+        for problem in findings.problems:
+            print(display_safe(f"{problem.kind}: {problem.about}: {problem.detail}"))
+        print(f"{findings.kinds.total()} problems" if findings.kinds else "all is as it must be")
+    if findings.kinds:
+        raise typer.Exit(ERROR_KINDS["damaged"].exit_code)
+
+
+def collect(
+    context: typer.Context,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be taken out, and take nothing.")
+    ] = False,
+    removed: Annotated[
+        bool, typer.Option("--removed", help="Also the content of files that were removed from their branch.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take out of the store what no commit and no file needs. The daemon must be stopped, but for --dry-run.
+
+    A pack of which something is needed stays whole. A removed file whose removal turns out void has no content then.
+    """
+    from node.home import hold_content, lock_home, open_home
+    from storage.collecting import collect_garbage, find_garbage
+    from storage.database import StorageError
+
+    home = open_home(settings(context).home).path
+    try:
+        if dry_run:
+            with hold_content(home, alone=False):
+                garbage = find_garbage(home, keep_removed=not removed)
+        else:
+            with lock_home(home), hold_content(home, alone=True):
+                garbage = collect_garbage(home, keep_removed=not removed)
+    except StorageError as error:
+        raise ServiceError("storage_failed", str(error), "`ravel fsck` tells more") from None
+    answer = {
+        "blocks": garbage.blocks,
+        "block_size": garbage.block_size,
+        "packs": len(garbage.packs),
+        "pack_size": garbage.pack_size,
+        "dead_size": garbage.dead_size,
+        "dry_run": dry_run,
+    }
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+def doctor(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Look for what keeps the node from working, or soon will, and say what to do. Changes nothing."""
+    from dataclasses import asdict
+
+    from node.doctor import PROBLEM, examine
+
+    checks = examine(settings(context).home)
+    problems = sum(check.state == PROBLEM for check in checks)
+    if as_json:
+        print_json({"checks": [asdict(check) for check in checks], "problems": problems})
+    else:
+        columns = ("check", "state", "what was seen", "what to do")
+        print_table(columns, ((one.name, one.state, one.detail, one.advice) for one in checks))
+    if problems:
+        raise typer.Exit(ERROR_KINDS["unhealthy"].exit_code)
+
+
+@debug.command("bundle")
+def bundle(
+    context: typer.Context,
+    out: Annotated[Path, typer.Argument(help="An archive that is not there yet: ravel-debug.tar.gz")],
+    as_json: JsonOption = False,
+) -> None:
+    """Write an archive for who is to help you: checks, status, metrics, latest log lines, configuration, versions.
+
+    It holds ids, addresses and names of branches, and no key, token, link or text that anybody wrote.
+    """
+    from node.bundle import write_bundle
+
+    names = write_bundle(settings(context).home, out, int(time.time()))
+    answer = {"path": str(out), "parts": names}
+    print_json(answer) if as_json else print_fields(answer.items())

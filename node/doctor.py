@@ -1,0 +1,224 @@
+"""`ravel doctor`: what keeps a node from working, or soon will, and what to do about it. Changes nothing.
+
+It looks at the folder, the store, the disk and the clock by itself, and asks the daemon, if one runs, about its peers.
+"""
+
+import json
+import os
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import func, select
+
+from node.client import ApiClient
+from node.errors import ServiceError
+from node.home import NODE_KEY_NAME, TOKEN_NAME, USER_KEY_NAME, Home, open_home
+from node.version import RELEASED_AT
+from node.watching import free_space, store_sizes
+from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
+from storage.database import DATABASE_NAME, NewerSchema, OlderSchema, StorageError, read_store
+from storage.schema import commits
+from storage.waiting import UNREAD, count_waiting
+
+OK: Final = "ok"
+WARNING: Final = "warning"
+PROBLEM: Final = "problem"
+_DISK_LOW: Final = 1 << 30
+"""Bytes of free disk below which one should look for more."""
+_FILES_FREE_LOW: Final = 1000
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at: `ok`, a `warning` or a `problem`, what was seen, and what to do."""
+
+    name: str
+    state: str
+    detail: str
+    advice: str = ""
+
+
+def examine(path: Path, *, now: Callable[[], float] = time.time) -> list[Check]:
+    """Everything that can be looked at in a node's folder. Raises ServiceError `not_initialised`."""
+    checks = list(_check_folder(path))
+    try:
+        home = open_home(path)
+    except ServiceError as error:
+        if error.code == "not_initialised":
+            raise
+        return [*checks, Check("configuration", PROBLEM, error.message, error.next_step)]
+    checks.append(Check("configuration", OK, str(home.config_path)))
+    checks += _check_keys(home)
+    checks += _check_disk(path)
+    checks += _check_store(path, now())
+    checks += _check_daemon(home)
+    return checks
+
+
+def _check_folder(path: Path) -> Iterator[Check]:
+    if not path.exists():
+        return
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        yield Check("folder", PROBLEM, f"{path} is open to others ({mode:o})", f"chmod 700 {path}")
+    elif not os.access(path, os.W_OK):
+        yield Check(
+            "folder", PROBLEM, f"{path} cannot be written", "look at its owner, or at how it is mounted"
+        )
+    else:
+        yield Check("folder", OK, f"{path} is for its owner alone")
+    wrong = [
+        one.name
+        for one in sorted(path.iterdir())
+        if one.is_file() and one.suffix != ".log" and stat.S_IMODE(one.stat().st_mode) & 0o077
+    ]
+    if wrong:
+        advice = f"chmod 600 {' '.join(str(path / name) for name in wrong)}"
+        yield Check("files", PROBLEM, f"open to others: {', '.join(wrong)}", advice)
+
+
+def _check_keys(home: Home) -> Iterator[Check]:
+    for name, read in (
+        (NODE_KEY_NAME, lambda: home.node_seed),
+        (USER_KEY_NAME, lambda: home.user_seed),
+        (TOKEN_NAME, lambda: home.api_token),
+    ):
+        try:
+            read()
+        except ServiceError as error:
+            yield Check("keys", PROBLEM, error.message, error.next_step)
+        else:
+            yield Check("keys", OK, f"{name} can be read")
+
+
+def _check_disk(path: Path) -> Iterator[Check]:
+    free, sizes = free_space(path), store_sizes(path)
+    detail = f"{free >> 20} MiB are free; the store has {sum(sizes.values()) >> 20} MiB"
+    advice = "make room there; `ravel gc --dry-run` says what the store could do without"
+    if free < DISK_FREE_MIN:
+        yield Check("disk", PROBLEM, detail, advice)
+    elif free < _DISK_LOW or free < sizes["database"]:
+        yield Check("disk", WARNING, f"{detail}, which a migration would copy", advice)
+    else:
+        yield Check("disk", OK, detail)
+    files = os.statvfs(path)
+    if files.f_files and files.f_favail < _FILES_FREE_LOW:
+        yield Check(
+            "disk", WARNING, f"the file system has room for {files.f_favail} files", "make room there"
+        )
+
+
+def _check_store(path: Path, now: float) -> Iterator[Check]:
+    newest = 0
+    try:
+        with read_store(path) as connection:
+            newest = connection.execute(
+                select(func.coalesce(func.max(commits.c.received_at), 0))
+            ).scalar_one()
+            unread = count_waiting(connection, reason=UNREAD)
+    except OlderSchema as error:
+        yield Check("store", OK, str(error))
+    except NewerSchema as error:
+        yield Check("store", PROBLEM, str(error), "install the Ravel that last ran here, or a newer one")
+    except StorageError as error:
+        is_new = not (path / DATABASE_NAME).exists()
+        advice = "ravel fsck; ravel restore BACKUP"
+        yield Check("store", OK, "none yet") if is_new else Check("store", PROBLEM, str(error), advice)
+    else:
+        yield Check("store", OK, "it can be read")
+        if unread:
+            detail = f"{unread} commits are of a format that this Ravel does not know"
+            yield Check("store", WARNING, detail, "install a newer Ravel")
+    yield _check_clock(now, newest / 1000)
+
+
+def _check_clock(now: float, newest: float) -> Check:
+    """A clock that is wrong harms nobody's order, but invitations expire by it, and people read its times."""
+    advice = "set the clock, and keep it right with NTP"
+    if now < RELEASED_AT:
+        return Check("clock", PROBLEM, f"it says {_date(now)}, which is before this Ravel was made", advice)
+    if newest > now + CLOCK_DRIFT_MAX_SECONDS:
+        detail = f"it says {_date(now)}, and this node has stored something at {_date(newest)}"
+        return Check("clock", PROBLEM, detail, advice)
+    return Check("clock", OK, f"it says {_date(now)}")
+
+
+def _check_daemon(home: Home) -> Iterator[Check]:
+    try:
+        client = ApiClient.for_home(home.path)
+    except ServiceError as error:
+        yield Check("daemon", WARNING, error.message, error.next_step)
+        yield from _check_ports(home)
+        return
+    try:
+        status, readiness = client.status(), json.loads(client.page("/readyz"))
+    except ServiceError as error:
+        yield Check("daemon", PROBLEM, error.message, error.next_step or "look at its log")
+        return
+    finally:
+        client.close()
+    wrong = [f"{name}: {answer}" for name, answer in readiness["checks"].items() if answer != "ok"]
+    if wrong:
+        yield Check("daemon", PROBLEM, "; ".join(wrong), "look at the disk and at the daemon's log")
+    else:
+        yield Check("daemon", OK, f"it runs, and listens on {status['listen']}")
+    yield from check_peers(status)
+
+
+def _check_ports(home: Home) -> Iterator[Check]:
+    """Whether a daemon could listen where it is told to."""
+    for key, address in (
+        ("network.listen", home.config.network.listen),
+        ("api.listen", home.config.api.listen),
+    ):
+        host, _, port = address.rpartition(":")
+        host = host.strip("[]")
+        try:
+            with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind((host, int(port)))
+        except OSError as error:
+            yield Check(
+                "ports", PROBLEM, f"{key} = {address}: {error.strerror or error}", "choose another address"
+            )
+        else:
+            yield Check("ports", OK, f"{key} = {address} is free")
+
+
+def check_peers(status: JsonObject) -> Iterator[Check]:
+    """What a daemon's status says of its peers: who does not answer, and what none of them has."""
+    connected = [peer for peer in status["peers"] if peer["state"] == "connected"]
+    away = [peer for peer in status["peers"] if peer["state"] != "connected"]
+    known = {peer["peer"] for peer in connected}
+    for peer in away:
+        if peer["peer"] not in known:
+            detail = f"{peer['peer']} at {peer['address']}: {peer['last_error'] or 'being dialed'}"
+            yield Check(
+                "peers",
+                WARNING,
+                detail,
+                "is it running, and its address right? `ravel peer add` gives it another",
+            )
+    if connected or not away:
+        yield Check("peers", OK, f"{len(connected)} connected")
+    if status["pending"] and connected and not _at_work(connected):
+        detail = f"{status['pending']} commits wait for causes that no connected peer has"
+        yield Check("topics", WARNING, detail, "connect to a peer that has them: `ravel peer add`")
+    else:
+        yield Check("topics", OK, f"{status['pending']} commits wait for their causes")
+
+
+def _at_work(peers: list[JsonObject]) -> bool:
+    return any(
+        topic["state"] in ("comparing", "sending", "receiving") for peer in peers for topic in peer["topics"]
+    )
+
+
+def _date(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))

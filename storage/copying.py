@@ -1,0 +1,60 @@
+"""Copies of the database while it is in use, each one moment of the store, whole or not there at all.
+
+SQLite's backup API copies all pages in one step under one read transaction: in WAL mode nobody waits for it. VACUUM INTO
+would make a smaller file, and build every index anew.
+"""
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy.engine import Engine
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """Copy the SQLite database at `source` to `target`, which only its owner may read. Durable when it returns.
+
+    Raises OSError, sqlite3.Error; a target that was begun may be left then.
+    """
+    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    with closing(sqlite3.connect(source)) as reader, closing(sqlite3.connect(target)) as writer:
+        reader.backup(writer)
+        writer.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
+    sync_file(target)
+
+
+def copy_before_migration(engine: Engine, path: Path, revision: str) -> Path:
+    """Copy a store of an older revision to a file beside it, `before-` the new one; those of earlier times go.
+
+    Raises OSError, sqlite3.Error.
+    """
+    target = path.with_name(f"{path.stem}-of-{revision}{path.suffix}")
+    begun = target.with_name(target.name + ".part")
+    begun.unlink(missing_ok=True)
+    engine.dispose()  # so that nothing of ours is in the way
+    copy_database(path, begun)
+    begun.rename(target)
+    sync_folder(target.parent)
+    for older in path.parent.glob(f"{path.stem}-of-*{path.suffix}"):
+        if older != target:
+            older.unlink()
+    return target
+
+
+def sync_file(path: Path) -> None:
+    """Make a file's content durable. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

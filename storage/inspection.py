@@ -1,0 +1,189 @@
+"""Inspection of a store, first part: the database's own pages, every block's hash, and every reference between rows.
+
+What the rows mean (ranks, heads, rights) is looked at by `recounting` and `node.fsck`.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Column, Connection, func, select
+from sqlalchemy.exc import DBAPIError
+
+from protocol.block import decode_block
+from protocol.codec import DecodeError
+from protocol.hashing import block_id as hash_block
+from protocol.limits import FSCK_PROBLEMS_SHOWN_MAX
+from protocol.publication import decode_publication
+from storage import schema
+from storage.database import DATABASE_NAME
+from storage.id_keys import id_key, pack_ids
+from storage.packs import FOLDER_NAME
+from storage.schema import blocks, pack_blocks, packs
+
+_BATCH: Final = 500
+_REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
+    (schema.topics.c.branch_num, schema.branches.c.num),
+    (schema.branches.c.repo_num, schema.repos.c.num),
+    (schema.commits.c.branch_num, schema.branches.c.num),
+    (schema.commits.c.topic_num, schema.topics.c.num),
+    (schema.commits.c.author_num, schema.authors.c.num),
+    (schema.heads.c.topic_num, schema.topics.c.num),
+    (schema.checkpoints.c.commit_num, schema.commits.c.num),
+    (schema.feed_forks.c.branch_num, schema.branches.c.num),
+    (schema.feed_forks.c.author_num, schema.authors.c.num),
+    (schema.files.c.commit_num, schema.commits.c.num),
+    (schema.file_removals.c.file_num, schema.files.c.num),
+    (schema.file_removals.c.commit_num, schema.commits.c.num),
+    (schema.pending.c.branch_num, schema.branches.c.num),
+    (schema.pending.c.topic_num, schema.topics.c.num),
+    (schema.pending_causes.c.pending_num, schema.pending.c.num),
+    (schema.rejections.c.branch_num, schema.branches.c.num),
+    (schema.imports.c.branch_num, schema.branches.c.num),
+    (schema.pack_blocks.c.pack_num, schema.packs.c.num),
+    (schema.relay_commits.c.topic_num, schema.relay_topics.c.num),
+    (schema.relay_heads.c.topic_num, schema.relay_topics.c.num),
+    (schema.relay_shares.c.topic_num, schema.relay_topics.c.num),
+)
+"""Columns that name a row of another table without the database seeing to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is not as it must be: a stable kind, what it is about, and what is wrong with it."""
+
+    kind: str
+    about: str
+    detail: str
+
+
+@dataclass(slots=True)
+class Findings:
+    """All problems by kind, the first of them one by one, and counts of what was looked at."""
+
+    problems: list[Problem] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)
+    checked: Counter[str] = field(default_factory=Counter)
+
+    def add(self, kind: str, about: str, detail: str) -> None:
+        """One more problem."""
+        self.kinds[kind] += 1
+        if len(self.problems) < FSCK_PROBLEMS_SHOWN_MAX:
+            self.problems.append(Problem(kind, about, detail))
+
+
+def inspect_pages(connection: Connection, findings: Findings) -> None:
+    """Have SQLite check its pages, indexes and the references that it knows of."""
+    try:
+        for (line,) in connection.exec_driver_sql("PRAGMA integrity_check(100)"):
+            if line != "ok":
+                findings.add("database", DATABASE_NAME, str(line))
+        for row in connection.exec_driver_sql("PRAGMA foreign_key_check"):
+            findings.add("database", f"{row[0]} row {row[1]}", f"names a row of {row[2]} that is not there")
+    except DBAPIError as error:
+        findings.add("database", DATABASE_NAME, str(error.orig))
+
+
+def inspect_references(connection: Connection, findings: Findings) -> None:
+    """See that every row that another names is there."""
+    for column, target in _REFERENCES:
+        targets = target.table.alias()
+        is_there = select(targets.c.num).where(targets.c.num == column).exists()
+        for (num,) in connection.execute(select(column).where(~is_there).distinct().limit(_BATCH)):
+            findings.add(
+                "reference",
+                f"{column.table.name}.{column.name}",
+                f"names {target.table.name} {num}, which is not there",
+            )
+
+
+def inspect_rows(connection: Connection, findings: Findings) -> None:
+    """Hash every block that is a row."""
+    query = select(blocks.c.num, blocks.c.id_key, blocks.c.encoded).order_by(blocks.c.num)
+    for num, key, encoded in connection.execute(query.execution_options(yield_per=_BATCH)):
+        findings.checked["blocks"] += 1
+        if id_key(hash_block(encoded)) != key:
+            findings.add("block", f"row {num}", "its bytes are not what its id says")
+            continue
+        try:
+            decode_block(encoded)
+        except DecodeError as error:
+            findings.add("block", f"row {num}", str(error))
+
+
+def inspect_packs(connection: Connection, folder: Path, findings: Findings) -> None:
+    """Hash every block in packs, and see that each pack is there and as long as it is said to be."""
+    for num, name, size in connection.execute(select(packs).order_by(packs.c.num)):
+        findings.checked["packs"] += 1
+        path = folder / FOLDER_NAME / name
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            findings.add("pack", name, error.strerror or str(error))
+            continue
+        try:
+            if os.fstat(handle).st_size != size:
+                findings.add("pack", name, f"has {os.fstat(handle).st_size} bytes, and {size} were written")
+            _inspect_pack(connection, num, name, handle, findings)
+        finally:
+            os.close(handle)
+
+
+def _inspect_pack(connection: Connection, pack_num: int, name: str, handle: int, findings: Findings) -> None:
+    query = (
+        select(pack_blocks.c.block_id, pack_blocks.c.id_key, pack_blocks.c.offset, pack_blocks.c.size)
+        .where(pack_blocks.c.pack_num == pack_num)
+        .order_by(pack_blocks.c.offset)
+    )
+    for wanted, key, offset, size in connection.execute(query.execution_options(yield_per=_BATCH)):
+        findings.checked["blocks"] += 1
+        try:
+            encoded = os.pread(handle, size, offset)
+        except OSError as error:
+            findings.add("block", wanted.hex(), f"at {offset} of pack {name}: {error.strerror}")
+            continue
+        if hash_block(encoded) != wanted or id_key(wanted) != key:
+            findings.add(
+                "block", wanted.hex(), f"at {offset} of pack {name}: its bytes are not what its id says"
+            )
+
+
+def inspect_relayed(connection: Connection, findings: Findings) -> None:
+    """See that what is kept for others is what it is kept as, and as much as is said. Nothing of it can be opened."""
+    kept = schema.relay_commits
+    counts: Counter[int] = Counter()
+    query = select(kept.c.topic_num, kept.c.commit_id, kept.c.acks, kept.c.publication)
+    for topic_num, commit_id, acks, encoded in connection.execute(query.execution_options(yield_per=_BATCH)):
+        findings.checked["relayed"] += 1
+        counts[topic_num] += 1
+        try:
+            block = decode_publication(encoded).blocks[0]
+        except DecodeError as error:
+            findings.add("relayed", commit_id.hex(), str(error))
+            continue
+        if block.block_id != commit_id or pack_ids(block.acks) != acks:
+            findings.add("relayed", commit_id.hex(), "its publication is another commit's, or has other acks")
+    topics = schema.relay_topics
+    for num, topic, count in connection.execute(select(topics.c.num, topics.c.topic, topics.c.commit_count)):
+        if counts[num] != count:
+            findings.add("count", f"relayed topic {topic.hex()}", f"says {count} commits, has {counts[num]}")
+
+
+def count_unnamed_packs(connection: Connection, folder: Path) -> int:
+    """Files among the packs that no row names: what an interrupted add left, removed at the next start."""
+    named = set(connection.execute(select(packs.c.name)).scalars())
+    try:
+        return sum(path.name not in named for path in (folder / FOLDER_NAME).iterdir())
+    except FileNotFoundError:
+        return 0
+
+
+def count_rows(connection: Connection) -> dict[str, int]:
+    """How many rows each table has."""
+    return {
+        table.name: int(connection.execute(select(func.count()).select_from(table)).scalar_one())
+        for table in schema.metadata.sorted_tables
+    }

@@ -1,0 +1,246 @@
+"""Inspection of a store, second part: what is kept beside commits is computed anew from them and compared.
+
+Ranks are checked from acks to commits: where each is one more than the highest of its acks' and acks come first, all are
+right. Memory is two bits a commit, the heads, and, where a branch has checkpoints, its frontier.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Connection, func, select
+
+from protocol.hashing import symbol_key
+from protocol.riblt import Prefix
+from protocol.set_digest import SetDigest
+from storage.id_keys import chunks, id_key, unpack_ids
+from storage.inspection import Findings
+from storage.schema import (
+    branches,
+    checkpoints,
+    commits,
+    feed_forks,
+    heads,
+    relay_commits,
+    relay_topics,
+    sketches,
+    topics,
+)
+
+_BATCH: Final = 500
+_ACKED_IN_TOPIC: Final = 1
+_ACKED_ELSEWHERE: Final = 2
+
+
+class _Row(NamedTuple):
+    num: int
+    branch_num: int
+    topic_num: int
+    commit_id: bytes
+    key: int
+    rank: int
+    acks: tuple[bytes, ...]
+
+
+_COLUMNS = (
+    commits.c.num,
+    commits.c.branch_num,
+    commits.c.topic_num,
+    commits.c.commit_id,
+    commits.c.id_key,
+    commits.c.rank,
+    commits.c.acks,
+)
+
+
+def recount_graph(connection: Connection, findings: Findings) -> None:
+    """Check acks and ranks of all commits, then heads."""
+    last = connection.execute(select(func.coalesce(func.max(commits.c.num), 0))).scalar_one()
+    marks = bytearray(last + 1)
+    for part in _all_commits(connection):
+        places = _find(connection, [ack for row in part for ack in row.acks])
+        for row in part:
+            findings.checked["commits"] += 1
+            _check_place(row, places, marks, findings)
+    _recount_heads(connection, marks, findings)
+
+
+def _check_place(row: _Row, places: dict[bytes, _Row], marks: bytearray, findings: Findings) -> None:
+    name = row.commit_id.hex()
+    if id_key(row.commit_id) != row.key:
+        findings.add("commit", name, "it is kept under another key than its own")
+    rank = 0
+    for ack in row.acks:
+        found = places.get(ack)
+        if found is None or found.branch_num != row.branch_num:
+            findings.add("ack", name, f"acks {ack.hex()}, which is not accepted in its branch")
+            continue
+        if found.num >= row.num:
+            findings.add("ack", name, f"acks {ack.hex()}, which was accepted after it")
+        marks[found.num] |= _ACKED_IN_TOPIC if found.topic_num == row.topic_num else _ACKED_ELSEWHERE
+        rank = max(rank, found.rank + 1)
+    if row.rank != rank:
+        findings.add("rank", name, f"has rank {row.rank}, and its acks give {rank}")
+
+
+def _recount_heads(connection: Connection, marks: bytearray, findings: Findings) -> None:
+    kept = {
+        (topic_num, commit_id): (branch_num, rank, is_acked)
+        for topic_num, commit_id, branch_num, rank, is_acked in connection.execute(select(heads))
+    }
+    for part in _all_commits(connection):
+        for row in part:
+            if marks[row.num] & _ACKED_IN_TOPIC:
+                continue
+            wanted = (row.branch_num, row.rank, bool(marks[row.num] & _ACKED_ELSEWHERE))
+            if kept.pop((row.topic_num, row.commit_id), None) != wanted:
+                findings.add(
+                    "head", row.commit_id.hex(), "nothing of its topic acks it, and it is not kept as that"
+                )
+    for _, commit_id in kept:
+        findings.add("head", commit_id.hex(), "is kept as a head, and is none")
+
+
+def recount_sums(connection: Connection, findings: Findings) -> None:
+    """Count each branch's commits and void ones, and each topic's commits."""
+    counted = {
+        num: (count, void_count)
+        for num, count, void_count in connection.execute(
+            select(
+                commits.c.branch_num, func.count(), func.coalesce(func.sum(commits.c.is_void), 0)
+            ).group_by(commits.c.branch_num)
+        )
+    }
+    kept = select(branches.c.num, branches.c.name, branches.c.commit_count, branches.c.void_count)
+    for num, name, count, void_count in connection.execute(kept):
+        findings.checked["branches"] += 1
+        if counted.get(num, (0, 0)) != (count, void_count):
+            found = counted.get(num, (0, 0))
+            findings.add(
+                "count", f"branch {name!r}", f"says {(count, void_count)} commits and void ones, has {found}"
+            )
+    per_topic = select(commits.c.topic_num, func.count()).group_by(commits.c.topic_num)
+    of_topics = {row[0]: row[1] for row in connection.execute(per_topic)}
+    for num, topic, count in connection.execute(select(topics.c.num, topics.c.topic, topics.c.commit_count)):
+        if of_topics.get(num, 0) != count:
+            findings.add(
+                "count", f"topic {topic.hex()}", f"says {count} commits, has {of_topics.get(num, 0)}"
+            )
+
+
+def recount_sketches(connection: Connection, findings: Findings) -> None:
+    """Make what is kept to compare topics anew: the set digest, and as many symbols as are kept."""
+    for topic, upto, digest, prefix in connection.execute(select(sketches)):
+        findings.checked["sketches"] += 1
+        name = f"sketch of {topic.hex()}"
+        try:
+            kept = Prefix.from_bytes(symbol_key(topic), prefix)
+        except (ValueError, AssertionError) as error:
+            findings.add("sketch", name, f"cannot be read: {error!r}")
+            continue
+        set_digest, made = SetDigest(), Prefix(symbol_key(topic), len(kept))
+        for tables in ((commits, topics), (relay_commits, relay_topics)):
+            ids = (
+                select(tables[0].c.commit_id)
+                .join(tables[1], tables[1].c.num == tables[0].c.topic_num)
+                .where(tables[1].c.topic == topic, tables[0].c.num <= upto)
+            )
+            for part in connection.execute(ids).scalars().partitions(_BATCH):
+                set_digest.add(list(part))
+                made.add(list(part))
+            if made.id_count:
+                break
+        if set_digest.to_bytes() != digest or made.to_bytes() != prefix:
+            findings.add("sketch", name, "is not that of the topic's commits")
+
+
+def recount_forks(connection: Connection, findings: Findings) -> None:
+    """See that the evidence of forked feeds is all there, and only where a place was used more than once."""
+    place = (commits.c.branch_num, commits.c.author_num, commits.c.feed_sequence)
+    used = {
+        tuple(row[:3]): row[3]
+        for row in connection.execute(select(*place, func.count()).group_by(*place).having(func.count() > 1))
+    }
+    kept_place = (feed_forks.c.branch_num, feed_forks.c.author_num, feed_forks.c.feed_sequence)
+    kept = {
+        tuple(row[:3]): row[3]
+        for row in connection.execute(select(*kept_place, func.count()).group_by(*kept_place))
+    }
+    for key in sorted(used.keys() | kept.keys()):
+        if not used.get(key, 1) - 1 <= kept.get(key, 0) <= used.get(key, 0):
+            findings.add(
+                "feed",
+                f"branch {key[0]}, author {key[1]}, sequence {key[2]}",
+                "its evidence of a fork is not whole",
+            )
+
+
+def recount_passed(connection: Connection, findings: Findings) -> None:
+    """Count anew how many checkpoints each commit has passed: those that count and do not have it in their past."""
+    counting: dict[int, dict[int, int]] = {}
+    query = (
+        select(checkpoints.c.branch_num, checkpoints.c.commit_num)
+        .join(commits, commits.c.num == checkpoints.c.commit_num)
+        .where(~commits.c.is_void)
+    )
+    for branch_num, num in connection.execute(query):
+        of_branch = counting.setdefault(branch_num, {})
+        of_branch[num] = 1 << len(of_branch)
+    for num, passed in _find_passed(connection, counting):
+        findings.add(
+            "passed", f"commit {num}", f"is said to have passed {passed[0]} checkpoints, and has {passed[1]}"
+        )
+
+
+def _find_passed(
+    connection: Connection, counting: dict[int, dict[int, int]]
+) -> Iterator[tuple[int, tuple[int, int]]]:
+    """(number, (said, found)) of commits where they differ.
+
+    Each checkpoint is one bit, handed from commits to what they ack; effects have larger numbers than their causes.
+    """
+    without = select(commits.c.num, commits.c.passed).where(
+        commits.c.branch_num.not_in(list(counting)), commits.c.passed != 0
+    )
+    for num, said in connection.execute(without):
+        yield num, (said, 0)
+    for branch_num, bit_of in counting.items():
+        inside: dict[bytes, int] = {}
+        query = (
+            select(commits.c.num, commits.c.commit_id, commits.c.acks, commits.c.passed)
+            .where(commits.c.branch_num == branch_num)
+            .order_by(commits.c.num.desc())
+        )
+        for num, commit_id, acks, said in connection.execute(query.execution_options(yield_per=_BATCH)):
+            bits = inside.pop(commit_id, 0) | bit_of.get(num, 0)
+            found = len(bit_of) - bits.bit_count()
+            if said != found:
+                yield num, (said, found)
+            if bits:
+                for ack in unpack_ids(acks):
+                    inside[ack] = inside.get(ack, 0) | bits
+
+
+def _all_commits(connection: Connection) -> Iterator[list[_Row]]:
+    last = 0
+    while True:
+        query = select(*_COLUMNS).where(commits.c.num > last).order_by(commits.c.num).limit(_BATCH)
+        rows = [_row(row) for row in connection.execute(query)]
+        if not rows:
+            return
+        yield rows
+        last = rows[-1].num
+
+
+def _find(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, _Row]:
+    wanted = set(ids)
+    found: dict[bytes, _Row] = {}
+    for part in chunks([id_key(raw) for raw in wanted]):
+        for row in map(_row, connection.execute(select(*_COLUMNS).where(commits.c.id_key.in_(part)))):
+            if row.commit_id in wanted:
+                found[row.commit_id] = row
+    return found
+
+
+def _row(row: Sequence[Any]) -> _Row:
+    *plain, acks = row
+    return _Row._make([*plain, unpack_ids(acks)])

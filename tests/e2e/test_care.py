@@ -1,0 +1,213 @@
+"""Care of data with real processes: backups under SIGKILL and beside a daemon, and a disk that fills up."""
+
+import base64
+import json
+import resource
+import signal
+import socket
+import sqlite3
+import subprocess
+import tarfile
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from node.backup import restore_backup
+from node.doctor import PROBLEM, examine
+from node.errors import ERROR_KINDS, ServiceError
+from node.home import open_home
+from protocol.text import id_text
+from tests.e2e.cluster import RAVEL, Peer, digest, join, peers, run_ravel, until, until_equal
+
+pytestmark = pytest.mark.slow
+
+
+def _fill(peer: Peer) -> str:
+    """A branch with posts and a file that is large enough for a pack; gives its id."""
+    repo = str(peer.client.create_repo("notes")["repo"])
+    branch = str(peer.client.list_branches(repo)["branches"][0]["branch"])
+    for number in range(5):
+        peer.client.write(branch, f"post {number}")
+    peer.client.add_file(branch, "large", (bytes([number]) * (1 << 20) for number in range(20)))
+    return branch
+
+
+def test_a_backup_beside_a_daemon_becomes_the_same_node(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        branch = _fill(alice)
+        run_ravel(alice, "backup", str(tmp_path / "backup"))
+        before = digest(alice, branch)
+        alice.stop()
+        alice.home.rename(tmp_path / "gone")
+        run_ravel(alice, "restore", str(tmp_path / "backup"))
+        alice.start()
+        assert digest(alice, branch) == before
+        with alice.client.get_file(branch, "large") as download:
+            assert sum(map(len, download.pieces)) == 20 << 20
+
+
+def test_a_killed_backup_is_whole_or_not_there(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        _fill(alice)
+        out = tmp_path / "backup"
+        finished = 0
+        for round_number in range(6):
+            process = subprocess.Popen([*RAVEL, "--home", str(alice.home), "backup", str(out)])
+            deadline = time.monotonic() + 10
+            # As soon as anything is there, and a little later each time: the rest of it takes some hundredths.
+            part = tmp_path / ".backup.part"
+            while not part.exists() and not out.exists() and time.monotonic() < deadline:
+                pass
+            wanted = ("ravel.sqlite", "config.toml", "node.key", "packs", "manifest.json")
+            name = wanted[round_number % len(wanted)]
+            while not (part / name).exists() and not out.exists() and time.monotonic() < deadline:
+                pass
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            if out.exists():
+                finished += 1
+                restore_backup(out, tmp_path / f"restored-{round_number}")
+                out.rename(tmp_path / f"kept-{round_number}")
+        assert finished < 6, "none was killed on its way"
+        run_ravel(alice, "backup", str(out))
+        assert open_home(alice.home).node_seed.hex() in (out / "node.key").read_text()
+        assert not (tmp_path / ".backup.part").exists()
+
+
+def test_a_full_disk_is_said_and_survived(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        branch = _fill(alice)
+        base = alice.client.base_url
+        largest = max(path.stat().st_size for path in alice.home.iterdir())
+        written = int(digest(alice, branch)["commits"])
+        soft, hard = resource.prlimit(alice.pid, resource.RLIMIT_FSIZE)
+        # As a disk that has no room for a file to grow beyond this: the log of the database first of all.
+        resource.prlimit(alice.pid, resource.RLIMIT_FSIZE, (largest + 50_000, hard))
+        with pytest.raises(ServiceError) as caught:
+            for _ in range(100):
+                alice.client.write(branch, "x" * 5000)
+                written += 1
+        assert caught.value.code == "storage_failed"
+        # What was begun can be written over: from now on not even that, nor the log that standard error goes to.
+        resource.prlimit(alice.pid, resource.RLIMIT_FSIZE, (1, hard))
+        assert httpx.get(f"{base}/readyz").status_code == 503
+        assert "store:" in run_ravel(alice, "doctor", code=ERROR_KINDS["unhealthy"].exit_code).stdout
+        assert digest(alice, branch)["commits"] == written, (
+            "reading goes on, and what was acknowledged is there"
+        )
+        with pytest.raises(ServiceError):
+            alice.client.add_file(branch, "huge", (bytes(1 << 20) for _ in range(64)))
+        resource.prlimit(alice.pid, resource.RLIMIT_FSIZE, (soft, hard))
+        assert httpx.get(f"{base}/readyz").status_code == 200, "it has tried again"
+        alice.client.write(branch, "there is room")
+        alice.kill()
+        alice.start()
+        assert digest(alice, branch)["commits"] == written + 1
+        assert run_ravel(alice, "fsck").stdout.endswith("all is as it must be\n")
+
+
+def test_checks_go_beside_a_daemon_and_collecting_does_not(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        _, branch = join(alice, bob)
+        until_equal(alice, bob, branch)
+        alice.client.add_file(branch, "large", (bytes([number]) * (1 << 20) for number in range(3)))
+        report = json.loads(run_ravel(alice, "fsck", "--json").stdout)
+        assert (report["problems"], report["checked"]["files"]) == (0, 1)
+        assert [check for check in examine(alice.home) if check.state == PROBLEM] == []
+        assert json.loads(run_ravel(alice, "gc", "--dry-run", "--json").stdout)["packs"] == 0
+        refused = run_ravel(alice, "gc", code=ERROR_KINDS["already_running"].exit_code)
+        assert f"process {alice.pid}" in refused.stderr
+        alice.stop()
+        run_ravel(alice, "gc")
+        (pack,) = (alice.home / "packs").iterdir()
+        content = bytearray(pack.read_bytes())
+        content[-1] ^= 1
+        pack.write_bytes(content)
+        report = json.loads(run_ravel(alice, "fsck", "--json", code=ERROR_KINDS["damaged"].exit_code).stdout)
+        assert report["kinds"] == {"block": 1}
+        alice.start()
+        alice.stop()
+        until(
+            lambda: "no answer" in run_ravel(bob, "doctor").stdout, "bob is told that alice does not answer"
+        )
+
+
+def test_a_daemon_stops_in_seconds_whoever_holds_on_to_it(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        branch = _fill(alice)
+        host, port = alice.client.base_url.removeprefix("http://").split(":")
+        token = (alice.home / "api-token").read_text().strip()
+        upload = f"POST /api/v1/branches/{branch}/files?name=x HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        upload += f"Authorization: Bearer {token}\r\nContent-Length: 1000000\r\n\r\nbegun"
+        with socket.create_connection((host, int(port))) as slow, socket.create_connection((host, int(port))):
+            slow.sendall(upload.encode())
+            alice.client.status()
+            began = time.monotonic()
+            assert alice.stop() == 0
+            assert time.monotonic() - began < 5
+
+
+def test_nothing_secret_is_logged_or_bundled(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        for peer in (alice, bob):
+            peer.stop()
+            peer.start("--log-level", "debug")
+        repo, branch = join(alice, bob)
+        until_equal(alice, bob, branch)
+        text = "a text that nobody else may read"
+        alice.client.write(branch, text)
+        until_equal(alice, bob, branch)
+        until(lambda: bool(bob.client.list_repos()["repos"][0]["permission"] == "write"), "bob is a member")
+        links = [
+            alice.client.invite(repo, "write", 3600)["invitation"],
+            alice.client.capability(repo)["capability"],
+            alice.client.branch_capability(branch)["capability"],
+        ]
+        for link in links:
+            for call in (bob.client.join, bob.client.follow):
+                with suppress(ServiceError):  # of another kind, known already, or mistyped
+                    call(link)
+                with suppress(ServiceError):
+                    call(link[:-3] + "aaa")
+        alice.client.remove_member(repo, bob.client.status()["user"])
+        alice.client.renew_repo(repo)
+        with suppress(ServiceError):
+            bob.client.write(branch, text)
+        for path in ("/status", "/branches/x/commits"):
+            httpx.get(f"{alice.client.base_url}/api/v1{path}", headers={"Authorization": "Bearer wrong"})
+            httpx.post(f"{alice.client.base_url}/api/v1{path}", headers={"Authorization": "Bearer wrong"})
+        for peer in (alice, bob):
+            run_ravel(peer, "debug", "bundle", str(tmp_path / f"{peer.home.name}.tar.gz"))
+            peer.stop()
+        shown = b"".join((peer.home / "daemon.log").read_bytes() for peer in (alice, bob))
+        for peer in (alice, bob):
+            with tarfile.open(tmp_path / f"{peer.home.name}.tar.gz") as archive:
+                files = [archive.extractfile(name) for name in archive.getnames()]
+                shown += b"".join(file.read() for file in files if file is not None)
+        assert b"joined" in shown
+        assert b"ravel_info" in shown
+        secrets = [*links, text, *(_secrets_of(alice)), *(_secrets_of(bob))]
+        assert len(secrets) > 30
+        assert [secret for secret in secrets if secret.encode() in shown] == []
+
+
+def _secrets_of(peer: Peer) -> list[str]:
+    """What must stay in the folder, in every form in which it could be written."""
+    with closing(sqlite3.connect(peer.home / "ravel.sqlite")) as connection:
+        raw = [row[0] for row in connection.execute("SELECT read_secret FROM epochs")]
+        raw += [row[0] for row in connection.execute("SELECT write_secret FROM epochs") if row[0]]
+        raw += [row[0] for row in connection.execute("SELECT init_key FROM repos")]
+        raw += [row[0] for row in connection.execute("SELECT commit_key FROM commits")]
+    raw += [bytes.fromhex((peer.home / name).read_text()) for name in ("node.key", "user.key", "api-token")]
+    forms: list[str] = []
+    for secret in raw:
+        forms += [
+            secret.hex(),
+            id_text(secret),
+            base64.b64encode(secret).decode().rstrip("="),
+            repr(secret)[2:-1],
+        ]
+    return forms

@@ -1,0 +1,35 @@
+"""Exports of every schema version, written by the Ravel of their time, are read and give the timelines of their nodes."""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from analytics.export_reader import load_commits, read_export
+from analytics.linearize import digest_orders, linearize
+from storage.export_schema import SCHEMA_VERSION
+
+GOLDEN = Path(__file__).with_name("golden")
+FOLDERS = sorted(GOLDEN.glob("schema-*"))
+
+
+def test_there_is_one_of_every_version() -> None:
+    versions = [read_export(folder).schema_version for folder in FOLDERS]
+    assert versions == list(range(1, SCHEMA_VERSION + 1))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_its_timelines_are_those_of_the_node_that_wrote_it(spark: SparkSession, folder: Path) -> None:
+    rows = digest_orders(linearize(load_commits(spark, read_export(folder)))).collect()
+    found = {
+        base64.b32encode(bytes(row["branch_id"])).decode().rstrip("=").lower(): {
+            "digest": row["digest"],
+            "commits": row["commits"],
+        }
+        for row in rows
+    }
+    assert found == json.loads((folder / "digests.json").read_bytes())

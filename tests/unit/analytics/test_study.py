@@ -1,0 +1,116 @@
+"""The study as a Spark job: each run is what a replay without Spark counts; the page says the scale."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from analytics import study_command
+from analytics.edit_streams import replay
+from analytics.export_reader import read_export
+from analytics.real_branches import load_real_branches
+from analytics.study import FULL, PAPER_EDITS, PAPER_WIDTHS, QUICK, Plan, run_study
+from analytics.study_page import as_text, render_study, scale_of
+from analytics.tangle_models import DELIVERIES, MODELS
+from node.errors import ERROR_KINDS
+from tests.exports import T0_MS, Row, write_export
+
+TINY = Plan((60, 120), (4, 8), 2)
+
+
+def test_the_full_study_is_the_papers_grid_with_ten_seeds() -> None:
+    assert (FULL.heights, FULL.widths, FULL.seeds) == (tuple(PAPER_EDITS), PAPER_WIDTHS, 10)
+    scenarios = {(one.model, one.delivery, one.height): one.widths for one in FULL.scenarios()}
+    assert all(scenarios["two feeds", "random feed", height] == PAPER_WIDTHS for height in PAPER_EDITS)
+    assert scenarios["lurkers", "random feed", 256_000] == (32,)
+    assert {model for model, _, _ in scenarios} == set(MODELS)
+    assert "scaled down" in scale_of(QUICK)
+    assert "scaled down" not in scale_of(FULL)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [
+        Row(
+            f"c{n}",
+            tuple({f"c{max(0, n - back)}" for back in (1, 3)} - {f"c{n}"}),
+            author=f"a{n % 3}",
+            received=T0_MS + n,
+        )
+        for n in range(30)
+    ]
+    real = load_real_branches(spark, [read_export(write_export(tmp_path / "export", rows))])
+    assert [len(branch.graph) for branch in real] == [30]
+    assert [len(causes) for causes in real[0].graph.causes][:5] == [0, 1, 2, 2, 2]
+    result = run_study(spark, TINY, tmp_path / "out", lambda _: None, real)
+    found = spark.read.parquet(str(tmp_path / "out" / "tables" / "runs")).collect()
+    assert len(found) == result.runs == 2 * (2 * 2 + 2 * 3) + 2 + 1 + 1 + 2
+    for run in found:
+        if run["model"] in MODELS:
+            graph = MODELS[run["model"]](run["height"], run["width"], run["seed"])
+            counts = replay(graph, DELIVERIES[run["delivery"]](graph, run["seed"]))
+            figures = (counts.reference / counts.commits, counts.net / counts.commits, counts.most_waiting)
+            assert (run["reference"], run["net"], run["most_waiting"]) == figures
+    as_received = [run for run in found if run["delivery"] == "as received"]
+    assert [(run["model"], run["reference"], run["width"]) for run in as_received] == [
+        (real[0].label, 1.0, 3)
+    ]
+    for row in result.percentiles:
+        seeds = [
+            run["net"]
+            for run in found
+            if all(run[key] == row[key] for key in ("model", "delivery", "height", "width"))
+        ]
+        assert len(seeds) == row["seeds"]
+        assert row["net_mean"] == pytest.approx(sum(seeds) / len(seeds))
+        assert min(seeds) <= row["net_p10"] <= row["net_p50"] <= row["net_p90"] <= max(seeds)
+        assert row["paper"] is None, "the paper has no tangles so small"
+    page = render_study(TINY, result)
+    assert page.count('<svg role="img"') == 2
+    assert "scaled down" in page
+    assert real[0].label in as_text(result)
+
+
+@pytest.mark.parametrize(
+    "option", ["--heights=1", "--heights=8M", "--widths=3", "--widths=16385", "--seeds=1001", "--seeds=x"]
+)
+def test_sizes_out_of_bounds_are_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        study_command.main(["scuttlesort", "--out", "unused", option])
+    assert "is not a number from" in capsys.readouterr().err
+
+
+def test_an_export_that_is_none_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = study_command.main(["scuttlesort", str(tmp_path), "--out", str(tmp_path / "out"), "--json"])
+    assert code == ERROR_KINDS["bad_export"].exit_code
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "bad_export"
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_command_runs_as_a_process_of_its_own(tmp_path: Path) -> None:
+    arguments = [
+        "scuttlesort",
+        "--heights=100",
+        "--widths=4",
+        "--seeds=1",
+        "--out",
+        str(tmp_path / "out"),
+        "--master",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "node.cli.main", "study", *arguments, "local[1]", "--json"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["runs"], result["heights"], result["widths"]) == (5, [100], [4])
+    assert Path(result["report"]).is_file()
+    assert "[study] 5/5 lurkers" in done.stderr
