@@ -223,6 +223,24 @@ IMPORTED_SECONDS_MAX: Final = 2**42
 """Unix seconds, before or after 1970, of an imported item: 139,000 years; in milliseconds still exact in JSON."""
 IMPORT_BATCH_COUNT_MAX: Final = 1000
 """Items of one import request."""
+CHANGES_KEPT_MAX: Final = 100_000
+"""Removes, returns and moves that are kept per branch, the newest: 10 MB. Who stopped before them gets a snapshot."""
+EDIT_WINDOW_MAX: Final = 1000
+"""Edits in one answer."""
+EVENT_STREAMS_MAX: Final = 128
+"""Event streams that are served at once: half of the connections, so that commands are always answered."""
+EVENT_WINDOW: Final = 64
+"""Edits read at once for an event stream: what one that is not read holds, 16 MB where all are of the largest size."""
+EVENT_PAUSE_SECONDS: Final = 0.2
+"""Seconds between two looks at the store for one event stream, while it keeps changing."""
+EVENT_SILENCE_SECONDS: Final = 15.0
+"""Seconds after which an event stream without news says that it is there."""
+EVENT_SEND_SECONDS: Final = 30.0
+"""Seconds one write of an event stream may wait for who does not read; then it is cut, and resumes by its last id."""
+PAGE_CODES_MAX: Final = 8
+"""Codes for the web page that are good at once: each is used within a moment."""
+PAGE_CODE_SECONDS: Final = 60
+"""Seconds for which such a code is good: as long as a browser takes to start."""
 API_CONNECTIONS_MAX: Final = 256
 """Connections to the local API that are served at once; more wait for one to end. An application needs a few."""
 LINK_SIZE_MAX: Final = 16 * KIB

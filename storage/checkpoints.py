@@ -11,14 +11,20 @@ from functools import partial
 from sqlalchemy import Connection, insert, select, update
 
 from protocol.body import Checkpoint
-from storage.commits import NewCommit, load_places
+from storage.changes import record_changes
+from storage.commits import CANONICAL_ORDER, NewCommit, load_places
+from storage.database import Database
 from storage.id_keys import chunks, id_key
 from storage.schema import checkpoints, commits, heads
 from verifier.ancestry import find_outside
 
 
 def keep_checkpoints(
-    connection: Connection, branch_num: int, nums: Sequence[int], new: Sequence[NewCommit]
+    database: Database,
+    connection: Connection,
+    branch_num: int,
+    nums: Sequence[int],
+    new: Sequence[NewCommit],
 ) -> None:
     """Note the checkpoints among commits of a branch that were just accepted, as these numbers."""
     for num, commit in zip(nums, new, strict=True):
@@ -29,11 +35,11 @@ def keep_checkpoints(
             )
             passed = _find_passed(connection, branch_num, commit.verified.commit.commit_id)
             # What was accepted later has it counted already.
-            _count_up(connection, [one for one in passed if one < num], 1)
+            _count_up(database, connection, branch_num, [one for one in passed if one < num], 1)
 
 
 def recount_checkpoints(
-    connection: Connection, branch_num: int, nums: Sequence[int], *, is_void: bool
+    database: Database, connection: Connection, branch_num: int, nums: Sequence[int], *, is_void: bool
 ) -> None:
     """Count those of these commits of a branch that are checkpoints no more (`is_void`), or again."""
     for part in chunks(nums):
@@ -44,7 +50,7 @@ def recount_checkpoints(
         )
         for commit_id in list(connection.execute(query).scalars()):
             passed = _find_passed(connection, branch_num, commit_id)
-            _count_up(connection, sorted(passed), -1 if is_void else 1)
+            _count_up(database, connection, branch_num, sorted(passed), -1 if is_void else 1)
 
 
 def load_checkpoint_ids(connection: Connection, branch_num: int) -> list[bytes]:
@@ -83,7 +89,16 @@ def _find_passed(connection: Connection, branch_num: int, checkpoint: bytes) -> 
         yield from (num for num, commit_id in rows.all() if commit_id in outside)
 
 
-def _count_up(connection: Connection, nums: Sequence[int], by: int) -> None:
+def _count_up(
+    database: Database, connection: Connection, branch_num: int, nums: Sequence[int], by: int
+) -> None:
+    """Let commits have passed `by` checkpoints more: they move. Effects move back first, or forth last, so that none
+    stands before its cause on the way."""
+    shown: list[tuple[int, int, bytes, int]] = []
     for part in chunks(nums):
+        query = select(*CANONICAL_ORDER, commits.c.num).where(commits.c.num.in_(part), ~commits.c.is_void)
+        shown += [(passed, rank, raw, num) for passed, rank, raw, num in connection.execute(query)]
         more = commits.c.passed + by
         connection.execute(update(commits).where(commits.c.num.in_(part)).values(passed=more))
+    moved = [(num, passed, passed + by) for passed, _, _, num in sorted(shown, reverse=by > 0)]
+    record_changes(database, connection, branch_num, moved)

@@ -233,9 +233,13 @@ def _requests() -> Seeds:
         "/branches/b/text": {"update": "AAA="},
         "/branches/b/dict/entry": "key=k%C3%A9",
     }
+    queries = {  # of paths that are also asked for something else
+        ("POST", "/branches/b/files"): "name=n",
+        ("GET", "/branches/b/edits"): "since=7.1&limit=7",
+    }
     made = {}
     for number, (method, path) in enumerate(api.REQUESTS):
-        content = "name=n" if (method, path) == ("POST", "/branches/b/files") else contents[path]
+        content = queries.get((method, path), contents[path])
         text = content if isinstance(content, str) else json.dumps(content)
         name = f"{method.lower()}{path.replace('/', '-')}"
         made[name] = bytes([number]) + text.encode()
