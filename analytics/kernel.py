@@ -208,30 +208,31 @@ def _ranks_by_kahn(causes: Ints, offsets: Ints, ack_counts: Ints) -> tuple[Ints,
 
 
 def _passed(tangles: Tangles, causes: Ints, ranks: Ints) -> Ints:
-    """How many checkpoints of its tangle each row is neither itself nor has an effect among: 0 where there are none.
+    """How many sets of heads that checkpoints of its tangle merge each row is behind: 0 where there are none.
 
-    Effects before causes, each row hands on the set of checkpoints that it leads to, as the bits of a number.
+    A row is not behind heads that it is among or in the past of, or that it merges as a checkpoint itself. Effects before
+    causes, each row hands on the sets that it leads to, as the bits of a number.
     """
     passed = np.zeros(len(ranks), np.int64)
     is_checkpoint = (tangles.marks == MARKED_CHECKPOINT) & (ranks < _NO_RANK)
-    of_tangles, totals = np.unique(tangles.tangle[is_checkpoint], return_counts=True)
+    of_tangles = np.unique(tangles.tangle[is_checkpoint])
     if len(of_tangles) == 0:
         return passed
     rows = np.flatnonzero(np.isin(tangles.tangle, of_tangles) & (ranks < _NO_RANK))
-    offsets, of = tangles.ack_offsets.tolist(), causes
-    counted = dict.fromkeys(of_tangles.tolist(), 0)
+    offsets = tangles.ack_offsets.tolist()
+    merged: dict[int, dict[tuple[int, ...], int]] = {tangle: {} for tangle in of_tangles.tolist()}
     leads_to: dict[int, int] = {}
     for row in rows[np.argsort(-ranks[rows], kind="stable")].tolist():
-        checkpoints = leads_to.get(row, 0)
+        own = causes[offsets[row] : offsets[row + 1]].tolist()
+        sets = leads_to.get(row, 0)
         if is_checkpoint[row]:
-            tangle = int(tangles.tangle[row])
-            checkpoints |= 1 << counted[tangle]
-            counted[tangle] += 1
-        leads_to[row] = checkpoints
-        for cause in of[offsets[row] : offsets[row + 1]].tolist():
-            leads_to[cause] = leads_to.get(cause, 0) | checkpoints
-    total_of = totals[np.searchsorted(of_tangles, tangles.tangle[rows])]
-    passed[rows] = total_of - np.array([leads_to[row].bit_count() for row in rows.tolist()], np.int64)
+            known = merged[int(tangles.tangle[row])]
+            sets |= 1 << known.setdefault(tuple(sorted(own)), len(known))
+        leads_to[row] = sets
+        for cause in own:
+            leads_to[cause] = leads_to.get(cause, 0) | sets
+    for row in rows.tolist():
+        passed[row] = len(merged[int(tangles.tangle[row])]) - leads_to[row].bit_count()
     return passed
 
 

@@ -172,9 +172,10 @@ checkpoints = Table(
     Column("commit_num", NUM, primary_key=True),
     Column("branch_num", NUM, nullable=False),
     Column("proposal", Bytes(32), nullable=False),
+    Column("merged", Bytes(), nullable=False),  # ids of the heads that it acks, sorted, 32 bytes each
     Index("checkpoints_branch", "branch_num"),
 )
-"""Commits that are checkpoints, void ones too."""
+"""Commits that are checkpoints, void ones too. Those that merge the same heads count once."""
 
 changes = Table(
     "changes",
