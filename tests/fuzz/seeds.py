@@ -232,6 +232,7 @@ def _requests() -> Seeds:
         "/branches/b/dict": {"put": {"k": "v"}, "erase": ["l"]},
         "/branches/b/text": {"update": "AAA="},
         "/branches/b/dict/entry": "key=k%C3%A9",
+        "/branches/b/imported": "source=s&after=7&limit=7",
     }
     queries = {  # of paths that are also asked for something else
         ("POST", "/branches/b/files"): "name=n",
