@@ -28,6 +28,7 @@ from node.service import NodeService
 from node.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
 from protocol.limits import (
     FILE_WINDOW_MAX,
+    IMPORTED_WINDOW_MAX,
     TANGLE_WINDOW_MAX,
 )
 from storage.database import StorageError
@@ -149,6 +150,7 @@ class _Endpoints:
             ("GET", "/branches/{branch:path}/digest", _of("branch", service.digest)),
             ("GET", "/branches/{branch:path}/feeds", _of("branch", service.feeds.check)),
             ("POST", "/branches/{branch:path}/import", self._import),
+            ("GET", "/branches/{branch:path}/imported", self._imported),
             ("GET", "/branches/{branch:path}/set", documents.show_set),
             ("POST", "/branches/{branch:path}/set", documents.edit_set),
             ("GET", "/branches/{branch:path}/dict", documents.show_dict),
@@ -323,8 +325,14 @@ class _Endpoints:
     async def _import(self, request: Request) -> Response:
         body = await read_body(request, bodies.Import)
         items = [msgspec.structs.asdict(item) for item in body.items]
+        return await answer_json(self._service.imports.add(request.path_params["branch"], items, body.source))
+
+    async def _imported(self, request: Request) -> Response:
+        after = read_number(request, "after", 0, 0, 2**53)
+        limit = read_number(request, "limit", 1000, 1, IMPORTED_WINDOW_MAX)
+        source = request.query_params.get("source", "")
         return await answer_json(
-            self._service.import_items(request.path_params["branch"], items, body.source)
+            self._service.imports.window(request.path_params["branch"], source, after, limit)
         )
 
     async def _list_files(self, request: Request) -> Response:

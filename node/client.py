@@ -274,6 +274,11 @@ class ApiClient:
         """Import one batch."""
         return self._call("POST", f"/branches/{_part(branch)}/import", {"items": items, "source": source})
 
+    def list_imported(self, branch: str, source: str, after: int, limit: int) -> JsonObject:
+        """A window of what was imported."""
+        query: dict[str, int | str] = {"source": source, "after": after, "limit": limit}
+        return self._call("GET", f"/branches/{_part(branch)}/imported", query=query)
+
     def capability(self, repo: str) -> JsonObject:
         """A repo's read capability, a secret."""
         return self._call("POST", f"/repos/{_part(repo)}/capability", {})

@@ -16,7 +16,7 @@ from node.errors import ServiceError
 from node.feeds import Feeds
 from node.files import Files
 from node.hub import Hub
-from node.imports import ImportItem, import_items
+from node.imports import Imports
 from node.inbox import Inbox
 from node.joining import Joiner
 from node.looking_on import NodeSource
@@ -80,6 +80,7 @@ class NodeService:
         self.texts = Texts(hub, author, self._branch)
         self.feeds = Feeds(hub, self._branch)
         self.edits = Edits(hub, self._branch)
+        self.imports = Imports(hub, author, self._branch)
         self.members = Members(hub, author, self._whole_repo, self._member_branch)
         self.merging = Merging(hub, author, self._member_branch)
         self.renewing = Renewing(hub, author, self._whole_repo, self._member_branch)
@@ -255,14 +256,6 @@ class NodeService:
         return await self._hub.run_blocking(
             show_tangle, self._hub.replica, target, kind, of_branch, user, epoch, limit
         )
-
-    async def import_items(self, branch: str, items: list[JsonObject], source: str) -> JsonObject:
-        """Import one bounded batch of another system's commits."""
-        target = self._branch(branch)
-        batch = [ImportItem(**item) for item in items]
-        summary, intake = await self._hub.run_blocking(import_items, self._author, target, source, batch)
-        self._hub.announce(intake)
-        return {"imported": summary.imported, "already": summary.already, "heads": summary.heads}
 
     async def export(self) -> JsonObject:
         """Write what is new since the last export as Parquet."""

@@ -265,3 +265,23 @@ LOG_LINE_SIZE_MAX: Final = 8 * KIB
 """Characters of one remembered line: a traceback fits."""
 CLOCK_DRIFT_MAX_SECONDS: Final = 300
 """Seconds by which a clock may go back before it is called wrong: what people's machines drift in months without NTP."""
+
+# --- Scuttlebutt's classic messages (docs/scuttlebutt.md) ---
+SSB_MESSAGE_SIZE_MAX: Final = 8192
+"""UTF-16 units of a message's canonical text with its signature: the bound of the classic format."""
+SSB_LINE_SIZE_MAX: Final = 128 * KIB
+"""Bytes of one line of a log: a message at its bound takes 48 KiB where all is escaped, and room for everything else."""
+SSB_NESTING_MAX: Final = 100
+"""Lists and objects within one another. The indentation of 64 alone is over SSB_MESSAGE_SIZE_MAX."""
+SSB_SEQUENCE_MAX: Final = 2**31 - 1
+"""Largest sequence: the reference checks that it is a whole number of 32 bits."""
+SSB_FEED_COUNT_MAX: Final = 2000
+"""Feeds of one import: each becomes a branch, of which a connection joins TOPIC_COUNT_MAX topics."""
+SSB_REFUSED_KEPT_MAX: Final = 100_000
+"""Ids of refused messages that are remembered, to say of others that they follow one: 10 MB."""
+SSB_REFUSALS_SHOWN_MAX: Final = 1000
+"""Refused messages that the answer lists, the first; all are counted."""
+SSB_WAITING_COUNT_MAX: Final = 5000
+"""Verified messages of all feeds that wait to be sent in batches: 50 MB. A log's feeds are interleaved."""
+IMPORTED_WINDOW_MAX: Final = 10_000
+"""Ids of imported items in one answer: some 2 MB at the longest names."""

@@ -60,6 +60,7 @@ REQUESTS: Final = (
     ("POST", "/branches/b/text"),
     ("GET", "/branches/b/dict/entry"),
     ("GET", "/branches/b/edits"),
+    ("GET", "/branches/b/imported"),
 )
 """What a request may be made to, by the number in its first byte: with a body, a query, or a range of the file."""
 _QUERIES: Final = {
@@ -69,6 +70,7 @@ _QUERIES: Final = {
     "/branches/b/past/c",
     "/branches/b/dict/entry",
     "/branches/b/edits",
+    "/branches/b/imported",
 }
 """Paths of which the query is given, where they are read."""
 _SECONDS: Final = 60

@@ -20,7 +20,7 @@ from node.api import create_app
 from node.errors import ERROR_KINDS
 from node.http_server import serve_connection
 from node.service import NodeService
-from protocol.limits import IMPORT_BATCH_COUNT_MAX, TEXT_SIZE_MAX
+from protocol.limits import IMPORT_BATCH_COUNT_MAX, IMPORTED_WINDOW_MAX, TEXT_SIZE_MAX
 from protocol.text import id_text, parse_invitation
 from tests.fuzz.api import Loopback
 from tests.fuzz.seeds import CORPUS
@@ -68,6 +68,8 @@ async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
         assert [item["commit"] for item in window["items"]] == [written["commit"]]
         imported = await _post(client, "/branches/main/import", {"items": [ITEM], "source": "test"})
         assert imported.json() == {"imported": 1, "already": 0, "heads": 2}
+        known = (await client.get("/api/v1/branches/main/imported?source=test")).json()
+        assert known == {"items": [ITEM["id"]], "next": None}
         digest = (await client.get("/api/v1/branches/main/digest")).json()
         assert (digest["commits"], len(digest["heads"])) == (3, 2)
         export = (await _post(client, "/export", {})).json()
@@ -107,6 +109,12 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
     ),
     "lone_surrogate": ("POST", "/branches/main/commits", b'{"text": "\\ud800"}', "bad_request"),
     "limit_over_its_bound": ("GET", "/branches/main/timeline?limit=1001", None, "bad_request"),
+    "imported_over_its_bound": (
+        "GET",
+        f"/branches/main/imported?source=x&limit={IMPORTED_WINDOW_MAX + 1}",
+        None,
+        "bad_request",
+    ),
     "limit_not_a_number": ("GET", "/branches/main/timeline?limit=x", None, "bad_request"),
     "limit_of_two_signs": ("GET", "/branches/main/timeline?limit=--5", None, "bad_request"),
     "limit_of_5000_digits": ("GET", "/branches/main/timeline?limit=" + "9" * 5000, None, "bad_request"),
