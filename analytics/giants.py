@@ -173,8 +173,12 @@ def _pass_checkpoints(
     concerned = ranked.where(has_checkpoints & (F.col("fault") == kernel.NO_FAULT)).select(
         "*", F.col("rank").alias("hint"), is_checkpoint.alias("is_checkpoint")
     )
-    totals = concerned.groupBy("tangle").agg(F.count_if("is_checkpoint").alias("total"))
-    most = totals.agg(F.max("total")).collect()[0][0] or 0
+    totals = (
+        concerned.where("is_checkpoint")
+        .groupBy("tangle")
+        .agg(F.count("*").alias("checkpoints"), F.count_distinct(F.sort_array("acks")).alias("total"))
+    )
+    most = totals.agg(F.max("checkpoints")).collect()[0][0] or 0
     if most > limits.GIANT_CHECKPOINT_COUNT_MAX:
         raise GiantRefused(
             f"{names}: one has {most} checkpoints; a giant may have {limits.GIANT_CHECKPOINT_COUNT_MAX}. "
@@ -184,8 +188,8 @@ def _pass_checkpoints(
     led, rounds = count_led(ranges)
     passed = (
         ranges.numbered.join(led, on="num", how="inner")
-        .join(F.broadcast(totals), on="tangle", how="inner")
-        .withColumn("passed", F.col("total") - F.col("led"))
+        .join(F.broadcast(totals), on="tangle", how="left")
+        .withColumn("passed", F.coalesce("total", F.lit(0)) - F.col("led"))
     )
     return plain.unionByName(passed.select(*wanted)), rounds
 

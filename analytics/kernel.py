@@ -230,25 +230,25 @@ def hand_back(rows: Ints, offsets: Ints, causes: Ints, bits: list[int]) -> None:
 
 
 def _passed(tangles: Tangles, causes: Ints, ranks: Ints) -> Ints:
-    """How many checkpoints of its tangle each row is neither itself nor has an effect among: 0 where there are none.
+    """How many sets of heads that checkpoints of its tangle merge each row is behind: 0 where there are none.
 
-    Effects before causes, each row hands on the set of checkpoints that it leads to, as the bits of a number.
+    A row is not behind heads that it is among or in the past of, or that it merges as a checkpoint itself. Effects before
+    causes, each row hands on the sets that it leads to, as the bits of a number.
     """
-    count = len(ranks)
-    passed = np.zeros(count, np.int64)
-    checkpoints = np.flatnonzero((tangles.marks == MARKED_CHECKPOINT) & (ranks < NO_RANK))
-    if len(checkpoints) == 0:
+    passed = np.zeros(len(ranks), np.int64)
+    is_checkpoint = (tangles.marks == MARKED_CHECKPOINT) & (ranks < NO_RANK)
+    merged: dict[int, dict[tuple[int, ...], int]] = {}
+    bits = [0] * (len(ranks) + 1)
+    for row in np.flatnonzero(is_checkpoint).tolist():
+        known = merged.setdefault(int(tangles.tangle[row]), {})
+        heads = causes[tangles.ack_offsets[row] : tangles.ack_offsets[row + 1]].tolist()
+        bits[row] = 1 << known.setdefault(tuple(sorted(heads)), len(known))
+    if not merged:
         return passed
-    of_tangles, totals = np.unique(tangles.tangle[checkpoints], return_counts=True)
-    rows = np.flatnonzero(np.isin(tangles.tangle, of_tangles) & (ranks < NO_RANK))
-    counted = dict.fromkeys(of_tangles.tolist(), 0)
-    bits = [0] * (count + 1)
-    for row, tangle in zip(checkpoints.tolist(), tangles.tangle[checkpoints].tolist(), strict=True):
-        bits[row] = 1 << counted[tangle]
-        counted[tangle] += 1
+    rows = np.flatnonzero(np.isin(tangles.tangle, list(merged)) & (ranks < NO_RANK))
     hand_back(rows[np.argsort(-ranks[rows], kind="stable")], tangles.ack_offsets, causes, bits)
-    total_of = totals[np.searchsorted(of_tangles, tangles.tangle[rows])]
-    passed[rows] = total_of - np.array([bits[row].bit_count() for row in rows.tolist()], np.int64)
+    for row in rows.tolist():
+        passed[row] = len(merged[int(tangles.tangle[row])]) - bits[row].bit_count()
     return passed
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from analytics import limits, waves
@@ -104,16 +104,14 @@ def find_ranks(ranges: Ranges) -> tuple[DataFrame, int]:
 def count_led(ranges: Ranges) -> tuple[DataFrame, int]:
     """To how many checkpoints of its tangle each commit leads (`num`, `led`), itself included; and the rounds it took.
 
-    The hints must be ranks, and `numbered` have a column `is_checkpoint`.
+    Checkpoints that merge the same heads count as one. The hints must be ranks, and `numbered` have `is_checkpoint`.
     """
-    marked = ranges.numbered.where("is_checkpoint").select("tangle", "num").orderBy("num").collect()
-    counted: dict[int, int] = {}
+    heads = F.dense_rank().over(Window.partitionBy("tangle").orderBy(F.sort_array("acks"))) - 1
+    marked = ranges.numbered.where("is_checkpoint").select("num", heads.alias("heads")).collect()
     bits: dict[int, dict[int, int]] = {number: {} for number in ranges.externals}
     for row in marked:
-        index = counted.get(row["tangle"], 0)
-        counted[row["tangle"]] = index + 1
-        bits[row["num"] >> RANGE_SHIFT][row["num"]] = 1 << index
-    most = max(counted.values(), default=0)
+        bits[row["num"] >> RANGE_SHIFT][row["num"]] = 1 << row["heads"]
+    most = max((row["heads"] + 1 for row in marked), default=0)
     _check_boundary(len(_exits(ranges)) * (_CHECKPOINTS_SIZE + most // 8), ranges.names)
 
     # A range tells its causes' ranges once all that ack into it have told it.

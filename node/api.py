@@ -16,15 +16,19 @@ from starlette.types import ASGIApp
 
 from node import api_bodies as bodies
 from node.api_documents import DocumentHandlers
+from node.api_events import EventEndpoints
 from node.api_gate import Gate, error_response
 from node.api_meter import Meter
 from node.api_requests import answer_json, read_body, read_chunks, read_number
 from node.downloads import file_response
 from node.errors import ServiceError
+from node.event_streams import EventStreams
 from node.metrics import CONTENT_TYPE
 from node.service import NodeService
+from node.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
 from protocol.limits import (
     FILE_WINDOW_MAX,
+    IMPORTED_WINDOW_MAX,
     TANGLE_WINDOW_MAX,
 )
 from storage.database import StorageError
@@ -38,25 +42,33 @@ T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def create_app(service: NodeService, token: str) -> ASGIApp:
-    """The application. It serves nothing but `/healthz` and `/readyz` to who does not send `token`."""
-    endpoints = _Endpoints(service)
+def create_app(service: NodeService, token: str, streams: EventStreams | None = None) -> ASGIApp:
+    """The application. Without `token` it serves health and the page's files; its `streams` may be ended."""
+    codes = PageCodes(token)
+
+    async def give_token(request: Request) -> Response:
+        return JSONResponse({"token": codes.redeem(await read_code(request))})
+
+    endpoints = _Endpoints(service, streams or EventStreams(), codes)
     routes = [
         Route("/healthz", _health),
         Route("/readyz", _mapped(endpoints.readiness)),
         Route("/metrics", _mapped(endpoints.metrics)),
+        *page_routes(_mapped(give_token)),
     ]
     for method, path, handler in endpoints.table():
         routes.append(Route(f"/api/v1{path}", _mapped(handler), methods=[method]))
     application = Starlette(routes=routes, exception_handlers={404: _no_such_path, 405: _no_such_path})
-    return Gate(Meter(application, service.watching), token)
+    return Gate(Meter(application, service.watching), token, OPEN_PATHS | {"/healthz", "/readyz"})
 
 
 class _Endpoints:
     """Each handler takes the request apart and calls the service."""
 
-    def __init__(self, service: NodeService) -> None:
+    def __init__(self, service: NodeService, streams: EventStreams, codes: PageCodes) -> None:
         self._service = service
+        self._codes = codes
+        self._followed = EventEndpoints(service, streams)
 
     def table(self) -> list[tuple[str, str, Handler]]:
         """(method, path below /api/v1, handler)."""
@@ -132,9 +144,13 @@ class _Endpoints:
             ("POST", "/repos/{repo:path}/branches", self._create_branch),
             ("POST", "/branches/{branch:path}/commits", self._write),
             ("GET", "/branches/{branch:path}/timeline", self._timeline),
+            ("GET", "/branches/{branch:path}/edits", self._followed.edits),
+            ("GET", "/events", self._followed.node),
+            ("POST", "/codes", lambda _: answer_json(self._codes.make())),
             ("GET", "/branches/{branch:path}/digest", _of("branch", service.digest)),
             ("GET", "/branches/{branch:path}/feeds", _of("branch", service.feeds.check)),
             ("POST", "/branches/{branch:path}/import", self._import),
+            ("GET", "/branches/{branch:path}/imported", self._imported),
             ("GET", "/branches/{branch:path}/set", documents.show_set),
             ("POST", "/branches/{branch:path}/set", documents.edit_set),
             ("GET", "/branches/{branch:path}/dict", documents.show_dict),
@@ -309,8 +325,14 @@ class _Endpoints:
     async def _import(self, request: Request) -> Response:
         body = await read_body(request, bodies.Import)
         items = [msgspec.structs.asdict(item) for item in body.items]
+        return await answer_json(self._service.imports.add(request.path_params["branch"], items, body.source))
+
+    async def _imported(self, request: Request) -> Response:
+        after = read_number(request, "after", 0, 0, 2**53)
+        limit = read_number(request, "limit", 1000, 1, IMPORTED_WINDOW_MAX)
+        source = request.query_params.get("source", "")
         return await answer_json(
-            self._service.import_items(request.path_params["branch"], items, body.source)
+            self._service.imports.window(request.path_params["branch"], source, after, limit)
         )
 
     async def _list_files(self, request: Request) -> Response:

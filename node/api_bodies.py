@@ -35,6 +35,12 @@ class Named(_Strict, frozen=True):
     name: Name
 
 
+class Code(_Strict, frozen=True):
+    """Gives a code for the token."""
+
+    code: Annotated[str, Meta(min_length=1, max_length=64)]
+
+
 class Invitation(_Strict, frozen=True):
     """Makes an invitation."""
 

@@ -14,15 +14,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from node.errors import ServiceError
 
 _LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
-_OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 """What says no more than that the node runs, and whether it can work."""
 
 
 class Gate:
-    """In front of everything: the Host must be a loopback name, a foreign Origin is refused, the token must be there."""
+    """In front of everything: the Host must be a loopback name, a foreign Origin is refused, and the token must be there
+    for all but the open paths."""
 
-    def __init__(self, application: ASGIApp, token: str) -> None:
+    def __init__(self, application: ASGIApp, token: str, open_paths: frozenset[str]) -> None:
         self._application = application
+        self._open_paths = open_paths
         self._expected = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,7 +50,7 @@ class Gate:
         origins = headers.get(b"origin", [])
         if any(origin.decode("latin-1") != f"http://{host}" for origin in origins):
             return ServiceError("forbidden_origin", "this API does not answer pages of other origins")
-        if scope["path"] in _OPEN_PATHS:
+        if scope["path"] in self._open_paths:
             return None
         given = headers.get(b"authorization", [b""])
         if len(given) != 1 or not hmac.compare_digest(given[0], self._expected):

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import quote, unquote
@@ -11,23 +10,15 @@ from urllib.parse import quote, unquote
 import httpx
 
 from node.client_documents import DocumentsClient
+from node.client_download import Download
 from node.client_errors import error_of
 from node.errors import ServiceError
+from node.event_client import StreamEvent, open_stream
 from node.home import not_running, read_run_file, read_token
 
 _TIMEOUT_SECONDS: Final = 60.0
 _PIECE_SIZE: Final = 1 << 20
 JsonObject = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Download:
-    """A file on its way: the size, id and name of the whole, and the bytes that were asked for."""
-
-    size: int
-    file_id: str
-    name: str
-    pieces: Iterator[bytes]
 
 
 class ApiClient:
@@ -52,6 +43,10 @@ class ApiClient:
     def close(self) -> None:
         """Give up the connection."""
         self._http.close()
+
+    def make_code(self) -> JsonObject:
+        """A code by which the web page gets the token, once."""
+        return self._call("POST", "/codes", {})
 
     def status(self) -> JsonObject:
         """The node at a glance."""
@@ -260,6 +255,17 @@ class ApiClient:
         query = {"after_position": after_position, "limit": limit}
         return self._call("GET", f"/branches/{_part(branch)}/timeline", query=query)
 
+    def edits(self, branch: str, since: str = "", limit: int = 1000) -> JsonObject:
+        """A window of a timeline's edits, after the cursor `since`."""
+        return self._call("GET", f"/branches/{_part(branch)}/edits", query={"since": since, "limit": limit})
+
+    @contextmanager
+    def watch(self, branch: str, since: str = "") -> Iterator[Iterator[StreamEvent]]:
+        """The same as they come: events `edit`, and `reset` where all is to be forgotten. Raises ServiceError."""
+        path = f"/branches/{_part(branch)}/edits"
+        with self._reached(), open_stream(self._http, path, since) as events:
+            yield events
+
     def digest(self, branch: str) -> JsonObject:
         """Digest of a timeline."""
         return self._call("GET", f"/branches/{_part(branch)}/digest")
@@ -267,6 +273,11 @@ class ApiClient:
     def import_items(self, branch: str, items: list[JsonObject], source: str) -> JsonObject:
         """Import one batch."""
         return self._call("POST", f"/branches/{_part(branch)}/import", {"items": items, "source": source})
+
+    def list_imported(self, branch: str, source: str, after: int, limit: int) -> JsonObject:
+        """A window of what was imported."""
+        query: dict[str, int | str] = {"source": source, "after": after, "limit": limit}
+        return self._call("GET", f"/branches/{_part(branch)}/imported", query=query)
 
     def capability(self, repo: str) -> JsonObject:
         """A repo's read capability, a secret."""
@@ -304,11 +315,9 @@ class ApiClient:
         """
         path = f"/branches/{_part(branch)}/files/{_part(file)}"
         # A range that is asked for from the very start is none: an empty file has no first byte.
-        wanted = (
-            {}
-            if not start and stop is None
-            else {"Range": f"bytes={start}-{'' if stop is None else stop - 1}"}
-        )
+        wanted = {}
+        if start or stop is not None:
+            wanted = {"Range": f"bytes={start}-{'' if stop is None else stop - 1}"}
         with self._reached(), self._http.stream("GET", path, headers=wanted) as response:
             if response.is_error:
                 response.read()

@@ -18,8 +18,15 @@ class _ErrorAnswer(msgspec.Struct):
 
 def error_of(response: httpx.Response) -> ServiceError:
     """The error that an answer states; `internal` for what is none of the API's."""
+    return read_error(response.content) or ServiceError(
+        "internal", f"the daemon answered {response.status_code} without JSON"
+    )
+
+
+def read_error(content: bytes | str) -> ServiceError | None:
+    """An error in its JSON form; None for what is none."""
     try:
-        error = msgspec.json.decode(response.content, type=_ErrorAnswer).error
+        error = msgspec.json.decode(content, type=_ErrorAnswer).error
     except (msgspec.DecodeError, ValueError, RecursionError):
-        return ServiceError("internal", f"the daemon answered {response.status_code} without JSON")
+        return None
     return ServiceError(error.code if error.code in ERROR_KINDS else "internal", error.message, error.next)

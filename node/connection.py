@@ -7,12 +7,13 @@ checked while the last one is being stored.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
 import trio
 
+from node.answer import Answer
 from node.exchange import Load, find_missing_causes, read_store, reconcile, topic_num
 from node.hub import Hub, NotFetched
 from node.opening import CARRIER_FAULTS
@@ -73,23 +74,6 @@ _LAST_WORDS_SECONDS: Final = 1.0
 """Seconds that what is queued may take to be written once the connection is ending."""
 
 
-@dataclass(slots=True)
-class _Answer:
-    """What a peer says to one question for a block."""
-
-    block: bytes | None = None
-    is_lost: bool = False
-    is_there: trio.Event = field(default_factory=trio.Event)
-
-    def settle(self, block: bytes | None) -> None:
-        self.block = block
-        self.is_there.set()
-
-    def lose(self) -> None:
-        self.is_lost = True
-        self.is_there.set()
-
-
 @dataclass(frozen=True, slots=True)
 class Ended:
     """Why a connection ended: a stable reason and, where there is one, the transport's word."""
@@ -112,8 +96,9 @@ class Connection:
         self._reconcilers: dict[bytes, Reconciler] = {}  # by topic
         self.progress_at = hub.clock_ms() // 1000
         """Unix seconds when the peer last sent something or took it."""
+        self._progressed = 0.0  # the same, as trio counts
         self._reason = ""
-        self._fetches: dict[bytes, _Answer] = {}  # by block
+        self._fetches: dict[bytes, Answer] = {}  # by block
         self._fetching = trio.Semaphore(FETCHED_COUNT_MAX)
         self._reading = trio.CancelScope()
         self._written = trio.Event()
@@ -146,6 +131,7 @@ class Connection:
                 self._hub.sources.remove(self)
             for answer in self._fetches.values():
                 answer.lose()
+                self._fetching.release()
             with trio.move_on_after(1) as scope:  # a last word, if the peer listens
                 scope.shield = True
                 await self._stream.aclose()
@@ -189,17 +175,21 @@ class Connection:
             await self._fetching.acquire()
             answer = self._fetches.get(wanted)
             if answer is None and not self._is_ending() and self.has_joined(topic):
-                answer = self._fetches[wanted] = _Answer()
+                answer = self._fetches[wanted] = Answer()
                 self._take(BlocksWanted(topic, (wanted,)))
             else:  # else given back when the peer has answered, whoever waits for it then
                 self._fetching.release()
         if answer is None:
             raise NotFetched
-        with trio.move_on_after(FETCH_TIMEOUT_SECONDS):
-            await answer.is_there.wait()
-        if not answer.is_there.is_set():
-            self._end("peer_does_not_answer")  # what it still owes would be taken for what is asked later
-        if answer.is_lost or not answer.is_there.is_set():
+        since = trio.current_time()
+        while not answer.is_there.is_set():
+            deadline = max(since, self._progressed) + FETCH_TIMEOUT_SECONDS
+            with trio.move_on_at(deadline) as waiting:
+                await answer.is_there.wait()
+            if waiting.cancelled_caught and self._progressed <= deadline - FETCH_TIMEOUT_SECONDS:
+                self._end("peer_does_not_answer")  # what it still owes would be taken for what is asked later
+                raise NotFetched
+        if answer.is_lost:
             raise NotFetched
         return answer.block
 
@@ -225,7 +215,7 @@ class Connection:
                 self._end(f"bad_message:{error.reason}")
                 return
             if isinstance(message, Receipt | Publications | Blocks):
-                self.progress_at = self._hub.clock_ms() // 1000
+                self.progress_at, self._progressed = self._hub.clock_ms() // 1000, trio.current_time()
             self._take(MessageReceived(message))
 
     async def _write(self) -> None:
@@ -291,8 +281,6 @@ class Connection:
         if followed is None:
             self._end("topic_forgotten")
             return
-        if isinstance(load, LoadSummary):  # a new comparison begins
-            self._reconcilers.pop(load.topic, None)
         self._take(await self._hub.run_blocking(read_store, self._hub.replica, followed, load))
         if isinstance(load, LoadSummary):
             await self._hub.run_blocking(self._hub.replica.sketches.write)
@@ -302,12 +290,15 @@ class Connection:
         if followed is None:
             self._end("topic_forgotten")
             return
-        is_opening = isinstance(work, OpenReconciliation)
         reconciler = self._reconcilers.get(work.topic)
-        if is_opening or reconciler is None:
-            reconciler = Reconciler(work.topic, self._stream.session_id, is_answerer=is_opening)
+        if reconciler is None:
+            is_answerer = isinstance(work, OpenReconciliation)
+            reconciler = Reconciler(work.topic, self._stream.session_id, is_answerer=is_answerer)
             self._reconcilers[work.topic] = reconciler
-        self._take(await self._hub.run_blocking(reconcile, self._hub.replica, followed, reconciler, work))
+        step = await self._hub.run_blocking(reconcile, self._hub.replica, followed, reconciler, work)
+        if step.is_over:
+            del self._reconcilers[work.topic]
+        self._take(step)
 
     async def _take_batch(self, output: Take, previous: trio.Event, done: trio.Event) -> None:
         """Open now, accept in turn: causes that stand in an earlier batch are there first."""

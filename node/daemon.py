@@ -21,6 +21,7 @@ from node.api import create_app
 from node.blocking import threads, tune_interpreter
 from node.config import RelayConfig
 from node.errors import ServiceError
+from node.event_streams import EventStreams
 from node.home import Home, lock_home, run_file
 from node.http_server import open_api_listener, serve_api
 from node.hub import Hub
@@ -41,6 +42,9 @@ from storage.peers import load_peers
 from storage.relay import RelayQuotas
 
 log = structlog.get_logger()
+
+_STREAMS_END_SECONDS = 1.0
+"""Time that event streams have to say that they end."""
 
 
 def run(home: Home) -> None:
@@ -105,7 +109,8 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
     )
     with run_file(home.path, pid=os.getpid(), api=api, listen=listen, peer=id_text(node_key)):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_api, create_app(service, token), api_listener)
+            streams = EventStreams()
+            nursery.start_soon(serve_api, create_app(service, token, streams), api_listener)
             await nursery.start(network.run, listeners)
             nursery.start_soon(joiner.run)
             for peer, address in [*((one.peer, one.address) for one in home.config.network.peers), *kept]:
@@ -115,6 +120,8 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
             print(f"ready: peer {id_text(node_key)} listens on {listen}, API on http://{api}", flush=True)
             await _wait_for_signal()
             notify(STOPPING)
+            with trio.move_on_after(_STREAMS_END_SECONDS):
+                await streams.close()
             nursery.cancel_scope.cancel()
     print("stopped", file=sys.stderr, flush=True)
 

@@ -85,8 +85,8 @@ def reconcile(
             else:
                 step = reconciler.take(held, FrameKind(work.kind), work.frame)
         except (DecodeError, Unreconciled) as error:
-            return Reconciled(work.topic, (), (), f"bad_reconciliation:{error.reason}")
-        return Reconciled(work.topic, step.frames, step.nums)
+            return Reconciled(work.topic, (), (), fault=f"bad_reconciliation:{error.reason}")
+        return Reconciled(work.topic, step.frames, step.nums, step.is_over)
 
 
 class _StoredSet:

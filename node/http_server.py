@@ -13,8 +13,9 @@ from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from node.event_streams import CUT
 from protocol.limits import API_CONNECTIONS_MAX, KIB
 
 log = structlog.get_logger()
@@ -64,7 +65,12 @@ async def serve_connection(app: ASGIApp, stream: trio.SocketStream) -> None:
     # limit (keep_alive_timeout, 5 s) holds; for its body, the API's own.
     config.include_server_header = False
     watched = _Watched(stream)
-    server = TCPServer(ASGIWrapper(app), config, WorkerContext(None), {}, watched)  # type: ignore[arg-type]  # its ASGI types are its own, and a stream is enough
+
+    async def cuttable(scope: Scope, receive: Receive, send: Send) -> None:
+        scope.setdefault("extensions", {})[CUT] = partial(trio.aclose_forcefully, stream)
+        await app(scope, receive, send)
+
+    server = TCPServer(ASGIWrapper(cuttable), config, WorkerContext(None), {}, watched)  # type: ignore[arg-type]  # its ASGI types are its own, and a stream is enough
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(partial(_watch, watched, nursery.cancel_scope))

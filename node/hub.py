@@ -105,6 +105,8 @@ class Hub:
         self.sources: list[BlockSource] = []
         """Peers that are connected now."""
         self._changed = trio.Event()
+        self.change_count = 0
+        """Of all changes that were told: what is read from the store at one count is as new as at any time of it."""
 
     def add(self, listener: Listener) -> None:
         """Tell this listener from now on."""
@@ -207,5 +209,6 @@ class Hub:
         await self._changed.wait()
 
     def _wake(self) -> None:
+        self.change_count += 1
         self._changed.set()
         self._changed = trio.Event()

@@ -5,21 +5,25 @@ Which commit each item became is kept in the same transaction as the commits, so
 where it stopped, and a second run adds nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection
 
 from node.draft_graph import DraftGraph
 from node.drafting import Draft, Written
 from node.errors import ServiceError
+from node.hub import Hub
 from node.intake import Intake
 from node.outbound import Author
 from protocol.content import Imported
 from protocol.limits import ACK_COUNT_MAX, IMPORT_BATCH_COUNT_MAX
 from storage.commits import count_heads
-from storage.imports import keep_imported, load_imported
+from storage.imports import keep_imported, load_imported, load_source_ids
 from storage.repos import Branch
+
+JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,28 @@ class ImportSummary:
     imported: int
     already: int
     heads: int
+
+
+class Imports:
+    """Imports into branches, which are named as `find_branch` takes them, and lists what was imported."""
+
+    def __init__(self, hub: Hub, author: Author, find_branch: Callable[[str], Branch]) -> None:
+        self._hub = hub
+        self._author = author
+        self._find_branch = find_branch
+
+    async def add(self, branch: str, items: list[JsonObject], source: str) -> JsonObject:
+        """Import one bounded batch of another system's commits."""
+        target = self._find_branch(branch)
+        batch = [ImportItem(**item) for item in items]
+        summary, intake = await self._hub.run_blocking(import_items, self._author, target, source, batch)
+        self._hub.announce(intake)
+        return {"imported": summary.imported, "already": summary.already, "heads": summary.heads}
+
+    async def window(self, branch: str, source: str, after: int, limit: int) -> JsonObject:
+        """A window of the ids that were imported into a branch."""
+        target = self._find_branch(branch)
+        return await self._hub.run_blocking(list_imported, self._author, target, source, after, limit)
 
 
 def import_items(
@@ -71,6 +97,16 @@ def import_items(
     with author.database.read() as connection:
         heads = count_heads(connection, branch.num)
     return ImportSummary(len(written), len(items) - len(written), heads), intake
+
+
+def list_imported(author: Author, branch: Branch, source: str, after: int, limit: int) -> JsonObject:
+    """A window of the ids that were imported from `source`, in the order of their import."""
+    with author.database.read() as connection:
+        rows = load_source_ids(connection, branch.num, source, after, limit)
+    return {
+        "items": [source_id for _, source_id in rows],
+        "next": rows[-1][0] if len(rows) == limit else None,
+    }
 
 
 def _known(

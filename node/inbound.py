@@ -203,7 +203,7 @@ class _Acceptance:
         touched = {repo_num for repo_num, _ in self._new_content} | self._changed_repos.keys()
         for repo_num in touched:
             membership = self._replica.membership(self.tables.repos[repo_num].repo_id)
-            review = Review(connection, self.tables, repo_num, membership)
+            review = Review(connection, self.tables, repo_num, membership, self._replica.database)
             for (content_repo_num, branch_num), ids in self._new_content.items():
                 if content_repo_num == repo_num:
                     review.of_commits(branch_num, ids)
@@ -310,7 +310,7 @@ class _Acceptance:
         if nums:
             self.intake.accepted.setdefault(branch.topic, []).extend(nums)
             apply_files(database, connection, branch.num, nums, new)
-            keep_checkpoints(connection, branch.num, nums, new)
+            keep_checkpoints(database, connection, branch.num, nums, new)
         if branch.facts.is_root_branch:
             self.intake.is_about_repos |= bool(new or waiting)
             for commit in new:

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from node.replica import Replica, load_blocks_of, open_stored
-from node.views import body_fields
+from node.views import body_fields, place_text
 from node.why import explain, find_commit
 from protocol.text import id_text
 from storage.commits import TimelineRow, load_rows
@@ -34,6 +34,7 @@ def describe(replica: Replica, text: str) -> JsonObject:
             "feed_sequence": content.feed_sequence,
             "feed_previous": content.feed_previous and id_text(content.feed_previous),
             "acks": [id_text(raw) for raw in commit.acks],
+            "place": place_text(row.passed, row.rank, row.commit_id),
             "deps": [id_text(raw) for raw in links.deps],
             "negative_deps": [id_text(raw) for raw in links.ndeps],
             "files_added": [id_text(raw) for raw in links.files],

@@ -11,13 +11,15 @@ from typing import Any, Final
 import trio
 
 from node.documents import Documents
+from node.edits import Edits
 from node.errors import ServiceError
 from node.feeds import Feeds
 from node.files import Files
 from node.hub import Hub
-from node.imports import ImportItem, import_items
+from node.imports import Imports
 from node.inbox import Inbox
 from node.joining import Joiner
+from node.looking_on import NodeSource
 from node.members import Members, find_user
 from node.merging import Merging
 from node.names import Names, check_name
@@ -77,6 +79,8 @@ class NodeService:
         self.documents = Documents(hub, author, self._branch)
         self.texts = Texts(hub, author, self._branch)
         self.feeds = Feeds(hub, self._branch)
+        self.edits = Edits(hub, self._branch)
+        self.imports = Imports(hub, author, self._branch)
         self.members = Members(hub, author, self._whole_repo, self._member_branch)
         self.merging = Merging(hub, author, self._member_branch)
         self.renewing = Renewing(hub, author, self._whole_repo, self._member_branch)
@@ -150,6 +154,10 @@ class NodeService:
     async def list_repos(self) -> JsonObject:
         """All repos of this node."""
         return {"repos": [await self._repo_view(repo) for repo in self._hub.replica.repos.values()]}
+
+    def look_on(self) -> NodeSource:
+        """Peers and repos as they change."""
+        return NodeSource(self._hub, self.peers.list_all, self.list_repos)
 
     async def invite(self, repo: str, permission: str, expires_seconds: int, uses: int) -> JsonObject:
         """Make an invitation link."""
@@ -248,14 +256,6 @@ class NodeService:
         return await self._hub.run_blocking(
             show_tangle, self._hub.replica, target, kind, of_branch, user, epoch, limit
         )
-
-    async def import_items(self, branch: str, items: list[JsonObject], source: str) -> JsonObject:
-        """Import one bounded batch of another system's commits."""
-        target = self._branch(branch)
-        batch = [ImportItem(**item) for item in items]
-        summary, intake = await self._hub.run_blocking(import_items, self._author, target, source, batch)
-        self._hub.announce(intake)
-        return {"imported": summary.imported, "already": summary.already, "heads": summary.heads}
 
     async def export(self) -> JsonObject:
         """Write what is new since the last export as Parquet."""

@@ -113,8 +113,14 @@ def _timeline_item(branch: Branch, row: TimelineRow, encoded: list[bytes], posit
         "author": id_text(row.author),
         "kind": row.body_kind,
         "acks": [id_text(ack) for ack in row.acks],
+        "place": place_text(row.passed, row.rank, row.commit_id),
         **body_fields(body, row.timestamp),
     }
+
+
+def place_text(passed: int, rank: int, commit_id: bytes) -> str:
+    """A place in the canonical order. As texts, places stand in its order."""
+    return f"{passed:016x}{rank:016x}{commit_id.hex()}"
 
 
 def body_fields(body: Body | UnknownBody, timestamp_ms: int) -> JsonObject:

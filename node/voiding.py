@@ -10,6 +10,7 @@ from protocol.body import Adopt, FeedEnd, Remove
 from protocol.commit import Commit, open_commit
 from storage.blocks import read_blocks
 from storage.checkpoints import load_checkpoint_ids
+from storage.database import Database
 from storage.id_keys import unpack_nums
 from storage.repos import Branch
 from storage.voids import Judged, are_forked, has_forks, load_judged, load_judged_by, mark_void
@@ -21,7 +22,15 @@ from verifier.voiding import Void, find_affected, find_void
 class Review:
     """Judges content commits of one repo again, as its membership stands now. Belongs to one transaction."""
 
-    def __init__(self, connection: Connection, tables: Tables, repo_num: int, membership: Membership) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        tables: Tables,
+        repo_num: int,
+        membership: Membership,
+        database: Database | None = None,
+    ) -> None:
+        self._database = database  # none for who only asks
         self._connection = connection
         self._membership = membership
         self._branches = [
@@ -96,7 +105,8 @@ class Review:
                 new[is_void].append(one.num)
         for is_void, nums in new.items():
             if nums:
-                mark_void(self._connection, branch.num, nums, is_void=is_void)
+                assert self._database is not None, "who only asks marks nothing"
+                mark_void(self._database, self._connection, branch.num, nums, is_void=is_void)
                 self.changed[branch.topic] = self.changed.get(branch.topic, 0) + len(nums)
 
     def _is_in_feed(self, branch: Branch, one: Judged, end: FeedEnd) -> bool:

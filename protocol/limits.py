@@ -153,7 +153,9 @@ SHORT_ID_FRAME_COUNT_MAX: Final = 4096
 RECONCILIATION_FRAME_COUNT_MAX: Final = 1024
 """Frames of one reconciliation that one side takes: twice what ranges may need."""
 RECONCILIATION_WAITING_MAX: Final = 32
-"""Frames of reconciliations on one connection that wait to be worked on: 8 MB; a prefix comes in 17."""
+"""Frames of one reconciliation that wait to be worked on: a prefix comes in 17, of 96 KiB each."""
+RECONCILIATIONS_MAX: Final = 8
+"""Topics of one connection that are reconciled at a time, and so kept in memory: of the largest, some 100 MB together."""
 RANGE_FRAME_SIZE_MAX: Final = 256 * KIB
 """Bytes of one frame of ranges; what does not fit is said in the next."""
 RANGE_FRAME_COUNT_MAX: Final = 512
@@ -221,6 +223,24 @@ IMPORTED_SECONDS_MAX: Final = 2**42
 """Unix seconds, before or after 1970, of an imported item: 139,000 years; in milliseconds still exact in JSON."""
 IMPORT_BATCH_COUNT_MAX: Final = 1000
 """Items of one import request."""
+CHANGES_KEPT_MAX: Final = 100_000
+"""Removes, returns and moves that are kept per branch, the newest: 10 MB. Who stopped before them gets a snapshot."""
+EDIT_WINDOW_MAX: Final = 1000
+"""Edits in one answer."""
+EVENT_STREAMS_MAX: Final = 128
+"""Event streams that are served at once: half of the connections, so that commands are always answered."""
+EVENT_WINDOW: Final = 64
+"""Edits read at once for an event stream: what one that is not read holds, 16 MB where all are of the largest size."""
+EVENT_PAUSE_SECONDS: Final = 0.2
+"""Seconds between two looks at the store for one event stream, while it keeps changing."""
+EVENT_SILENCE_SECONDS: Final = 15.0
+"""Seconds after which an event stream without news says that it is there."""
+EVENT_SEND_SECONDS: Final = 30.0
+"""Seconds one write of an event stream may wait for who does not read; then it is cut, and resumes by its last id."""
+PAGE_CODES_MAX: Final = 8
+"""Codes for the web page that are good at once: each is used within a moment."""
+PAGE_CODE_SECONDS: Final = 60
+"""Seconds for which such a code is good: as long as a browser takes to start."""
 API_CONNECTIONS_MAX: Final = 256
 """Connections to the local API that are served at once; more wait for one to end. An application needs a few."""
 LINK_SIZE_MAX: Final = 16 * KIB
@@ -245,3 +265,23 @@ LOG_LINE_SIZE_MAX: Final = 8 * KIB
 """Characters of one remembered line: a traceback fits."""
 CLOCK_DRIFT_MAX_SECONDS: Final = 300
 """Seconds by which a clock may go back before it is called wrong: what people's machines drift in months without NTP."""
+
+# --- Scuttlebutt's classic messages (docs/scuttlebutt.md) ---
+SSB_MESSAGE_SIZE_MAX: Final = 8192
+"""UTF-16 units of a message's canonical text with its signature: the bound of the classic format."""
+SSB_LINE_SIZE_MAX: Final = 128 * KIB
+"""Bytes of one line of a log: a message at its bound takes 48 KiB where all is escaped, and room for everything else."""
+SSB_NESTING_MAX: Final = 100
+"""Lists and objects within one another. The indentation of 64 alone is over SSB_MESSAGE_SIZE_MAX."""
+SSB_SEQUENCE_MAX: Final = 2**31 - 1
+"""Largest sequence: the reference checks that it is a whole number of 32 bits."""
+SSB_FEED_COUNT_MAX: Final = 2000
+"""Feeds of one import: each becomes a branch, of which a connection joins TOPIC_COUNT_MAX topics."""
+SSB_REFUSED_KEPT_MAX: Final = 100_000
+"""Ids of refused messages that are remembered, to say of others that they follow one: 10 MB."""
+SSB_REFUSALS_SHOWN_MAX: Final = 1000
+"""Refused messages that the answer lists, the first; all are counted."""
+SSB_WAITING_COUNT_MAX: Final = 5000
+"""Verified messages of all feeds that wait to be sent in batches: 50 MB. A log's feeds are interleaved."""
+IMPORTED_WINDOW_MAX: Final = 10_000
+"""Ids of imported items in one answer: some 2 MB at the longest names."""

@@ -44,7 +44,7 @@ class Reconcile(Wire, frozen=True, tag="reconcile1"):
     """A step of finding out what differs of a topic; `kind` is a `reconciling.FrameKind`."""
 
     topic: Id
-    kind: Annotated[int, Meta(ge=0, le=6)]
+    kind: Annotated[int, Meta(ge=0, le=7)]
     frame: Annotated[bytes, Meta(max_length=RANGE_FRAME_SIZE_MAX)]
 
 

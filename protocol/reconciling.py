@@ -8,13 +8,14 @@ an end either, each sends all that it has. What is held is looked up through `He
     SYMBOLS, SYMBOLS, ...       ->             peels
                                 <-             ASK_SYMBOLS: more
                                 <-             LACKS: short ids of what it does not hold; it sends what it alone holds
+                                <-             OVER
     BY_RANGES                   ->             or ranges from the start
                                 <-             ASK_RANGES
-    RANGES                      ->             at the end LACKS
-                                <-             ALL: nothing helps
+    RANGES                      ->             at the end LACKS and OVER
+                                <-             ALL and OVER: nothing helps
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Protocol
@@ -39,6 +40,7 @@ class FrameKind(IntEnum):
     ASK_RANGES = 4
     RANGES = 5
     ALL = 6
+    OVER = 7
 
 
 _FOR_ASKER: Final = frozenset({FrameKind.SYMBOLS, FrameKind.BY_RANGES, FrameKind.RANGES})
@@ -62,10 +64,11 @@ class HeldSet(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to send: frames now, and commits of these numbers."""
+    """What to send: frames now, and commits of these numbers. When it is over, no frame is taken any more."""
 
     frames: tuple[tuple[FrameKind, bytes], ...] = ()
     nums: Sequence[int] = ()
+    is_over: bool = False
 
 
 class Reconciler:
@@ -77,6 +80,7 @@ class Reconciler:
         self._is_answerer = is_answerer
         self._frame_count = 0
         self._symbols: Sequence[int] = ()
+        self._given: set[int] = set()  # numbers of what the asker lacks, each once
         self._asker: SymbolsAsker | None = None
         self._ranges: RangesAsker | None = None
 
@@ -101,7 +105,7 @@ class Reconciler:
                 frames = tuple((FrameKind.SYMBOLS, part) for part in answer(self._symbols, frame))
                 return Step(frames)
             case FrameKind.LACKS:
-                return Step(nums=sorted(held.find(decode_lacks(frame)).values()))
+                return Step(nums=self._give(held.find(decode_lacks(frame)).values()))
             case FrameKind.BY_RANGES:
                 return self._compare_ranges(held)
             case FrameKind.ASK_RANGES:
@@ -109,7 +113,15 @@ class Reconciler:
             case FrameKind.RANGES:
                 return self._go_on_with_ranges(held, frame)
             case FrameKind.ALL:
-                return Step(nums=held.everything())
+                return Step(nums=self._give(held.everything()))
+            case FrameKind.OVER:
+                return Step(is_over=True)
+
+    def _give(self, nums: Iterable[int]) -> list[int]:
+        """Of these, what was not given before."""
+        fresh = sorted(set(nums) - self._given)
+        self._given.update(fresh)
+        return fresh
 
     def _peel(self, held: HeldSet, frame: bytes) -> Step:
         if self._ranges is not None:
@@ -136,7 +148,7 @@ class Reconciler:
         try:
             question = self._ranges.take(frame)
         except (Unreconciled, DecodeError):
-            return Step(((FrameKind.ALL, b""),), held.everything())
+            return Step(((FrameKind.ALL, b""), (FrameKind.OVER, b"")), held.everything(), is_over=True)
         if question is not None:
             return Step(((FrameKind.ASK_RANGES, question),))
         differences = [raw[:SHORT_ID_SIZE] for raw in self._ranges.here | self._ranges.there]
@@ -147,4 +159,4 @@ class Reconciler:
         ours = held.find(differences)
         lacking = [short_id for short_id in differences if short_id not in ours]
         frames = tuple((FrameKind.LACKS, frame) for frame in encode_lacks(sorted(set(lacking))))
-        return Step(frames, sorted(ours.values()))
+        return Step((*frames, (FrameKind.OVER, b"")), sorted(ours.values()), is_over=True)

@@ -15,13 +15,12 @@ peer does wrong ends in one output, `Close`, with a stable reason; after it the 
 
 from collections import deque
 
+from protocol.comparison import Comparison
 from protocol.hashing import blind_topic, block_id
 from protocol.limits import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
     FETCHED_COUNT_MAX,
-    RECONCILIATION_WAITING_MAX,
-    SUMMARY_ROUND_MAX,
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
     WANTED_COUNT_MAX,
@@ -55,10 +54,8 @@ from protocol.session_events import (
     HandOver,
     LoadBatch,
     LoadBlocks,
-    LoadPlan,
     LoadSummary,
     MessageReceived,
-    OpenReconciliation,
     OpenTopics,
     Output,
     PlanLoaded,
@@ -66,7 +63,6 @@ from protocol.session_events import (
     Send,
     SummaryLoaded,
     Take,
-    TakeFrame,
     TopicFollowed,
     WantedFound,
 )
@@ -86,6 +82,7 @@ class Session:
         self._peer_is_relay = False
         self._deposited = 0
         self._topics: dict[bytes, TopicProgress] = {}  # by blinded topic
+        self._comparison = Comparison(self._topics)
         self._blind: dict[bytes, bytes] = {}  # followed topic -> blinded topic
         self._asked: set[bytes] = set()
         self._wanted_count = 0
@@ -101,6 +98,11 @@ class Session:
         """What to do about an event, in order."""
         if self._is_dead:
             return []
+        outputs = self._take(event)
+        self._is_dead = any(isinstance(output, Close) for output in outputs)
+        return [output for output in outputs if isinstance(output, Close)] if self._is_dead else outputs
+
+    def _take(self, event: Event) -> list[Output]:
         match event:
             case TopicFollowed():
                 return self._follow(event)
@@ -109,7 +111,7 @@ class Session:
             case CommitsAccepted():
                 return self._append_accepted(event)
             case CheckDue():
-                return self._check()
+                return self._comparison.check()
             case BlocksWanted():
                 return self._fetch(event)
             case _:
@@ -149,9 +151,9 @@ class Session:
             return self._close("unknown_topic")
         match message:
             case Summary():
-                return self._summarised(progress, message)
+                return self._comparison.summarised(progress, message)
             case Reconcile():
-                return self._take_frame(progress, message)
+                return self._comparison.take_frame(progress, message)
             case Publications():
                 progress.unreceipted += 1
                 if sum(topic.unreceipted for topic in self._topics.values()) > BATCHES_IN_FLIGHT_MAX:
@@ -172,87 +174,6 @@ class Session:
                 return self._serve(progress, message.ids)
             case Blocks():
                 return self._blocks_came(progress, message.items)
-
-    def _summarised(self, progress: TopicProgress, message: Summary) -> list[Output]:
-        """The peer's summary of this round, or of the next one, which it may begin."""
-        last = progress.peer
-        if message.round != (0 if last is None else last.round + 1) or progress.later is not None:
-            return self._close("unasked_summary")
-        if progress.is_planning:
-            progress.later = message
-            return []
-        progress.peer = message
-        if message.round > progress.round:
-            progress.round = message.round
-            progress.own = None
-            return [LoadSummary(progress.topic)]
-        return self._compare(progress)
-
-    def _compare(self, progress: TopicProgress) -> list[Output]:
-        """Once both summaries of a round are there."""
-        if progress.own is None or progress.peer is None or progress.peer.round != progress.round:
-            return []
-        progress.is_planning = True
-        return [LoadPlan(progress.topic, progress.peer.heads)]
-
-    def _planned(self, progress: TopicProgress, event: PlanLoaded) -> list[Output]:
-        outputs = self._plan(progress, event)
-        progress.is_planning = False
-        later, progress.later = progress.later, None
-        return outputs + (self._summarised(progress, later) if later is not None else [])
-
-    def _plan(self, progress: TopicProgress, event: PlanLoaded) -> list[Output]:
-        own, peer = progress.own, progress.peer
-        assert own is not None, "it was asked for then"
-        assert peer is not None, "it was asked for then"
-        if progress.upto is None:
-            # What came after the summary is in no plan that is not exact.
-            progress.upto = event.upto if event.is_exact else own.upto
-            early = [num for num in progress.early if num > progress.upto or num < 0]
-            progress.early.clear()
-            for nums in (event.nums, event.unread, early):
-                progress.enqueue(nums)
-        else:
-            progress.enqueue(event.nums)
-        # Whose set is part of the other's holds less: so who holds more, and not all heads of the other, knows that
-        # both lack something. The other waits: for commits, or for the first frame.
-        is_equal = own.digest == peer.digest
-        if is_equal or event.is_exact or (own.count, own.digest) < (peer.count, peer.digest):
-            progress.is_doubtful = False
-            return self._pump()
-        progress.reconciliations += 1
-        progress.is_doubtful = progress.reconciliations == 1  # symbols can miss something, ranges do not
-        return [OpenReconciliation(progress.topic, progress.reconciliations > 1), *self._pump()]
-
-    def _take_frame(self, progress: TopicProgress, message: Reconcile) -> list[Output]:
-        if progress.own is None or progress.peer is None:
-            return self._close("unasked_reconciliation")
-        if sum(len(topic.frames) for topic in self._topics.values()) >= RECONCILIATION_WAITING_MAX:
-            return self._close("too_many_frames")
-        taken = TakeFrame(progress.topic, message.kind, message.frame)
-        progress.frames.append(taken)
-        return [taken] if len(progress.frames) == 1 else []
-
-    def _reconciled(self, progress: TopicProgress, blind: bytes, event: Reconciled) -> list[Output]:
-        if event.fault:
-            return self._close(event.fault)
-        if progress.frames:
-            progress.frames.popleft()
-        progress.enqueue(event.nums)
-        more: list[Output] = [progress.frames[0]] if progress.frames else []
-        said: list[Output] = [Send(Reconcile(blind, kind, frame)) for kind, frame in event.frames]
-        return [*said, *more, *self._pump()]
-
-    def _check(self) -> list[Output]:
-        """Compare again what was reconciled, once nothing more is on its way."""
-        outputs: list[Output] = []
-        for progress in self._topics.values():
-            if progress.is_doubtful and progress.state == "in sync" and progress.round < SUMMARY_ROUND_MAX:
-                progress.is_doubtful = False
-                progress.round += 1
-                progress.own = None
-                outputs.append(LoadSummary(progress.topic))
-        return outputs
 
     def _met_relay(self) -> list[Output]:
         if self._peer_is_relay:
@@ -312,13 +233,11 @@ class Session:
         blind = self._blind[progress.topic]
         match event:
             case SummaryLoaded():
-                progress.own = event
-                said = Summary(blind, progress.round, event.heads, event.count, event.digest)
-                return [Send(said), *self._compare(progress)]
+                return self._comparison.summary_loaded(blind, event)
             case PlanLoaded():
-                return self._planned(progress, event)
+                return [*self._comparison.planned(progress, event), *self._pump()]
             case Reconciled():
-                return self._reconciled(progress, blind, event)
+                return [*self._comparison.reconciled(blind, event), *self._pump()]
             case WantedFound():
                 progress.enqueue(event.nums)
                 progress.wants.popleft()
@@ -391,6 +310,6 @@ class Session:
             self._turn.append(blind)
         return outputs
 
-    def _close(self, reason: str) -> list[Output]:
-        self._is_dead = True
+    @staticmethod
+    def _close(reason: str) -> list[Output]:
         return [Close(reason)]

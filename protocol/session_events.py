@@ -108,12 +108,13 @@ class Reconciled:
     topic: bytes
     frames: tuple[tuple[int, bytes], ...]
     nums: Sequence[int]
+    is_over: bool = False
     fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckDue:
-    """Time to look whether what was reconciled is equal now."""
+    """Time to look whether what differed is equal now."""
 
 
 Event = (

@@ -23,11 +23,10 @@ class TopicProgress:
     peer: Summary | None = None
     is_planning: bool = False  # by these two
     later: Summary | None = None  # of the next round, which the peer began meanwhile
-    reconciliations: int = 0
-    is_doubtful: bool = False  # reconciled, and not looked at since
-    frames: "deque[TakeFrame]" = field(
-        default_factory=deque
-    )  # of a reconciliation; the first is being worked on
+    is_doubtful: bool = False  # digests differed, and have not been compared since
+    reconciling: str = ""  # or: waiting, answering, asking
+    # Of a reconciliation; the first is being worked on.
+    frames: "deque[TakeFrame]" = field(default_factory=deque)
     upto: int | None = None  # set once the plan is loaded
     early: list[int] = field(default_factory=list)  # accepted while the plan was being loaded
     queue: "deque[array[int]]" = field(default_factory=deque)
@@ -71,7 +70,8 @@ class TopicProgress:
             return "sending"
         if self.unreceipted:
             return "receiving"
-        if self.upto is None or self.peer is None or self.frames:
+        is_compared = self.upto is not None and self.own is not None and self.peer is not None
+        if not is_compared or self.is_planning or self.reconciling:
             return "comparing"
         return "in sync"
 

@@ -169,10 +169,14 @@ def accept_commits(
     author_nums = _author_nums(database, connection, {commit.content.author for commit in stored})
     nums = database.next_nums(connection, commits, len(new))
     rows = []
-    passed = _count_checkpoints(connection, branch.num)
+    counting = load_merged(connection, branch.num)
     for num, commit in zip(nums, new, strict=True):
+        passed = len(counting)
+        if isinstance(commit.verified.body, Checkpoint):
+            merged = pack_ids(sorted(commit.verified.commit.acks))
+            passed -= merged in counting  # by another one: it is not behind itself
+            counting.add(merged)
         rows.append(_row(num, branch, commit, block_nums, author_nums, received_at, passed))
-        passed += isinstance(commit.verified.body, Checkpoint)
     insert_rows(connection, commits, _COLUMNS, rows)
     _advance_heads(connection, branch, new)
     places = [
@@ -295,14 +299,14 @@ def _row(
     )
 
 
-def _count_checkpoints(connection: Connection, branch_num: int) -> int:
-    """Those of a branch that count."""
+def load_merged(connection: Connection, branch_num: int) -> set[bytes]:
+    """What the checkpoints of a branch merge that count (`checkpoints.merged`)."""
     query = (
-        select(func.count())
-        .select_from(checkpoints.join(commits, commits.c.num == checkpoints.c.commit_num))
+        select(checkpoints.c.merged)
+        .join(commits, commits.c.num == checkpoints.c.commit_num)
         .where(checkpoints.c.branch_num == branch_num, ~commits.c.is_void)
     )
-    return int(connection.execute(query).scalar_one())
+    return set(connection.execute(query).scalars())
 
 
 def _author_nums(database: Database, connection: Connection, users: set[bytes]) -> dict[bytes, int]:

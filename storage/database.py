@@ -234,6 +234,11 @@ def _alembic() -> AlembicConfig:
 def keep_last_number(connection: Connection, table: Table) -> None:
     """Before rows of a table are forgotten: remember the last number, which is then not given again."""
     last = connection.execute(select(func.coalesce(func.max(table.c.num), 0))).scalar_one()
+    remember_last_number(connection, table, last)
+
+
+def remember_last_number(connection: Connection, table: Table, last: int) -> None:
+    """Give no number up to `last` to a row of the table any more: it was given, to one that is gone or another's."""
     connection.execute(delete(numbers).where(numbers.c.name == table.name, numbers.c.last < last))
     if connection.execute(select(numbers.c.last).where(numbers.c.name == table.name)).first() is None:
         connection.execute(insert(numbers).values(name=table.name, last=last))

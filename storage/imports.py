@@ -16,6 +16,19 @@ def load_imported(
     return {row[0]: row[1] for row in connection.execute(query)}
 
 
+def load_source_ids(
+    connection: Connection, branch_num: int, source: str, after: int, limit: int
+) -> list[tuple[int, str]]:
+    """(number, id) of the items imported from `source`, in the order of their import, from the number after `after`."""
+    query = (
+        select(imports.c.num, imports.c.source_id)
+        .where(imports.c.branch_num == branch_num, imports.c.source == source, imports.c.num > after)
+        .order_by(imports.c.num)
+        .limit(limit)
+    )
+    return [(row[0], row[1]) for row in connection.execute(query)]
+
+
 def keep_imported(
     database: Database, connection: Connection, branch_num: int, source: str, items: dict[str, bytes]
 ) -> None:

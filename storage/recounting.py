@@ -175,16 +175,20 @@ def recount_forks(connection: Connection, findings: Findings) -> None:
 
 
 def recount_passed(connection: Connection, findings: Findings) -> None:
-    """Count anew how many checkpoints each commit has passed: those that count and do not have it in their past."""
-    counting: dict[int, dict[int, int]] = {}
-    query = (
-        select(checkpoints.c.branch_num, checkpoints.c.commit_num)
-        .join(commits, commits.c.num == checkpoints.c.commit_num)
-        .where(~commits.c.is_void)
-    )
-    for branch_num, num in connection.execute(query):
-        of_branch = counting.setdefault(branch_num, {})
-        of_branch[num] = 1 << len(of_branch)
+    """Count anew how many checkpoints each commit has passed; those that merge the same heads count once."""
+    query = select(
+        checkpoints.c.branch_num, checkpoints.c.merged, checkpoints.c.commit_num, commits.c.is_void
+    ).join(commits, commits.c.num == checkpoints.c.commit_num)
+    bits: dict[int, dict[bytes, int]] = {}
+    alike: list[tuple[int, bytes, int]] = []
+    for branch_num, merged, num, is_void in connection.execute(query):
+        alike.append((branch_num, merged, num))
+        of_branch = bits.setdefault(branch_num, {})
+        if not is_void and merged not in of_branch:
+            of_branch[merged] = 1 << len(of_branch)
+    counting: dict[int, dict[int, int]] = {branch_num: {} for branch_num in bits}
+    for branch_num, merged, num in alike:  # void ones too: they merge the same
+        counting[branch_num][num] = bits[branch_num].get(merged, 0)
     for num, passed in _find_passed(connection, counting):
         findings.add(
             "passed", f"commit {num}", f"is said to have passed {passed[0]} checkpoints, and has {passed[1]}"
@@ -196,7 +200,7 @@ def _find_passed(
 ) -> Iterator[tuple[int, tuple[int, int]]]:
     """(number, (said, found)) of commits where they differ.
 
-    Each checkpoint is one bit, handed from commits to what they ack; effects have larger numbers than their causes.
+    What checkpoints merge is one bit, handed from commits to what they ack; effects have larger numbers than their causes.
     """
     without = select(commits.c.num, commits.c.passed).where(
         commits.c.branch_num.not_in(list(counting)), commits.c.passed != 0
@@ -205,6 +209,7 @@ def _find_passed(
         yield num, (said, 0)
     for branch_num, bit_of in counting.items():
         inside: dict[bytes, int] = {}
+        total = len(set(bit_of.values()) - {0})
         query = (
             select(commits.c.num, commits.c.commit_id, commits.c.acks, commits.c.passed)
             .where(commits.c.branch_num == branch_num)
@@ -212,7 +217,7 @@ def _find_passed(
         )
         for num, commit_id, acks, said in connection.execute(query.execution_options(yield_per=_BATCH)):
             bits = inside.pop(commit_id, 0) | bit_of.get(num, 0)
-            found = len(bit_of) - bits.bit_count()
+            found = total - bits.bit_count()
             if said != found:
                 yield num, (said, found)
             if bits:

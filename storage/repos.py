@@ -16,7 +16,7 @@ from protocol.limits import LINK_SIZE_MAX
 from protocol.text import BranchChannel
 from storage.database import Database, StorageError
 from storage.forgetting import forget_repo
-from storage.schema import branches, epochs, repos, topics
+from storage.schema import branches, commits, epochs, repos, topics
 from verifier.facts import BranchFacts
 
 _KEYS_REMEMBERED_MAX = 8192
@@ -243,6 +243,7 @@ def add_branch(
             name=name,
             root_id=root_id,
             commit_count=0,
+            changes_from=database.next_nums(connection, commits, 0).start - 1,
         )
     )
 

@@ -4,8 +4,8 @@ Rows are named by integers (`num`), and 32-byte ids are found by their first eig
 random 32-byte keys make inserts slow as a table grows, narrow ones do not (measured in shared facts). An `id_key` is an
 index and never an identity: every look-up compares the whole id.
 
-`commits.num` grows in the order of acceptance, so causes always stand before effects, and reading commits by `num` is
-reading the branch's edits in causal order: one insert each.
+`commits.num` grows in the order of acceptance, so causes always stand before effects. Reading commits by `num` is reading
+the inserts of a branch's timeline; `changes` holds what else happened to it, with numbers of the same sequence.
 
 A branch has a topic for each epoch (and for each renewal inside one); a commit's `topic_num` says by which it came, and
 with that which secrets open it.
@@ -83,6 +83,7 @@ branches = Table(
     Column("commit_count", BigInteger, nullable=False),
     Column("void_count", BigInteger, nullable=False, server_default="0"),  # of the commits that are void
     Column("is_archived", Boolean, nullable=False, server_default=false()),
+    Column("changes_from", BigInteger, nullable=False, server_default="0"),  # what changed before may be gone
     UniqueConstraint("repo_num", "branch_id", name="branches_in_repo"),
 )
 
@@ -171,9 +172,23 @@ checkpoints = Table(
     Column("commit_num", NUM, primary_key=True),
     Column("branch_num", NUM, nullable=False),
     Column("proposal", Bytes(32), nullable=False),
+    Column("merged", Bytes(), nullable=False),  # ids of the heads that it acks, sorted, 32 bytes each
     Index("checkpoints_branch", "branch_num"),
 )
-"""Commits that are checkpoints, void ones too."""
+"""Commits that are checkpoints, void ones too. Those that merge the same heads count once."""
+
+changes = Table(
+    "changes",
+    metadata,
+    Column("num", NUM, primary_key=True),  # of the sequence of `commits.num`
+    Column("branch_num", NUM, nullable=False),
+    Column("commit_num", NUM, nullable=False),
+    Column("passed_before", BigInteger),  # checkpoints; null where the commit did not stand in the timeline
+    Column("passed_after", BigInteger),
+    Index("changes_branch", "branch_num", "num"),
+    Index("changes_commit", "commit_num", "num"),
+)
+"""Places of accepted commits that changed: one came back, left, or moved. See `edits`."""
 
 heads = Table(
     "heads",

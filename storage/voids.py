@@ -6,8 +6,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, select, update
 
+from storage.changes import Change, record_changes
 from storage.checkpoints import recount_checkpoints
 from storage.commits import CANONICAL_ORDER
+from storage.database import Database
 from storage.id_keys import chunks, id_key
 from storage.schema import authors, branches, checkpoints, commits, feed_forks
 
@@ -44,11 +46,20 @@ def load_judged(connection: Connection, branch_num: int, ids: Sequence[bytes]) -
     return found
 
 
-def mark_void(connection: Connection, branch_num: int, nums: Sequence[int], *, is_void: bool) -> None:
+def mark_void(
+    database: Database, connection: Connection, branch_num: int, nums: Sequence[int], *, is_void: bool
+) -> None:
     """Say of commits of a branch, of which the other was said, whether they are void."""
+    changed: list[Change] = []
     for part in chunks(nums):
+        query = select(commits.c.num, commits.c.passed).where(commits.c.num.in_(part)).order_by(commits.c.num)
+        changed += [
+            (num, passed, None) if is_void else (num, None, passed)
+            for num, passed in connection.execute(query)
+        ]
         connection.execute(update(commits).where(commits.c.num.in_(part)).values(is_void=is_void))
-    recount_checkpoints(connection, branch_num, nums, is_void=is_void)
+    record_changes(database, connection, branch_num, changed)
+    recount_checkpoints(database, connection, branch_num, nums, is_void=is_void)
     more = len(nums) if is_void else -len(nums)
     connection.execute(
         update(branches).where(branches.c.num == branch_num).values(void_count=branches.c.void_count + more)

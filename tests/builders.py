@@ -60,13 +60,14 @@ class World:
         root = self.replica.root_branch(self.repo)
         self.author.write(root, Quorum((self.author.user,), 1, removals=False))
 
-    def checkpoint_one(self, name: str, acks: list[str]) -> bytes:
+    def checkpoint_one(self, name: str, acks: list[str], author: Author | None = None) -> bytes:
         """A checkpoint, proposed and approved, of the named ones or the branch's root."""
         ids = tuple(self.commits[ack].commit_id for ack in acks) or (self.branch.facts.root_id,)
         root = self.replica.root_branch(self.repo)
         proposal, _ = self.author.write(root, ProposeCheckpoint(self.branch.branch_id, ids))
         self.author.write(root, Approve(proposal.commit_id))
-        self.commits[name], _ = self.author.write(self.branch, Draft(Checkpoint(proposal.commit_id), ids))
+        draft = Draft(Checkpoint(proposal.commit_id), ids)
+        self.commits[name], _ = (author or self.author).write(self.branch, draft)
         return self.commits[name].encoded
 
     def copy(self, *, is_writer: bool = True) -> tuple[Replica, Branch]:

@@ -12,7 +12,7 @@ import typer
 from node.cli.branch_commands import BranchArgument
 from node.cli.progress import Progress, show_progress
 from node.cli.shared import JsonOption, client, iso_time, print_fields, print_json, print_table
-from node.client import Download
+from node.client_download import Download
 from node.errors import ServiceError
 
 file = typer.Typer(no_args_is_help=True, help="Files of a branch.")

@@ -8,10 +8,12 @@ import typer
 
 from node.cli.progress import show_progress
 from node.cli.shared import JsonObject, JsonOption, client, print_fields, print_json
+from node.cli.ssb_commands import import_ssb
 from node.errors import ServiceError
 from protocol.limits import NAME_SIZE_MAX
 
 import_ = typer.Typer(no_args_is_help=True, help="Import a history; a second run adds what is new.")
+import_.command("ssb")(import_ssb)
 
 BranchOption = Annotated[
     str, typer.Option("--branch", help="Branch to import into: name, REPO:NAME, id or prefix.")

@@ -25,6 +25,7 @@ from node.cli import (
     repo_commands,
     tag_commands,
     tangle_commands,
+    watch_commands,
 )
 from node.cli.shared import Settings, fail
 from node.errors import ServiceError
@@ -43,6 +44,7 @@ app = typer.Typer(
 app.command("init")(node_commands.init)
 app.command("run")(node_commands.run)
 app.command("status")(node_commands.status)
+app.command("open")(node_commands.open_page)
 app.command("id")(node_commands.show_id)
 app.add_typer(node_commands.config, name="config")
 app.add_typer(repo_commands.repo, name="repo")
@@ -51,6 +53,7 @@ app.add_typer(quorum_commands.quorum, name="quorum")
 app.add_typer(branch_commands.branch, name="branch")
 app.command("write")(branch_commands.write)
 app.command("log")(branch_commands.log)
+app.command("watch")(watch_commands.watch)
 app.command("show")(branch_commands.show)
 app.command("why")(branch_commands.why)
 app.add_typer(document_commands.set_, name="set")

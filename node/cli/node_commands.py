@@ -106,6 +106,27 @@ def show_id(context: typer.Context, as_json: JsonOption = False) -> None:
         print_fields(answer.items())
 
 
+def open_page(
+    context: typer.Context,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Start a browser, or print the address only.")
+    ] = True,
+    as_json: JsonOption = False,
+) -> None:
+    """Open the node's web page. The address holds a code that is good once, for a minute, on this machine."""
+    api = client(context)
+    answer = api.make_code()
+    address = api.base_url + answer["path"]
+    if as_json:
+        print_json({"address": address, "expires_seconds": answer["expires_seconds"]})
+        return
+    print(address, flush=True)
+    if browser:
+        import webbrowser
+
+        webbrowser.open(address)
+
+
 @config.command("show")
 def show_config(context: typer.Context, options: SetOption = None, as_json: JsonOption = False) -> None:
     """Print every key's value, and whether it is the default or comes from the file, the environment or an option."""

@@ -46,7 +46,7 @@ def client(context: typer.Context) -> "ApiClient":
 
 def print_json(answer: JsonObject) -> None:
     """One JSON object on standard output."""
-    print(json.dumps(answer, ensure_ascii=False))
+    print(json.dumps(answer, ensure_ascii=False), flush=True)
 
 
 def print_fields(fields: Iterable[tuple[str, object]]) -> None:

@@ -4,17 +4,16 @@ Lines stand in causal order, parents before children. A name that ends in .gz is
 held but one bounded line and the ids seen.
 """
 
-import gzip
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Annotated, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
 from node.errors import ServiceError
 from node.importers.item import SourceItem, fit_text
+from node.importers.lines import read_lines
 from protocol.limits import ACK_COUNT_MAX, IMPORTED_SECONDS_MAX, MIB, NAME_SIZE_MAX
 
 LINE_SIZE_MAX: Final = 2 * MIB
@@ -35,23 +34,10 @@ def read_jsonl(path: Path) -> Iterator[SourceItem]:
     """The items of a file. Raises ServiceError `bad_input` naming the file and the line."""
     decoder = msgspec.json.Decoder(_Line)
     seen: set[str] = set()
-    number = 0
-    try:
-        with _open(path) as file:
-            while line := file.readline(LINE_SIZE_MAX + 1):
-                number += 1
-                if len(line) > LINE_SIZE_MAX:
-                    raise _bad(path, number, f"longer than {LINE_SIZE_MAX} bytes")
-                if line.strip():
-                    yield _item(path, number, line, decoder, seen)
-    except (OSError, EOFError, zlib.error) as error:
-        raise ServiceError("bad_input", f"{path} cannot be read: {error}", "give a readable file") from None
-
-
-def _open(path: Path) -> IO[bytes]:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rb")  # type: ignore[return-value]  # a GzipFile reads like any binary file
-    return path.open("rb")
+    for number, line in read_lines(path, LINE_SIZE_MAX):
+        if len(line) > LINE_SIZE_MAX:
+            raise _bad(path, number, f"longer than {LINE_SIZE_MAX} bytes")
+        yield _item(path, number, line, decoder, seen)
 
 
 def _item(

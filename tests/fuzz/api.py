@@ -59,6 +59,8 @@ REQUESTS: Final = (
     ("POST", "/branches/b/dict"),
     ("POST", "/branches/b/text"),
     ("GET", "/branches/b/dict/entry"),
+    ("GET", "/branches/b/edits"),
+    ("GET", "/branches/b/imported"),
 )
 """What a request may be made to, by the number in its first byte: with a body, a query, or a range of the file."""
 _QUERIES: Final = {
@@ -67,8 +69,10 @@ _QUERIES: Final = {
     "/repos/r/tangles/group",
     "/branches/b/past/c",
     "/branches/b/dict/entry",
+    "/branches/b/edits",
+    "/branches/b/imported",
 }
-"""Paths of which the query is given."""
+"""Paths of which the query is given, where they are read."""
 _SECONDS: Final = 60
 _HOST: Final = (b"host", b"127.0.0.1:7475")
 _AUTHORIZATION: Final = (b"authorization", f"Bearer {TOKEN}".encode())
@@ -100,7 +104,7 @@ def take_request(data: bytes) -> str:
     method, path = REQUESTS[sum(data[:1]) % len(REQUESTS)]
     content = data[1:]
     headers, query = [_HOST, _AUTHORIZATION], b""
-    if path in _QUERIES:
+    if method == "GET" and path in _QUERIES:
         query, content = content, b"content"
     elif method == "GET":
         headers.append((b"range", content))

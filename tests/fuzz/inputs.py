@@ -15,6 +15,9 @@ from node.home import _read_secret
 from node.importers.git_history import GitHistory, _texts
 from node.importers.item import SourceItem
 from node.importers.jsonl import read_jsonl
+from node.importers.ssb_json import canonical, parse_by_rules, write_by_rules
+from node.importers.ssb_log import item_of
+from node.importers.ssb_messages import Refused, read_ssb_message
 from protocol.body import encode_body
 from protocol.content import Imported
 
@@ -53,6 +56,18 @@ def take_jsonl(data: bytes) -> str:
 
 def take_jsonl_gz(data: bytes) -> str:
     return _take_lines("graph.jsonl.gz", data)
+
+
+def take_ssb(data: bytes) -> str:
+    """A line of a Scuttlebutt log. Its signature is not looked at: nobody can guess one."""
+    try:
+        message = read_ssb_message(data)
+    except Refused as refused:
+        return str(refused)
+    text = message.text.encode()
+    assert canonical(text)[1] == write_by_rules(parse_by_rules(text)) == message.text
+    _check_item(item_of(message))
+    return ""
 
 
 def take_git_log(data: bytes) -> str:

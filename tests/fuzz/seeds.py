@@ -104,6 +104,7 @@ def seeds() -> dict[str, Seeds]:
         "answer": {"error": b'{"error": {"code": "not_found", "message": "m", "next": "n"}}'},
         "config": _configs(),
         "secret": {"key": _ID.hex().encode() + b"\n"},
+        "ssb": _messages(),
         "jsonl": {"graph": _graph(), "empty": b"", "blank": b"\n \n"},
         "jsonl_gz": {
             "graph": gzip.compress(_graph(), 0, mtime=0),
@@ -232,10 +233,15 @@ def _requests() -> Seeds:
         "/branches/b/dict": {"put": {"k": "v"}, "erase": ["l"]},
         "/branches/b/text": {"update": "AAA="},
         "/branches/b/dict/entry": "key=k%C3%A9",
+        "/branches/b/imported": "source=s&after=7&limit=7",
+    }
+    queries = {  # of paths that are also asked for something else
+        ("POST", "/branches/b/files"): "name=n",
+        ("GET", "/branches/b/edits"): "since=7.1&limit=7",
     }
     made = {}
     for number, (method, path) in enumerate(api.REQUESTS):
-        content = "name=n" if (method, path) == ("POST", "/branches/b/files") else contents[path]
+        content = queries.get((method, path), contents[path])
         text = content if isinstance(content, str) else json.dumps(content)
         name = f"{method.lower()}{path.replace('/', '-')}"
         made[name] = bytes([number]) + text.encode()
@@ -259,6 +265,19 @@ def _graph() -> bytes:
         {"id": "c", "parents": ["a", "b"], "author": "", "time": 2**42, "text": ""},
     ]
     return "".join(json.dumps(item) + "\n" for item in items).encode()
+
+
+def _messages() -> Seeds:
+    kinds = (
+        "a post",
+        "sequence before author",
+        "lone surrogates",
+        "keys that are array indices",
+        "a box",
+        "numbers",
+    )
+    lines = {case["description"]: case["line"] for case in _vector("ssb.json")["messages"]}
+    return {kind.replace(" ", "-"): lines[kind].encode() for kind in kinds}
 
 
 def _git_log() -> bytes:

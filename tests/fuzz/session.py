@@ -181,7 +181,8 @@ class _Node:
                 self._sent[topic] += covered
                 return BatchLoaded(topic, (b"x",) * len(covered))
             case OpenReconciliation(topic) | TakeFrame(topic):
-                return Reconciled(topic, ((1, b"frame"),), [_FOUND])
+                is_over = isinstance(output, TakeFrame) and output.kind == 7
+                return Reconciled(topic, ((1, b"frame"),), [_FOUND], is_over)
             case OpenTopics(topics):
                 assert 0 < len(topics) <= TOPIC_COUNT_MAX
                 return TopicFollowed(topics[0], is_root=False)

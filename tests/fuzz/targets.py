@@ -44,4 +44,5 @@ TARGETS: Final[dict[str, Target]] = {
     "jsonl": inputs.take_jsonl,
     "jsonl_gz": inputs.take_jsonl_gz,
     "git_log": inputs.take_git_log,
+    "ssb": inputs.take_ssb,
 }

@@ -54,7 +54,15 @@ def _order_with_checkpoints(dag: list[list[int]], ids: list[bytes], checkpoints:
     for number, acks in enumerate(dag):
         pasts.append({number}.union(*(pasts[ack] for ack in acks)))
         ranks.append(1 + max((ranks[ack] for ack in acks), default=0))
-    passed = [sum(number not in pasts[one] for one in checkpoints) for number in range(len(dag))]
+    heads = {frozenset(dag[one]) for one in checkpoints}  # those that merge the same count once
+    passed = [
+        sum(
+            not any(number in pasts[one] for one in merged)
+            and not (number in checkpoints and frozenset(dag[number]) == merged)
+            for merged in heads
+        )
+        for number in range(len(dag))
+    ]
     return [commit_id for _, _, commit_id in sorted(zip(passed, ranks, ids, strict=True))]
 
 

@@ -16,11 +16,11 @@ from protocol.messages import decode_message, encode_message
 from protocol.reconciling import FrameKind, Reconciler
 from protocol.session import Session
 from protocol.session_events import (
+    CheckDue,
     Close,
     CommitsAccepted,
     Event,
     HandOver,
-    LoadSummary,
     MessageReceived,
     OpenReconciliation,
     OpenTopics,
@@ -84,6 +84,8 @@ class Network:
         self.chance = random.Random(seed)
         self.now = 0.0
         self.nodes: dict[str, Node] = {}
+        self.ends_at = float("inf")
+        """When connections cease to look whether all is equal, so that a run comes to its end."""
         self.closed: list[str] = []
         """Reasons with which sessions ended."""
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -118,9 +120,20 @@ class Network:
             (End(first, Session(session_id), session_id), End(second, Session(session_id), session_id)),
         )
         for end in link.ends:
+            self._check_later(link, end)
             end.node.links[link.other(end).node.name] = link
             for number, topic in enumerate(end.node.store.topics):
                 self._give(link, end, TopicFollowed(topic, is_root=number == 0))
+
+    def _check_later(self, link: Link, end: End) -> None:
+        """As often as a connection says that it is alive, while there is one."""
+
+        def check() -> None:
+            if link.is_up and self.now < self.ends_at:
+                self._give(link, end, CheckDue())
+                self._check_later(link, end)
+
+        self.after(self.chance.uniform(1, 10), check)
 
     def cut(self, link: Link) -> None:
         """End a connection; what is on its way is lost."""
@@ -183,10 +196,10 @@ class Network:
 
     def _reconcile(self, link: Link, end: End, work: OpenReconciliation | TakeFrame) -> None:
         held = Held(work.topic, end.node.store.topics[work.topic])
-        is_opening = isinstance(work, OpenReconciliation)
         reconciler = end.reconcilers.get(work.topic)
-        if is_opening or reconciler is None:
-            reconciler = Reconciler(work.topic, end.session_id, is_answerer=is_opening)
+        if reconciler is None:
+            is_answerer = isinstance(work, OpenReconciliation)
+            reconciler = Reconciler(work.topic, end.session_id, is_answerer=is_answerer)
             end.reconcilers[work.topic] = reconciler
         try:
             if isinstance(work, OpenReconciliation):
@@ -194,14 +207,14 @@ class Network:
             else:
                 step = reconciler.take(held, FrameKind(work.kind), work.frame)
         except (DecodeError, Unreconciled):
-            self._give(link, end, Reconciled(work.topic, (), (), "bad_reconciliation"))
+            self._give(link, end, Reconciled(work.topic, (), (), fault="bad_reconciliation"))
             return
-        self._give(link, end, Reconciled(work.topic, step.frames, step.nums))
+        if step.is_over:
+            del end.reconcilers[work.topic]
+        self._give(link, end, Reconciled(work.topic, step.frames, step.nums, step.is_over))
 
     def _look_up(self, link: Link, end: End, load: Load) -> None:
         """Read the store now, and tell the session a moment later, when it may have grown."""
-        if isinstance(load, LoadSummary):  # a new comparison begins
-            end.reconcilers.pop(load.topic, None)
         answer = end.node.store.look_up(load)
         self.after(self.chance.uniform(*STORE_DELAY), lambda: self._give(link, end, answer))
 

@@ -315,7 +315,7 @@ def _messages() -> Iterator[JsonObject]:
     yield refuse(
         "summary_of_a_round_too_many", "bad_shape", ["summary2", ID, SUMMARY_ROUND_MAX + 1, [], 0, ID]
     )
-    yield refuse("reconcile_of_unknown_kind", "bad_shape", ["reconcile1", ID, 7, b""])
+    yield refuse("reconcile_of_unknown_kind", "bad_shape", ["reconcile1", ID, 8, b""])
     yield refuse("fetch_of_nothing", "bad_shape", ["fetch1", ID, []])
     yield refuse("fetch_of_too_many", "bad_shape", ["fetch1", ID, [OTHER] * (FETCHED_COUNT_MAX + 1)])
     yield refuse("blocks_too_many", "bad_shape", ["blocks1", ID, [b""] * (FETCHED_COUNT_MAX + 1)])

@@ -105,7 +105,7 @@ LINK_KINDS: dict[str, dict[str, Shapes]] = {
 MESSAGES: dict[str, Shapes] = {
     "announce1": {"topics": [ID]},
     "summary2": {"topic": ID, "round": range(5), "heads": [ID], "count": NUMBER, "digest": ID},
-    "reconcile1": {"topic": ID, "kind": range(7), "frame": bytes},
+    "reconcile1": {"topic": ID, "kind": range(8), "frame": bytes},
     "publications1": {"topic": ID, "items": [bytes]},
     "receipt1": {"topic": ID},
     "want1": {"topic": ID, "ids": [ID]},

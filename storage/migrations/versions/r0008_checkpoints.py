@@ -20,6 +20,7 @@ def upgrade() -> None:
         sa.Column("commit_num", num, nullable=False),
         sa.Column("branch_num", num, nullable=False),
         sa.Column("proposal", sa.LargeBinary(32), nullable=False),
+        sa.Column("merged", sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint("commit_num"),
     )
     op.create_index("checkpoints_branch", "checkpoints", ["branch_num"])

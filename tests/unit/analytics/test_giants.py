@@ -63,11 +63,13 @@ def _sound(spec: Sequence[tuple[str, tuple[int, ...], str, bool]]) -> list[Commi
 def _random_graph(generator: random.Random, branch: str) -> list[Commit]:
     """A sound history, in which some is then forged: ranks, sequences, acks of what is later, elsewhere or nowhere."""
     count = generator.randrange(8, 32)
-    spec = []
+    spec: list[tuple[str, tuple[int, ...], str, bool]] = []
     for number in range(count):
         recent = range(max(0, number - 6), number)
         acked = tuple(generator.sample(recent, min(len(recent), generator.randrange(4))))
         kind = generator.choice(["post", "post", "post", "checkpoint"])
+        if repeated := [past[1] for past in spec if past[2] == "checkpoint" and generator.random() < 0.1]:
+            acked, kind = repeated[0][::-1], "checkpoint"  # of the same heads, which count once
         spec.append((branch, acked, kind, generator.random() < 0.1))
     commits = _sound(spec)
     for index in generator.sample(range(count), generator.randrange(4)):

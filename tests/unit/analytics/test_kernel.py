@@ -72,7 +72,16 @@ def _by_definition(commits: Commits) -> dict[tuple[int, str], tuple[int, int, in
     for key in sorted(ranks, key=ranks.__getitem__):
         pasts[key] = {key}.union(*(pasts[cause] for cause in acks[key]))
     checkpoints = [key for key in ranks if marks[key] == kernel.MARKED_CHECKPOINT]
-    passed = {key: sum(one[0] == key[0] and key not in pasts[one] for one in checkpoints) for key in ranks}
+    heads = {(one[0], frozenset(acks[one])) for one in checkpoints}  # those that merge the same count once
+    passed = {
+        key: sum(
+            tangle == key[0]
+            and not any(key in pasts[one] for one in merged)
+            and not (key in checkpoints and frozenset(acks[key]) == merged)
+            for tangle, merged in heads
+        )
+        for key in ranks
+    }
     shown = [key for key in ranks if marks[key] != kernel.MARKED_VOID]
     order = sorted(shown, key=lambda key: (key[0], passed[key], ranks[key], id_of(key[1])))
     places = {}

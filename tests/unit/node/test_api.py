@@ -18,33 +18,16 @@ from node import api_requests
 from node import http_server as http_server_module
 from node.api import create_app
 from node.errors import ERROR_KINDS
-from node.http_server import open_api_listener, serve_api, serve_connection
-from node.network import Network
+from node.http_server import serve_connection
 from node.service import NodeService
-from protocol.limits import IMPORT_BATCH_COUNT_MAX, TEXT_SIZE_MAX
+from protocol.limits import IMPORT_BATCH_COUNT_MAX, IMPORTED_WINDOW_MAX, TEXT_SIZE_MAX
 from protocol.text import id_text, parse_invitation
 from tests.fuzz.api import Loopback
 from tests.fuzz.seeds import CORPUS
-from tests.nodes import Node, open_nodes
+from tests.nodes import open_nodes
+from tests.served import AUTH, TOKEN, served, service_of
 
-TOKEN = "t" * 64
-AUTH = {"Authorization": f"Bearer {TOKEN}"}
 ITEM = {"id": "a", "parents": [], "author": "me", "time": 1, "text": "hello"}
-
-
-def _service(node: Node, folder: Path, listen: str = "127.0.0.1:7474", advertise: str = "") -> NodeService:
-    return NodeService(
-        hub=node.hub,
-        network=Network(node.hub, node.seed, lambda: 0.0),
-        author=node.author,
-        joiner=node.joiner,
-        node_key=node.key,
-        home=folder,
-        listen=listen,
-        advertise=advertise,
-        export_folder=folder / "exports",
-        clock=lambda: 1_700_000_000.0,
-    )
 
 
 @asynccontextmanager
@@ -52,7 +35,7 @@ async def _api(
     folder: Path, *, listen: str = "127.0.0.1:7474", advertise: str = ""
 ) -> AsyncIterator[httpx.AsyncClient]:
     with trio.fail_after(30), open_nodes(folder, "alice") as (node,):
-        app = create_app(_service(node, folder, listen, advertise), TOKEN)
+        app = create_app(service_of(node, folder, listen, advertise), TOKEN)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(
             transport=transport, base_url="http://127.0.0.1:7475", headers=AUTH
@@ -85,6 +68,8 @@ async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
         assert [item["commit"] for item in window["items"]] == [written["commit"]]
         imported = await _post(client, "/branches/main/import", {"items": [ITEM], "source": "test"})
         assert imported.json() == {"imported": 1, "already": 0, "heads": 2}
+        known = (await client.get("/api/v1/branches/main/imported?source=test")).json()
+        assert known == {"items": [ITEM["id"]], "next": None}
         digest = (await client.get("/api/v1/branches/main/digest")).json()
         assert (digest["commits"], len(digest["heads"])) == (3, 2)
         export = (await _post(client, "/export", {})).json()
@@ -124,6 +109,12 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
     ),
     "lone_surrogate": ("POST", "/branches/main/commits", b'{"text": "\\ud800"}', "bad_request"),
     "limit_over_its_bound": ("GET", "/branches/main/timeline?limit=1001", None, "bad_request"),
+    "imported_over_its_bound": (
+        "GET",
+        f"/branches/main/imported?source=x&limit={IMPORTED_WINDOW_MAX + 1}",
+        None,
+        "bad_request",
+    ),
     "limit_not_a_number": ("GET", "/branches/main/timeline?limit=x", None, "bad_request"),
     "limit_of_two_signs": ("GET", "/branches/main/timeline?limit=--5", None, "bad_request"),
     "limit_of_5000_digits": ("GET", "/branches/main/timeline?limit=" + "9" * 5000, None, "bad_request"),
@@ -335,15 +326,8 @@ async def test_a_defect_answers_without_inner_details(
 @asynccontextmanager
 async def _served(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
     """The same over a real server and a real connection."""
-    with trio.fail_after(30), open_nodes(folder, "alice") as (node,):
-        app = create_app(_service(node, folder), TOKEN)
-        async with trio.open_nursery() as nursery:
-            listener = open_api_listener("127.0.0.1", 0)
-            port = listener.getsockname()[1]
-            nursery.start_soon(serve_api, app, listener)
-            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=AUTH) as client:
-                yield client
-            nursery.cancel_scope.cancel()
+    async with served(folder) as one:
+        yield one.client
 
 
 async def test_the_server_reports_its_port_and_serves(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from node.views import JsonObject, peer_view
 from protocol.block import seal_block
 from protocol.codec import encode
 from protocol.hashing import blind_topic
-from protocol.limits import FETCH_TIMEOUT_SECONDS, IDLE_TIMEOUT_SECONDS, STALLED_SECONDS
+from protocol.limits import FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX, IDLE_TIMEOUT_SECONDS, STALLED_SECONDS
 from protocol.messages import (
     Announce,
     Blocks,
@@ -193,6 +193,60 @@ async def test_a_peer_that_does_not_answer_for_blocks_is_left(
                 await source.fetch(branch.topic, b"w" * 32)
     assert ended == [Ended("peer_does_not_answer")]
     assert alice.hub.sources == []
+
+
+async def test_all_who_wait_for_blocks_are_told_when_the_peer_leaves(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Also those for whose question there was no room yet."""
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with _met(alice, ended) as stranger:
+            topic = blind_topic(branch.topic, stranger.stream.session_id)
+            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
+            await stranger.hear(Publications)
+            (source,) = alice.hub.sources
+
+            async def ask(number: int) -> None:
+                with pytest.raises(NotFetched):
+                    await source.fetch(branch.topic, bytes([number]) * 32)
+
+            with trio.fail_after(5):
+                async with trio.open_nursery() as nursery:
+                    for number in range(3 * FETCHED_COUNT_MAX):
+                        nursery.start_soon(ask, number)
+                    await stranger.hear(Fetch)
+                    await stranger.stream.aclose()
+    assert ended == [Ended("closed")]
+
+
+async def test_a_slow_peer_has_time_for_each_block(tmp_path: Path, autojump_clock: MockClock) -> None:
+    ended: list[Ended] = []
+    blocks = [seal_block(bytes([number]), b"s" * 32)[0] for number in range(FETCHED_COUNT_MAX)]
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with _met(alice, ended) as stranger:
+            topic = blind_topic(branch.topic, stranger.stream.session_id)
+            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
+            await stranger.hear(Publications)
+            (source,) = alice.hub.sources
+            found: list[bytes | None] = []
+
+            async def ask(wanted: bytes) -> None:
+                found.append(await source.fetch(branch.topic, wanted))
+
+            async with trio.open_nursery() as nursery:
+                for block in blocks:
+                    nursery.start_soon(ask, block.block_id)
+                for _ in blocks:
+                    asked = await stranger.hear(Fetch)
+                    assert isinstance(asked, Fetch)
+                    await trio.sleep(FETCH_TIMEOUT_SECONDS * 0.8)
+                    encoded = {block.block_id: block.encoded for block in blocks}
+                    await stranger.say(Blocks(topic, (encoded[asked.ids[0]],)))
+            await stranger.say(Goodbye("bye"))
+    assert sorted(map(str, found)) == sorted(str(block.encoded) for block in blocks)
 
 
 async def test_what_is_asked_for_twice_is_asked_of_a_peer_once(

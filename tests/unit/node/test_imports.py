@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from node.errors import ServiceError
-from node.imports import ImportItem, import_items
+from node.imports import ImportItem, import_items, list_imported
 from protocol.limits import ACK_COUNT_MAX, IMPORT_BATCH_COUNT_MAX
 from storage.commits import load_timeline
 from storage.schema import commits
@@ -74,6 +74,17 @@ def test_an_unknown_parent_refuses_the_batch_whole(world: World, described: tupl
     assert caught.value.code == "unknown_parent"
     assert timeline(world.replica, world.branch) == before
     assert _import(world, "a:")[:2] == (1, 0)
+
+
+def test_what_was_imported_is_listed_by_source_in_its_order_window_by_window(world: World) -> None:
+    _import(world, "b:", "a:b", "c:a")
+    _import(world, "x:", source="other")
+    first = list_imported(world.author, world.branch, "git", 0, 2)
+    assert first["items"] == ["b", "a"]
+    after = first["next"]
+    assert isinstance(after, int)
+    assert list_imported(world.author, world.branch, "git", after, 2) == {"items": ["c"], "next": None}
+    assert list_imported(world.author, world.branch, "nobody's", 0, 2) == {"items": [], "next": None}
 
 
 def test_bounds_one_over(world: World) -> None:

@@ -13,6 +13,7 @@ from protocol.limits import (
     BLOCK_SIZE_MAX,
     FETCHED_COUNT_MAX,
     RECONCILIATION_WAITING_MAX,
+    RECONCILIATIONS_MAX,
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
     WANTED_COUNT_MAX,
@@ -361,11 +362,13 @@ def test_who_holds_more_and_not_all_heads_of_the_other_begins_to_reconcile(
     assert equal.take(plan) == [], "nothing differs, whatever the heads"
 
 
+INEXACT = PlanLoaded(MAIN, array("q"), 9, is_exact=False)
+
+
 def test_frames_are_worked_on_one_after_the_other_and_no_more_than_may_wait() -> None:
     session = _summarised((7, b"a" * 32), (8, b"b" * 32))
-    session.take(PlanLoaded(MAIN, array("q"), 9, is_exact=False))
-    first = TakeFrame(MAIN, 0, b"0")
-    assert session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"0"))) == [first]
+    session.take(INEXACT)
+    assert session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"0"))) == [TakeFrame(MAIN, 0, b"0")]
     for number in range(1, RECONCILIATION_WAITING_MAX):
         assert session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"%d" % number))) == []
     assert session.topics[0].state == "comparing"
@@ -378,19 +381,62 @@ def test_frames_are_worked_on_one_after_the_other_and_no_more_than_may_wait() ->
     assert session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"x"))) == [Close("too_many_frames")]
 
 
-def test_what_was_reconciled_is_compared_again_and_then_by_ranges() -> None:
+def test_frames_that_come_before_the_plan_wait_for_it() -> None:
+    session = _summarised((7, b"a" * 32), (8, b"b" * 32))
+    assert session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"0"))) == []
+    assert session.take(INEXACT) == [TakeFrame(MAIN, 0, b"0")]
+
+
+def test_as_many_topics_are_reconciled_at_a_time_as_may_be() -> None:
+    topics = [bytes([number]) * 32 for number in range(RECONCILIATIONS_MAX + 2)]
+    answerer, asker = _joined(*topics), _joined(*topics)
+    opened = []
+    for topic in topics:
+        blind = blind_topic(topic, SESSION_ID)
+        for session, own, theirs in ((answerer, 8, 7), (asker, 7, 8)):
+            session.take(SummaryLoaded(topic, (), own, EMPTY, 0))
+            session.take(MessageReceived(Summary(blind, 0, (b"h" * 32,), theirs, EMPTY)))
+            plan = PlanLoaded(topic, array("q"), 9, is_exact=False)
+            opened += [one.topic for one in session.take(plan) if isinstance(one, OpenReconciliation)]
+    assert opened == topics[:RECONCILIATIONS_MAX]
+    for topic in opened:
+        asker.take(MessageReceived(Reconcile(blind_topic(topic, SESSION_ID), 0, b"symbols")))
+    one_more = MessageReceived(Reconcile(blind_topic(topics[-1], SESSION_ID), 0, b"symbols"))
+    assert answerer.take(Reconciled(topics[0], (), ())) == []
+    answerer.take(MessageReceived(Reconcile(blind_topic(topics[0], SESSION_ID), 7, b"")))
+    assert answerer.take(Reconciled(topics[0], (), (), is_over=True)) == [
+        OpenReconciliation(topics[RECONCILIATIONS_MAX], by_ranges=False)
+    ]
+    assert asker.take(one_more) == [Close("too_many_reconciliations")]
+
+
+def test_what_differed_is_compared_again_when_it_is_over_and_at_last_by_ranges() -> None:
     session = _summarised((8, b"a" * 32), (7, b"b" * 32))
-    assert session.take(CheckDue()) == []
-    inexact = PlanLoaded(MAIN, array("q"), 9, is_exact=False)
-    assert session.take(inexact) == [OpenReconciliation(MAIN, by_ranges=False)]
+    assert session.take(INEXACT) == [OpenReconciliation(MAIN, by_ranges=False)]
+    assert session.take(CheckDue()) == [], "it is not over"
     session.take(Reconciled(MAIN, ((0, b"symbols"),), ()))
-    assert session.take(CheckDue()) == [LoadSummary(MAIN)]
-    assert session.take(CheckDue()) == [], "once"
-    again = session.take(SummaryLoaded(MAIN, (b"h" * 32,), 8, b"a" * 32, 8))
-    assert again == [Send(Summary(BLIND_MAIN, 1, (b"h" * 32,), 8, b"a" * 32))]
-    session.take(MessageReceived(Summary(BLIND_MAIN, 1, (b"t" * 32,), 7, b"b" * 32)))
-    assert session.take(inexact) == [OpenReconciliation(MAIN, by_ranges=True)]
+    assert session.take(CheckDue()) == [], "the asker has not said so"
+    session.take(MessageReceived(Reconcile(BLIND_MAIN, 7, b"")))
+    session.take(Reconciled(MAIN, (), (), is_over=True))
+    for number, by_ranges in ((1, False), (2, True)):
+        assert session.take(CheckDue()) == [LoadSummary(MAIN)]
+        assert session.take(CheckDue()) == [], "once"
+        again = session.take(SummaryLoaded(MAIN, (b"h" * 32,), 8, b"a" * 32, 8))
+        assert again == [Send(Summary(BLIND_MAIN, number, (b"h" * 32,), 8, b"a" * 32))]
+        session.take(MessageReceived(Summary(BLIND_MAIN, number, (b"t" * 32,), 7, b"b" * 32)))
+        exact = PlanLoaded(MAIN, array("q"), 9)
+        assert session.take(exact) == [OpenReconciliation(MAIN, by_ranges)], "heads are not believed any more"
+        session.take(MessageReceived(Reconcile(BLIND_MAIN, 7, b"")))
+        session.take(Reconciled(MAIN, (), (), is_over=True))
     assert session.take(CheckDue()) == [], "ranges miss nothing"
+
+
+def test_frames_after_the_askers_last_word_end_the_session() -> None:
+    session = _summarised((8, b"a" * 32), (7, b"b" * 32))
+    session.take(INEXACT)
+    session.take(MessageReceived(Reconcile(BLIND_MAIN, 7, b"")))
+    session.take(MessageReceived(Reconcile(BLIND_MAIN, 6, b"")))
+    assert session.take(Reconciled(MAIN, (), (), is_over=True)) == [Close("unasked_reconciliation")]
 
 
 def test_the_peer_may_begin_the_next_round() -> None:
@@ -405,7 +451,7 @@ def test_the_peer_may_begin_the_next_round() -> None:
 def test_a_reconciliation_that_goes_wrong_ends_the_session_with_its_reason() -> None:
     session = _summarised((7, b"a" * 32), (8, b"b" * 32))
     session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"?")))
-    assert session.take(Reconciled(MAIN, (), (), "bad_reconciliation:bad_shape")) == [
+    assert session.take(Reconciled(MAIN, (), (), fault="bad_reconciliation:bad_shape")) == [
         Close("bad_reconciliation:bad_shape")
     ]
 

@@ -1,0 +1,167 @@
+"""Import of a log of classic Scuttlebutt messages: each feed into a branch of its own, with a report of what was refused.
+
+A log has the messages of many feeds in the order in which somebody received them. They are verified one by one
+(`ssb_feeds`) and sent in batches by feed. What was imported before is asked of the node, so an import goes on where an
+earlier one stopped, whether it is given the whole log again or only what came since.
+"""
+
+import base64
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+from node.errors import ServiceError
+from node.importers.item import JsonObject, SourceItem, pack
+from node.importers.lines import read_lines
+from node.importers.ssb_feeds import SsbFeeds
+from node.importers.ssb_messages import Refused, SsbMessage, digest_of, key_of
+from protocol.limits import (
+    IMPORTED_SECONDS_MAX,
+    SSB_LINE_SIZE_MAX,
+    SSB_REFUSALS_SHOWN_MAX,
+    SSB_WAITING_COUNT_MAX,
+)
+
+SSB_SOURCE: Final = "ssb"
+_BRANCH_PREFIX: Final = "ssb/"
+_SHORT_ID_SIZE: Final = 16
+
+
+class SsbTarget(Protocol):
+    """Where feeds go: the branches of a repo."""
+
+    def load(self, branch: str) -> Iterable[str]:
+        """Ids of what was imported into a branch, in order; nothing if there is no such branch."""
+        ...
+
+    def send(self, branch: str, batch: list[JsonObject]) -> None:
+        """Import a batch durably; the branch is made for its first."""
+        ...
+
+
+@dataclass(slots=True)
+class SsbReport:
+    """What became of a log; `refusals` are the first of those counted in `refused`, `feeds` those with new messages."""
+
+    imported: int = 0
+    already: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    refusals: list[JsonObject] = field(default_factory=list)
+    feeds: dict[str, int] = field(default_factory=dict)
+
+    def as_json(self) -> JsonObject:
+        """The answer of `import ssb`."""
+        feeds = [
+            {"feed": feed, "branch": branch_of(feed), "imported": count} for feed, count in self.feeds.items()
+        ]
+        return {
+            "imported": self.imported,
+            "already": self.already,
+            "refused": dict(sorted(self.refused.items())),
+            "refusals": self.refusals,
+            "feeds": feeds,
+        }
+
+
+def import_ssb_log(
+    path: Path,
+    target: SsbTarget,
+    hmac_key: bytes | None,
+    *,
+    progress: Callable[[int], None],
+    on_refusal: Callable[[JsonObject], None],
+) -> SsbReport:
+    """Import a log. `progress` is told how many messages are behind us, `on_refusal` each refused line.
+
+    Raises ServiceError if the file cannot be read or the node refuses a batch; what was sent before stays.
+    """
+    report = SsbReport()
+    feeds = SsbFeeds(lambda feed: _digests(target.load(branch_of(feed))), hmac_key)
+    waiting: dict[str, list[SourceItem]] = {}
+    count = 0
+    for number, line in read_lines(path, SSB_LINE_SIZE_MAX):
+        try:
+            message = feeds.take(line)
+        except Refused as refused:
+            entry = _entry(number, refused)
+            on_refusal(entry)
+            report.refused[refused.reason] += 1
+            if len(report.refusals) < SSB_REFUSALS_SHOWN_MAX:
+                report.refusals.append(entry)
+            continue
+        if message is None:
+            report.already += 1
+            continue
+        waiting.setdefault(message.author, []).append(item_of(message))
+        count += 1
+        if count >= SSB_WAITING_COUNT_MAX:
+            _send(target, waiting, report, progress)
+            count = 0
+    _send(target, waiting, report, progress)
+    return report
+
+
+def branch_of(feed: str) -> str:
+    """The name of a feed's branch: the first 80 bits of its key. Who finds two such keys gets both refused as forks."""
+    key = key_of(feed)
+    assert key is not None, "feeds of verified messages"
+    return _BRANCH_PREFIX + base64.b32encode(key).decode().lower()[:_SHORT_ID_SIZE]
+
+
+def item_of(message: SsbMessage) -> SourceItem:
+    """A message as the API takes it. Its text is the canonical one, so that anybody can verify it again."""
+    seconds = min(max(message.timestamp // 1000, -IMPORTED_SECONDS_MAX), IMPORTED_SECONDS_MAX)
+    parents = () if message.previous is None else (message.previous,)
+    return SourceItem(message.id, parents, message.author, int(seconds), message.text)
+
+
+def _digests(ids: Iterable[str]) -> Iterable[bytes]:
+    for one in ids:
+        digest = digest_of(one)
+        if digest is None:
+            raise ServiceError(
+                "bad_input",
+                f"the feed's branch has an item {one!r} of the source {SSB_SOURCE!r}, which is no message",
+                "rename that branch; the feed gets a new one",
+            )
+        yield digest
+
+
+def _entry(number: int, refused: Refused) -> JsonObject:
+    return {
+        "line": number,
+        "message": refused.message_id or None,
+        "reason": str(refused.reason),
+        "problem": refused.problem,
+    }
+
+
+def _send(
+    target: SsbTarget,
+    waiting: dict[str, list[SourceItem]],
+    report: SsbReport,
+    progress: Callable[[int], None],
+) -> None:
+    for feed, items in waiting.items():
+        for batch in pack(items):
+            target.send(branch_of(feed), batch)
+            report.imported += len(batch)
+            report.feeds[feed] = report.feeds.get(feed, 0) + len(batch)
+            progress(report.imported + report.already)
+    waiting.clear()
+
+
+def hmac_key_of(text: str) -> bytes | None:
+    """The 32 bytes of a network's key in base64; None if it is none."""
+    try:
+        key = base64.b64decode(text, validate=True)
+    except ValueError:
+        return None
+    return key if len(key) == 32 else None
+
+
+def reasons_of(report: JsonObject) -> Sequence[tuple[str, int]]:
+    """How often each reason was given, the most frequent first."""
+    return Counter(report["refused"]).most_common()

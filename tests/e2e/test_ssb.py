@@ -1,0 +1,55 @@
+"""A Scuttlebutt log is imported by command, again with what came since, and reaches another peer as it was."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from node.errors import ERROR_KINDS
+from node.importers.ssb_log import branch_of
+from node.importers.ssb_messages import read_ssb_message, verify_ssb_signature
+from tests.e2e.cluster import join, peers, run_ravel, until_equal
+from tests.ssb import Feed, key_of_line
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_log_is_imported_again_and_again_and_replicates(tmp_path: Path) -> None:
+    log, refused = tmp_path / "log.jsonl", tmp_path / "refused.jsonl"
+    first, second = Feed("a"), Feed("b")
+    lines = [feed.write(f"Grüße {number} €") for number in range(3) for feed in (first, second)]
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        join(alice, bob)
+        repo = alice.client.list_repos()["repos"][0]["repo"]
+        log.write_bytes(b"".join(lines[:4]) + b"torn")
+        command = ("import", "ssb", str(log), "--repo", repo)
+        answer = json.loads(run_ravel(alice, *command, "--refused", str(refused), "--json").stdout)
+        assert (answer["imported"], answer["already"], answer["refused"]) == (4, 0, {"not_a_message": 1})
+        assert [feed["branch"] for feed in answer["feeds"]] == [branch_of(first.id), branch_of(second.id)]
+        assert [json.loads(line) for line in refused.read_text().splitlines()] == answer["refusals"]
+        for option, value, code in (
+            ("--refused", str(tmp_path), "bad_input"),
+            ("--hmac-key", "bm8=", "bad_request"),
+        ):
+            run_ravel(alice, *command, option, value, code=ERROR_KINDS[code].exit_code)
+        log.write_bytes(b"".join(lines))
+        shown = run_ravel(alice, *command).stdout
+        assert [line.split() for line in shown.splitlines()[:4]] == [
+            ["imported", "2"],
+            ["already", "4"],
+            ["feeds", "2"],
+            ["refused", "0"],
+        ]
+        branch = next(
+            one["branch"]
+            for one in alice.client.list_branches(repo)["branches"]
+            if one["name"] == branch_of(first.id)
+        )
+        until_equal(alice, bob, branch)
+        items = bob.client.timeline(branch, 0, 10)["items"]
+        assert [item["text"].count("Grüße") for item in items] == [1, 1, 1]
+        for item, line in zip(items, lines[::2], strict=True):
+            again = json.dumps({"key": key_of_line(line), "value": json.loads(item["text"])})
+            message = read_ssb_message(again.encode())
+            verify_ssb_signature(message)
+            assert message.text == item["text"]

@@ -1,0 +1,185 @@
+"""The web page in a real browser: how it is opened, what it shows and follows, and what it must never do."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.browser import CHROMIUM, Browser, browser
+from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (Debian: apt install chromium)"),
+]
+ROWS = "document.querySelectorAll('#timeline > li')"
+HOSTILE = "<img src=x onerror=document.title='taken'> <b>bold</b> \u202e‮"
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Browser]:
+    with browser(tmp_path / "profile") as opened:
+        yield opened
+
+
+def _enter(page: Browser, peer: Peer) -> None:
+    """Open the page as `ravel open` does."""
+    answer = json.loads(run_ravel(peer, "open", "--no-browser", "--json").stdout)
+    page.open(answer["address"])
+    page.until("!document.getElementById('node').hidden")
+
+
+def _firsts(page: Browser) -> list[str]:
+    return list(page.evaluate(f"[...{ROWS}].map((row) => row.querySelector('.said').textContent)"))
+
+
+def test_a_code_opens_the_page_once_and_the_token_stays_in_its_tab(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        address = json.loads(run_ravel(alice, "open", "--no-browser", "--json").stdout)["address"]
+        page.open(address)
+        page.until("!document.getElementById('node').hidden")
+        page.until("!document.getElementById('empty').hidden")
+        assert page.evaluate("location.href") == f"{alice.client.base_url}/", (
+            "the code is gone from the address"
+        )
+        token = (alice.home / "api-token").read_text().strip()
+        assert page.evaluate("sessionStorage.getItem('ravel-token')") == token
+        assert page.evaluate("[document.cookie, localStorage.length]") == ["", 0]
+        page.open(f"{alice.client.base_url}/#reload")
+        page.until("!document.getElementById('node').hidden")
+        page.evaluate("document.getElementById('leave').click()")
+        page.until("!document.getElementById('login').hidden")
+        assert page.evaluate("sessionStorage.length") == 0
+        assert page.complaints() == []
+
+        page.open("about:blank")
+        page.open(address)
+        page.until("document.getElementById('login-error').textContent.includes('ravel open')")
+        page.evaluate("document.getElementById('token').value = 'wrong'; document.forms[0].requestSubmit()")
+        page.until("document.getElementById('login-error').textContent.includes('token is missing or wrong')")
+        page.evaluate(
+            f"document.getElementById('token').value = {token!r}; document.forms[0].requestSubmit()"
+        )
+        page.until("!document.getElementById('node').hidden")
+        assert {url.split("/")[2] for url in page.requested() if url.startswith("http")} == {
+            alice.client.base_url.removeprefix("http://")
+        }, "nothing comes from elsewhere"
+        assert not any(token in url for url in page.requested())
+
+
+def test_the_timeline_is_followed_and_what_others_wrote_is_text(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo(f"notes {HOSTILE[:40]}")
+        alice.client.write("main", HOSTILE)
+        _enter(page, alice)
+        page.until(f"{ROWS}.length === 2")
+        alice.client.write("main", "second")
+        page.until(f"{ROWS}.length === 3")
+        assert _firsts(page) == ["second", HOSTILE, "branch-root"]
+        assert (
+            page.evaluate("document.querySelectorAll('#timeline img, #timeline b, #repos img').length") == 0
+        )
+        assert page.evaluate("document.title") == "Ravel"
+
+        items = [
+            {"id": name, "parents": parents, "author": HOSTILE, "time": 2**40, "text": name}
+            for name, parents in (("a", []), ("b", ["a"]), ("c", ["a"]), ("d", ["b", "c"]))
+        ]
+        alice.client.import_items("main", items, "test")
+        page.until(f"{ROWS}.length === 7")
+        merge = page.evaluate(
+            f"[...{ROWS}].find((row) => row.querySelector('.said').textContent === 'd')"
+            ".querySelectorAll('line').length"
+        )
+        assert merge >= 2, "a line to each that it merges"
+        page.evaluate("document.getElementById('text').value = 'from the page'")
+        page.evaluate("document.getElementById('write').requestSubmit()")
+        page.until(f"[...{ROWS}].some((row) => row.textContent.includes('from the page'))")
+
+        alice.stop()
+        page.until("document.getElementById('live').textContent.includes('not connected')")
+        assert page.evaluate(f"{ROWS}.length") == 8, "what was shown stays"
+        assert [text for text in page.complaints() if "ERR_CONNECTION_REFUSED" not in text] == []
+
+
+def test_a_page_goes_on_after_the_daemon_was_started_again(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        config = alice.home / "config.toml"
+        port = alice.client.base_url.rpartition(":")[2]
+        config.write_text(
+            config.read_text().replace('listen = "127.0.0.1:0"', f'listen = "127.0.0.1:{port}"')
+        )
+        alice.client.create_repo("notes")
+        _enter(page, alice)
+        page.until(f"{ROWS}.length === 1")
+        alice.stop()
+        page.until("document.getElementById('live').textContent.includes('not connected')")
+        alice.start()
+        alice.client.write("main", "written after")
+        page.until(f"{ROWS}.length === 2")
+        assert _firsts(page)[0] == "written after"
+
+
+def test_what_becomes_void_is_struck_and_comes_back(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        _, branch = join(alice, bob)
+        carol.client.join(alice.client.invite("shared", "write", 3600)["invitation"])
+        until_equal(alice, carol, branch)
+        until_equal(alice, bob, branch)
+        node = alice.client.status()["node"]
+        for peer in (bob, carol):
+            peer.client.remove_peer(node)
+        bob.client.add_peer(carol.listen, carol.client.status()["node"])
+        lost = bob.client.write(branch, "unseen by alice")["commit"]
+        until_equal(bob, carol, branch)
+        _enter(page, carol)
+        page.until(f"[...{ROWS}].some((row) => row.textContent.includes('unseen by alice'))")
+        page.until("document.getElementById('peers').textContent.includes('connected')")
+        page.until("document.getElementById('members').children.length === 3")
+        alice.client.remove_member("shared", bob.client.status()["user"])
+        carol.client.add_peer(alice.listen, node)
+        struck = "document.querySelectorAll('#timeline > li.void').length"
+        page.until(f"{struck} === 1")
+        page.until("document.getElementById('members').children.length === 2")
+        page.open(f"{carol.client.base_url}/#reload")
+        page.until(f"{struck} === 1")  # found again, not only followed
+        alice.client.adopt(branch, [lost])
+        page.until(f"{struck} === 0")
+        assert page.complaints() == []
+
+
+def test_invitations_and_exports_are_made_on_the_page(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        _enter(page, alice)
+        page.until(f"{ROWS}.length === 1")
+        page.evaluate("document.getElementById('invite').requestSubmit()")
+        page.until("document.getElementById('link').value.startsWith('ravel:invite:')")
+        (invitation,) = alice.client.list_invitations("notes")["invitations"]
+        assert (invitation["permission"], invitation["uses"]) == ("write", 1)
+        page.evaluate("document.getElementById('export').click()")
+        page.until("document.getElementById('exported').textContent.includes(' commits')")
+        until(lambda: (alice.home / "exports").is_dir(), "the export is there")
+        assert page.complaints() == []
+
+
+def test_the_page_is_used_by_keyboard_and_fits_a_phone(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        alice.client.write("main", "first\n\nand a second paragraph " + "long" * 100)
+        page.show(360, 700, "dark")
+        _enter(page, alice)
+        page.until(f"{ROWS}.length === 2")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (
+            "nothing to scroll sideways"
+        )
+        reached = set()
+        for _ in range(20):
+            page.press("Tab", 9)
+            reached.add(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
+        assert {"leave", "BUTTON", "text", "SUMMARY", "export"} <= reached
+        page.evaluate(f"{ROWS}[0].querySelector('summary').focus()")
+        page.press("Enter", 13, "\r")
+        page.until(f"{ROWS}[0].querySelector('details').open")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
