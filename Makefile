@@ -59,8 +59,8 @@ format: setup ## Format the code and fix what ruff can fix
 	$(VENV)/ruff check --fix-only $(FOLDERS)
 	$(VENV)/ruff format $(FOLDERS)
 
-bench: setup ## Run the benchmarks: one JSON line per figure
-	@set -e; for file in benchmarks/bench_*.py; do $(VENV)/python "$$file"; done
+bench: setup java ## Run the benchmarks: one JSON line per figure
+	@set -e; for file in benchmarks/bench_*.py; do $(WITH_JAVA) $(VENV)/python "$$file"; done
 
 dist: setup ## Build sdist and wheel into dist/, and try the wheel in a fresh environment
 	@.ci/dist.sh

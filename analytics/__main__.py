@@ -16,6 +16,7 @@ from analytics.command import (
     EXIT_MISMATCH,
     EXIT_OK,
     add_common_options,
+    add_giant_option,
     fail,
     guarded,
     progress_of,
@@ -52,6 +53,7 @@ def _analyze(options: argparse.Namespace, expected: Mapping[str, str] | None) ->
             merge=merge,
             draw=options.draw,
             with_csv=options.csv,
+            giant_from=options.giant_from,
         )
     except analyze.NoSuchBranch as error:
         advice = "give the name of a branch, or the start of its id; `ravel branch list REPO` shows both"
@@ -74,6 +76,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--expected", type=Path, help="a digests.json of another run, whose orders must be the same"
     )
+    add_giant_option(parser)
     parser.add_argument(
         "--draw", metavar="BRANCH", help="the branch to draw: its name, or the start of its id"
     )

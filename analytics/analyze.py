@@ -68,13 +68,15 @@ def run(
     merge: Sequence[Path] = (),
     draw: str | None = None,
     with_csv: bool = False,
+    giant_from: int | None = None,
     spark: SparkSession | None = None,
 ) -> AnalysisResult:
-    """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, NoSuchBranch, OSError.
+    """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, NoSuchBranch, GiantRefused,
+    OSError.
 
     `expected` maps branch ids to timeline digests, both hex. `merge` names more exports, of other nodes, to read as one with
-    this. `draw` names the branch to draw, by its name or the start of its id. A session given as `spark` is used instead
-    of a new one, and left running.
+    this. `draw` names the branch to draw, by its name or the start of its id. Branches of `giant_from` commits and more
+    are ordered by many tasks. A session given as `spark` is used instead of a new one, and left running.
     """
     started = time.monotonic()
     step = _Steps(progress)
@@ -85,7 +87,7 @@ def run(
         session = spark or start_session(master, log_path=out_dir / "spark.log")
     try:
         analysis = _Analysis(session, exports, out_dir, step, TableWriter(session, out_dir, with_csv))
-        return analysis.run(started, verify, expected or {}, draw)
+        return analysis.run(started, verify, expected or {}, draw, giant_from)
     finally:
         if spark is None:
             session.stop()
@@ -122,13 +124,18 @@ class _Analysis:
         self._tables = tables
 
     def run(
-        self, started: float, verify: bool, expected: Mapping[str, str], draw: str | None
+        self,
+        started: float,
+        verify: bool,
+        expected: Mapping[str, str],
+        draw: str | None,
+        giant_from: int | None,
     ) -> AnalysisResult:
         commits = load_commits(self._spark, *self._exports).persist()
         try:
             drawn = find_branch(commits, draw) if draw is not None else None
             with self._step("linearize"):
-                order = self._tables.write("linearization", linearize(commits))
+                order = self._tables.write("linearization", linearize(commits, giant_from))
                 digests = _collect_digests(order)
                 faults = _count_faults(order)
                 voids = faults.pop(VOID, 0)

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from analytics.export_reader import ExportError
+from analytics.limits import GIANT_FROM
 
 EXIT_OK: Final = 0
+EXIT_UNEXPECTED: Final = 1
 EXIT_BAD_REQUEST: Final = 3
+EXIT_TOO_LARGE: Final = 16
 EXIT_STORAGE_FAILED: Final = 19
 EXIT_BAD_EXPORT: Final = 21
 EXIT_MISSING_EXTRA: Final = 22
@@ -21,24 +24,55 @@ EXIT_MISMATCH: Final = 23
 
 _EXTRA: Final = ("pyspark", "py4j", "pandas", "numpy", "matplotlib")
 
+Progress = Callable[[str], None]
+
+_steps: Final = ["the start"]
+"""What progress has told: the last is where a job failed. A process runs one command."""
+
 
 def guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
-    """Do the work, which imports Spark, and give its exit code or that of its error. `options` has `json`, `out`."""
+    """Do the work, which imports Spark, and give its exit code or that of its error.
+
+    `options` have `json` and `out` (the folder written to), and `export_dir` where exports are read.
+    """
     try:
-        from analytics.session import JavaMissing, MasterRefused
+        return _guarded(options, work)
     except ModuleNotFoundError as error:
-        return _fail_without(options, error)
+        if error.name is None or error.name.partition(".")[0] not in _EXTRA:
+            raise
+        return fail(
+            options,
+            EXIT_MISSING_EXTRA,
+            "missing_extra",
+            f"this needs {error.name}, which is not installed",
+            "install it: pip install 'ravel-node[analytics]'",
+        )
+
+
+def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
+    # Only here is Spark needed: without it the caller says what to install.
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
+    from pyspark.errors import PySparkException
+
+    from analytics.session import JavaMissing, MasterRefused, cause_of
+    from analytics.wave_jobs import GiantRefused
+
+    log = options.out / "spark.log"
     try:
         return work()
-    except ModuleNotFoundError as error:
-        return _fail_without(options, error)
     except ExportError as error:
         return fail(options, EXIT_BAD_EXPORT, "bad_export", str(error))
     except JavaMissing as error:
         return fail(options, EXIT_MISSING_EXTRA, "missing_extra", str(error))
     except MasterRefused as error:
-        advice = f"give a --master that Spark knows, such as local[*]; {options.out / 'spark.log'} tells more"
+        advice = f"give a --master that Spark knows, such as local[*]; {log} tells more"
         return fail(options, EXIT_BAD_REQUEST, "bad_request", str(error), advice)
+    except GiantRefused as error:
+        return fail(options, EXIT_TOO_LARGE, "too_large", str(error))
+    except (PySparkException, Py4JError) as error:
+        read = ", ".join(str(folder) for folder in vars(options).get("export_dir") or [])
+        message = f"Spark failed at {_steps[-1]}{f', reading {read}' if read else ''}: {cause_of(error)}"
+        return fail(options, EXIT_UNEXPECTED, "internal", message, f"{log} tells more")
     except OSError as error:
         return fail(options, EXIT_STORAGE_FAILED, "storage_failed", f"cannot write to {options.out}: {error}")
 
@@ -63,18 +97,28 @@ def add_common_options(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
-def progress_of(name: str) -> Callable[[str], None]:
-    """Says a line of progress on standard error."""
-    return lambda line: print(f"[{name}] {line}", file=sys.stderr, flush=True)
-
-
-def _fail_without(options: argparse.Namespace, error: ModuleNotFoundError) -> int:
-    if error.name is None or error.name.partition(".")[0] not in _EXTRA:
-        raise error
-    return fail(
-        options,
-        EXIT_MISSING_EXTRA,
-        "missing_extra",
-        f"analyzing needs {error.name}, which is not installed",
-        "install it: pip install 'ravel-node[analytics]'",
+def add_giant_option(parser: argparse.ArgumentParser) -> None:
+    """--giant-from, of the commands that order every branch."""
+    parser.add_argument(
+        "--giant-from",
+        type=_positive,
+        metavar="COMMITS",
+        help=f"order branches of so many commits in many tasks (default: {GIANT_FROM}, 1.4 GB in one task)",
     )
+
+
+def _positive(text: str) -> int:
+    if (value := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+    return value
+
+
+def progress_of(name: str) -> Progress:
+    """Says a line of progress on standard error; one that is not indented names a step."""
+
+    def say(line: str) -> None:
+        if not line.startswith(" "):
+            _steps.append(line)
+        print(f"[{name}] {line}", file=sys.stderr, flush=True)
+
+    return say

@@ -15,16 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from blake3 import blake3
 
+from analytics.limits import MANIFEST_SIZE_MAX
 from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, VOIDS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_MANIFEST_SIZE_MAX: Final = 256 << 20
-"""Bytes. A part takes about 150 bytes of manifest, so this is over a million exports into one folder."""
 
 _HASH_CHUNK_SIZE: Final = 1 << 20
 
@@ -33,6 +32,8 @@ SPARK_SCHEMA: Final = """
     acks array<binary>, rank bigint, position bigint, body_kind string, size bigint, time bigint, received_at bigint
 """
 """`storage.export_schema.COMMITS` in Spark's words; a test holds the two together."""
+
+VOIDS_SPARK_SCHEMA: Final = "commit_id binary"
 
 
 class ExportError(Exception):
@@ -103,7 +104,7 @@ def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
 
     names = COMMITS.names
     rows = _read(spark, SPARK_SCHEMA, [part for export in exports for part in export.parts])
-    voids = _read(spark, "commit_id binary", [part for export in exports for part in export.voids])
+    voids = _read(spark, VOIDS_SPARK_SCHEMA, [part for export in exports for part in export.voids])
     # What every node computes alike. Names, times of receipt and sequences may differ between nodes.
     agreed = F.xxhash64(F.col("branch_id"), F.col("acks"), F.col("rank"), F.col("author"))
     grouped = (
@@ -119,6 +120,21 @@ def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
     return found.join(marked, on="commit_id", how="left").fillna(False, ["is_void"])  # as above
 
 
+def read_parts(spark: "SparkSession", exports: Sequence[Export], *, voids: bool = False) -> "DataFrame":
+    """All rows of commits (or of voids) as they stand in the files, with `file_path` (as Spark spells it) and `row`, from 0.
+
+    These two are missing where there is no file to read.
+    """
+    from pyspark.sql import functions as F
+
+    schema = VOIDS_SPARK_SCHEMA if voids else SPARK_SCHEMA
+    parts = [part for export in exports for part in (export.voids if voids else export.parts)]
+    rows = _read(spark, schema, parts)
+    if not parts:
+        return rows
+    return rows.select("*", F.col("_metadata.file_path"), F.col("_metadata.row_index").alias("row"))
+
+
 def _read(spark: "SparkSession", schema: str, parts: Sequence[ExportPart]) -> "DataFrame":
     # Spark takes a path for a pattern; one that is escaped stands for itself.
     paths = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(part.path.absolute())) for part in parts]
@@ -130,8 +146,8 @@ def _load_manifest(path: Path) -> dict[str, Any]:
         raise ExportError(
             f"{path} is not there: this is not an export, or one that was never finished (`ravel export` makes one)"
         )
-    if path.stat().st_size > _MANIFEST_SIZE_MAX:
-        raise ExportError(f"{path} is over {_MANIFEST_SIZE_MAX >> 20} MiB, too large for a manifest")
+    if path.stat().st_size > MANIFEST_SIZE_MAX:
+        raise ExportError(f"{path} is over {MANIFEST_SIZE_MAX >> 20} MiB, too large for a manifest")
     try:
         manifest = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
@@ -183,6 +199,30 @@ def _check_part(part: ExportPart, expected: pa.Schema) -> None:
     wrong = _wrong_columns(schema, expected)
     if wrong:
         raise ExportError(f"{part.path} lacks columns, or has them of other types: {', '.join(wrong)}")
+    _check_no_nulls(part, schema, expected)
+
+
+def _check_no_nulls(part: ExportPart, schema: pa.Schema, expected: pa.Schema) -> None:
+    """Columns have no nulls. Ravel's own files cannot hold any; those that can are looked through.
+
+    Nulls inside of lists are another type, which was refused before.
+    """
+    suspects = [field.name for field in expected if not field.nullable and schema.field(field.name).nullable]
+    if not suspects:
+        return
+    first = 0
+    try:
+        with pq.ParquetFile(part.path) as file:
+            for batch in file.iter_batches(columns=suspects):
+                for name in suspects:
+                    nulls = pc.indices_nonzero(pc.is_null(batch.column(name)))
+                    if len(nulls):
+                        raise ExportError(
+                            f"{part.path} row {first + nulls[0].as_py()} (from 0): {name} is null"
+                        )
+                first += batch.num_rows
+    except pa.ArrowException as error:
+        raise ExportError(f"{part.path} cannot be read near row {first}: {error}") from None
 
 
 def _wrong_columns(schema: pa.Schema, expected: pa.Schema) -> Sequence[str]:

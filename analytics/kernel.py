@@ -36,8 +36,8 @@ UNMARKED: Final = 0
 MARKED_VOID: Final = 1
 MARKED_CHECKPOINT: Final = 2
 
-# Added to, and compared with, like a rank: whatever depends on a commit without a rank then has none, at no cost.
-_NO_RANK: Final = 1 << 62
+NO_RANK: Final = 1 << 62
+"""Added to, and compared with, like a rank: whatever depends on a commit without a rank then has none, at no cost."""
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -79,13 +79,13 @@ def linearize(tangles: Tangles) -> Linearization:
     ranks, is_cyclic = _ranks(causes, tangles.ack_offsets, ack_counts, by_sequence)
     has_missing = np.zeros(count, np.bool_)
     has_missing[np.repeat(np.arange(count), ack_counts)[causes == count]] = True
-    fault = np.where(ranks < _NO_RANK, NO_FAULT, BEHIND_MISSING).astype(np.int8)
+    fault = np.where(ranks < NO_RANK, NO_FAULT, BEHIND_MISSING).astype(np.int8)
     fault[is_cyclic] = CYCLE
     fault[has_missing] = MISSING_CAUSE
     passed = _passed(tangles, causes, ranks)
     is_void = (fault == NO_FAULT) & (tangles.marks == MARKED_VOID)
     fault[is_void] = VOID
-    passed[fault != NO_FAULT] = _NO_RANK  # behind everything that has a place
+    passed[fault != NO_FAULT] = NO_RANK  # behind everything that has a place
 
     # by_key is sorted by id within each tangle, and lexsort is stable: equal ranks stay in the order of their ids.
     order = by_key[np.lexsort((ranks[by_key], passed[by_key], tangles.tangle[by_key]))]
@@ -152,7 +152,7 @@ def _prefixes(ids: Bytes) -> NDArray[np.uint64]:
 def _ranks(
     causes: Ints, offsets: Ints, ack_counts: Ints, by_sequence: Ints
 ) -> tuple[Ints, NDArray[np.bool_]]:
-    """Rank of every row (at least _NO_RANK where it has none), and which rows lie on or behind a cycle."""
+    """Rank of every row (at least NO_RANK where it has none), and which rows lie on or behind a cycle."""
     count = len(by_sequence)
     step = np.empty(count + 1, np.int64)
     step[by_sequence] = np.arange(count)
@@ -164,7 +164,7 @@ def _ranks(
 
 def _ranks_in_order(causes: Ints, offsets: Ints, by_sequence: Ints) -> Ints:
     count = len(by_sequence)
-    ranks = [0] * count + [_NO_RANK]
+    ranks = [0] * count + [NO_RANK]
     of = causes.tolist()
     first, last = offsets[:-1][by_sequence].tolist(), offsets[1:][by_sequence].tolist()
     for row, low, high in zip(by_sequence.tolist(), first, last, strict=True):
@@ -179,16 +179,31 @@ def _ranks_by_kahn(causes: Ints, offsets: Ints, ack_counts: Ints) -> tuple[Ints,
     count = len(ack_counts)
     is_missing = causes == count
     effects = np.repeat(np.arange(count), ack_counts)
-    # Edges grouped by cause: effect_of[starts[c]:starts[c + 1]] ack c. The missing ones stand last, out of reach.
+    initial = np.zeros(count, np.int64)
+    initial[effects[is_missing]] = NO_RANK
+    ranks, is_ready = longest_paths(
+        effects[~is_missing], causes[~is_missing], initial, np.zeros(count, np.bool_)
+    )
+    ranks[~is_ready] = NO_RANK
+    return ranks, ~is_ready
+
+
+def longest_paths(
+    effects: Ints, causes: Ints, initial: Ints, is_blocked: NDArray[np.bool_]
+) -> tuple[Ints, NDArray[np.bool_]]:
+    """Rank of every row by Kahn's algorithm, and for which rows it is known; `effects[i]` acks `causes[i]`.
+
+    A rank is at least the row's `initial`, and one more than that of every cause. It stays unknown for rows that are
+    blocked, that lie on a cycle, or that depend on such.
+    """
+    count = len(initial)
+    # Edges grouped by cause: effect_of[starts[c]:starts[c + 1]] ack c.
     by_cause = np.argsort(causes, kind="stable")
     effect_of = effects[by_cause].tolist()
     starts = np.searchsorted(causes[by_cause], np.arange(count + 1)).tolist()
-
-    present = ack_counts - np.bincount(effects[is_missing], minlength=count)
-    initial = np.zeros(count, np.int64)
-    initial[effects[is_missing]] = _NO_RANK
-    ranks, waits_for = initial.tolist(), present.tolist()
-    ready = np.flatnonzero(present == 0).tolist()
+    waiting = np.bincount(effects, minlength=count) + is_blocked
+    ranks, waits_for = initial.tolist(), waiting.tolist()
+    ready = np.flatnonzero(waiting == 0).tolist()
     done = 0
     while done < len(ready):
         cause = ready[done]
@@ -200,11 +215,18 @@ def _ranks_by_kahn(causes: Ints, offsets: Ints, ack_counts: Ints) -> tuple[Ints,
             waits_for[effect] -= 1
             if not waits_for[effect]:
                 ready.append(effect)
-    is_cyclic = np.ones(count, np.bool_)
-    is_cyclic[ready] = False
-    found = np.array(ranks, np.int64)
-    found[is_cyclic] = _NO_RANK
-    return found, is_cyclic
+    is_ready = np.zeros(count, np.bool_)
+    is_ready[ready] = True
+    return np.array(ranks, np.int64), is_ready
+
+
+def hand_back(rows: Ints, offsets: Ints, causes: Ints, bits: list[int]) -> None:
+    """Give every row's causes the bits that it has itself. `rows` are those to do, effects before causes."""
+    starts = offsets.tolist()
+    for row in rows.tolist():
+        if own := bits[row]:
+            for cause in causes[starts[row] : starts[row + 1]].tolist():
+                bits[cause] |= own
 
 
 def _passed(tangles: Tangles, causes: Ints, ranks: Ints) -> Ints:
@@ -214,25 +236,19 @@ def _passed(tangles: Tangles, causes: Ints, ranks: Ints) -> Ints:
     causes, each row hands on the sets that it leads to, as the bits of a number.
     """
     passed = np.zeros(len(ranks), np.int64)
-    is_checkpoint = (tangles.marks == MARKED_CHECKPOINT) & (ranks < _NO_RANK)
-    of_tangles = np.unique(tangles.tangle[is_checkpoint])
-    if len(of_tangles) == 0:
+    is_checkpoint = (tangles.marks == MARKED_CHECKPOINT) & (ranks < NO_RANK)
+    merged: dict[int, dict[tuple[int, ...], int]] = {}
+    bits = [0] * (len(ranks) + 1)
+    for row in np.flatnonzero(is_checkpoint).tolist():
+        known = merged.setdefault(int(tangles.tangle[row]), {})
+        heads = causes[tangles.ack_offsets[row] : tangles.ack_offsets[row + 1]].tolist()
+        bits[row] = 1 << known.setdefault(tuple(sorted(heads)), len(known))
+    if not merged:
         return passed
-    rows = np.flatnonzero(np.isin(tangles.tangle, of_tangles) & (ranks < _NO_RANK))
-    offsets = tangles.ack_offsets.tolist()
-    merged: dict[int, dict[tuple[int, ...], int]] = {tangle: {} for tangle in of_tangles.tolist()}
-    leads_to: dict[int, int] = {}
-    for row in rows[np.argsort(-ranks[rows], kind="stable")].tolist():
-        own = causes[offsets[row] : offsets[row + 1]].tolist()
-        sets = leads_to.get(row, 0)
-        if is_checkpoint[row]:
-            known = merged[int(tangles.tangle[row])]
-            sets |= 1 << known.setdefault(tuple(sorted(own)), len(known))
-        leads_to[row] = sets
-        for cause in own:
-            leads_to[cause] = leads_to.get(cause, 0) | sets
+    rows = np.flatnonzero(np.isin(tangles.tangle, list(merged)) & (ranks < NO_RANK))
+    hand_back(rows[np.argsort(-ranks[rows], kind="stable")], tangles.ack_offsets, causes, bits)
     for row in rows.tolist():
-        passed[row] = len(merged[int(tangles.tangle[row])]) - leads_to[row].bit_count()
+        passed[row] = len(merged[int(tangles.tangle[row])]) - bits[row].bit_count()
     return passed
 
 

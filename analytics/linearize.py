@@ -2,8 +2,8 @@
 
 Many branches are packed into each task: rows are spread by a hash of the branch, and every task orders all its branches
 in one call of `analytics.kernel`. (One call per branch, as `applyInArrow` makes, costs a hundred times as much when
-branches are small and many.) The rank that an export states is not an input. A branch is ordered by one task and must
-fit its memory, about 0.7 KB a commit.
+branches are small and many.) The rank that an export states is no input there. A branch that would not fit a task's
+memory, about 0.7 KB a commit, is a giant, and ordered by many (`analytics.giants`).
 """
 
 import itertools
@@ -19,7 +19,8 @@ from pyspark import cloudpickle
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from analytics import columns, kernel
+from analytics import columns, kernel, limits, wave_jobs, waves
+from analytics.giants import order_giants
 
 VOID: Final = "void"
 FAULTS: Final = {
@@ -38,12 +39,34 @@ DIGEST_SCHEMA: Final = "branch_id binary, commits bigint, digest string"
 _ROWS_PER_BATCH: Final = 50_000
 
 
-def linearize(commits: DataFrame) -> DataFrame:
-    """The order of every branch, with null rank and position and a `fault` for what has no place in it."""
+def linearize(commits: DataFrame, giant_from: int | None = None) -> DataFrame:
+    """The order of every branch, with null rank and position and a `fault` for what has no place in it.
+
+    Branches of `giant_from` commits and more are giants; by default `limits.GIANT_FROM`. Branches are counted and giants
+    ordered at once, the rest when Spark comes to it. Raises GiantRefused.
+    """
     _ship_code()
+    threshold = giant_from or limits.GIANT_FROM
+    rows = commits.select("branch_id", "commit_id", "acks", "sequence", "rank", _mark().alias("mark"))
+    sizes = rows.groupBy("branch_id").agg(F.count("*").alias("size")).persist()
+    found = sizes.where(F.col("size") >= threshold).orderBy("branch_id").collect()
+    rest = sizes.where(F.col("size") < threshold).agg(F.sum("size")).collect()[0][0] or 0
+    sizes.unpersist()
+    giants = {bytes(row["branch_id"]): int(row["size"]) for row in found}
+    partitions = max(_shuffle_partitions(commits), -(-rest // limits.TASK_COMMITS))
+    if not giants:
+        return _linearize_small(rows, partitions)
+    small = rows.where(~F.col("branch_id").isin([F.lit(raw) for raw in giants]))
+    ordered = order_giants(rows, giants, max(1, threshold // 2)).order
+    fault = F.create_map(*[F.lit(part) for pair in FAULTS.items() for part in pair])[F.col("fault_code")]
+    large = ordered.select("branch_id", "commit_id", "passed", "rank", "position", fault.alias("fault"))
+    return _linearize_small(small, partitions).unionByName(large)
+
+
+def _linearize_small(rows: DataFrame, partitions: int) -> DataFrame:
     return (
-        commits.select("branch_id", "commit_id", "acks", "sequence", _mark().alias("mark"))
-        .repartition(_shuffle_partitions(commits), "branch_id")
+        rows.drop("rank")
+        .repartition(partitions, "branch_id")
         .mapInArrow(_linearize_task, LINEARIZATION_SCHEMA)
     )
 
@@ -68,7 +91,7 @@ def _mark() -> Column:
 
 def _ship_code() -> None:
     """Send these functions to the workers with each task, so that a cluster needs no copy of Ravel."""
-    for module in (kernel, columns, sys.modules[__name__]):
+    for module in (kernel, columns, waves, wave_jobs, limits, sys.modules[__name__]):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # Spark ships it without annotations
 
 

@@ -66,15 +66,15 @@ def start_session(
         try:
             session = builder.getOrCreate()
         except (Py4JError, PySparkException) as error:
-            raise MasterRefused(f"Spark does not start on {master!r}: {_cause(error)}") from error
+            raise MasterRefused(f"Spark does not start on {master!r}: {cause_of(error)}") from error
     session.sparkContext.setLogLevel("ERROR")
     return session
 
 
-def _cause(error: Exception) -> str:
-    """The line of a Java error that names what went wrong: the last cause, without the stack."""
+def cause_of(error: Exception) -> str:
+    """The line of Spark's error that names what went wrong: the last cause, in Java or Python, without the stack."""
     lines = [line.strip() for line in str(error).splitlines() if not line.lstrip().startswith("at ")]
-    named = [line for line in lines if re.match(r"(Caused by|:) ?:? ?[\w.]+(Exception|Error)", line)]
+    named = [line for line in lines if re.match(r"((Caused by|:) ?:? ?)?[\w.]+(Exception|Error)\b", line)]
     return (named or lines or ["no reason given"])[-1].lstrip(": ")[:300]
 
 

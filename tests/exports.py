@@ -2,7 +2,8 @@
 
     write_export(folder, [Row("a"), Row("b", acks=("a",))])
 
-Ids are hashes of names, so that a test can speak of names. A row's rank is what a sound export would state, unless given.
+Ids are hashes of names, so that a test can speak of names. A row's rank and position are what a sound export would
+state, unless given (positions leave voids and checkpoints out of account).
 """
 
 import json
@@ -40,6 +41,7 @@ class Row:
     rank: int | None = None
     kind: str = "post"
     received: int = T0_MS
+    position: int | None = None
 
 
 def write_export(folder: Path, *parts: Sequence[Row], node: str = "node", voids: Sequence[str] = ()) -> Path:
@@ -51,6 +53,7 @@ def write_export(folder: Path, *parts: Sequence[Row], node: str = "node", voids:
     for number, rows in enumerate(parts, 1):
         columns = [_values(row, sequence + index, ranks) for index, row in enumerate(rows, 1)]
         sequence += len(rows)
+        _place(rows, columns, ranks)
         table = pa.Table.from_pylist(columns, schema=COMMITS)
         path = folder / "commits" / f"part-{number:08d}.parquet"
         pq.write_table(table, path)
@@ -113,9 +116,19 @@ def _values(row: Row, sequence: int, ranks: dict[tuple[str, str], int]) -> dict[
         "author": id_of(row.author),
         "acks": [id_of(ack) for ack in row.acks],
         "rank": sound if row.rank is None else row.rank,
-        "position": 0,
+        "position": row.position,
         "body_kind": row.kind,
         "size": row.size,
         "time": row.time,
         "received_at": row.received,
     }
+
+
+def _place(rows: Sequence[Row], columns: Sequence[dict[str, Any]], ranks: dict[tuple[str, str], int]) -> None:
+    """State the positions that rows have once this part is accepted."""
+    ordered = sorted(ranks, key=lambda key: (key[0], ranks[key], id_of(key[1])))
+    first = {branch: index for index, (branch, _) in reversed(list(enumerate(ordered)))}
+    places = {key: index - first[key[0]] for index, key in enumerate(ordered)}
+    for row, values in zip(rows, columns, strict=True):
+        if row.position is None:
+            values["position"] = places[row.branch, row.name]

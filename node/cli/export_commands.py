@@ -1,4 +1,4 @@
-"""export, analyze, study: the store as Parquet, and Spark on it."""
+"""export, analyze, audit, study: the store as Parquet, and Spark on it."""
 
 import subprocess
 import sys
@@ -11,6 +11,11 @@ import typer
 
 from node.cli.shared import JsonOption, client, print_fields, print_json, settings
 from node.errors import ERROR_KINDS, ServiceError
+
+GiantOption = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="COMMITS", help="Order branches of so many commits in many tasks (2000000)."),
+]
 
 
 def export(context: typer.Context, as_json: JsonOption = False) -> None:
@@ -31,18 +36,34 @@ def analyze(
         str | None, typer.Option(metavar="BRANCH", help="Branch to draw: its name, or the start of its id.")
     ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Write every table as CSV too.")] = False,
+    giant_from: GiantOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run Spark on an export: statistics, the bulk linearization, and a report. Needs Java 17 or newer."""
-    if export_folder is None:
-        from node.home import open_home
-
-        export_folder = open_home(settings(context).home).export_folder
+    folder = export_folder or _own_export(context)
     options = ["--out", str(out), "--master", master]
     options += [] if verify else ["--no-verify"]
     options += [f"--draw={draw}"] if draw is not None else []
     options += ["--csv"] if csv else []
-    _run_spark("analytics", [str(export_folder), *options], as_json)
+    options += _giant_options(giant_from)
+    _run_spark("analytics", [str(folder), *options], as_json)
+
+
+def audit(
+    context: typer.Context,
+    export_folders: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[EXPORT...]", help="Exports, of one node or many; by default this node's."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the table of findings.")] = Path("audit"),
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    giant_from: GiantOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Look for contradictions in and between exports; exit code 23 when there are any. Needs Java 17 or newer."""
+    folders = export_folders or [_own_export(context)]
+    arguments = [*map(str, folders), "--out", str(out), "--master", master, *_giant_options(giant_from)]
+    _run_spark("analytics.audit_command", arguments, as_json)
 
 
 def study(
@@ -67,6 +88,16 @@ def study(
     options += [f"--widths={widths}"] if widths is not None else []
     options += [f"--seeds={seeds}"] if seeds is not None else []
     _run_spark("analytics.study_command", [name, *map(str, exports or []), *options], as_json)
+
+
+def _own_export(context: typer.Context) -> Path:
+    from node.home import open_home
+
+    return open_home(settings(context).home).export_folder
+
+
+def _giant_options(giant_from: int | None) -> list[str]:
+    return [] if giant_from is None else ["--giant-from", str(giant_from)]
 
 
 def _run_spark(module: str, arguments: Sequence[str], as_json: bool) -> None:

@@ -151,3 +151,27 @@ def test_spark_reads_the_columns_that_the_export_writes() -> None:
 def test_every_column_stands_in_the_docs() -> None:
     text = (Path(__file__).parents[3] / "docs" / "analytics.md").read_text(encoding="utf-8")
     assert [name for name in COMMITS.names if f"`{name}`" not in text] == []
+
+
+@pytest.mark.parametrize("column, row", [("author", 0), ("acks", 1), ("rank", 1)])
+def test_a_null_is_refused_with_file_and_row(folder: Path, column: str, row: int) -> None:
+    table = pq.read_table(folder / "commits" / PART)
+    loose = table.cast(pa.schema([field.with_nullable(True) for field in COMMITS]))
+    at = COMMITS.get_field_index(column)
+    values = table[column].to_pylist()
+    values[row] = None
+    kind = COMMITS.field(at).type
+    _replace_part(folder, loose)
+    read_export(folder)
+    _replace_part(folder, loose.set_column(at, column, pa.array(values, kind)))
+    with pytest.raises(ExportError, match=rf"{PART} row {row} \(from 0\): {column} is null"):
+        read_export(folder)
+
+
+def test_a_list_that_may_hold_nulls_is_of_another_type(folder: Path) -> None:
+    table = pq.read_table(folder / "commits" / PART)
+    at = COMMITS.get_field_index("acks")
+    loose = pa.list_(pa.field("element", pa.binary(32)))
+    _replace_part(folder, table.set_column(at, "acks", table["acks"].cast(loose)))
+    with pytest.raises(ExportError, match="of other types: acks"):
+        read_export(folder)

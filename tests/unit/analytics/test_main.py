@@ -5,21 +5,22 @@ from pathlib import Path
 
 import pytest
 
-import analytics.__main__ as command
-from analytics import analyze, session
-from analytics import command as codes
+from analytics import __main__, analyze, audit, audit_command, command, session
+from analytics.wave_jobs import GiantRefused
 from node.errors import ERROR_KINDS, EXIT_OK
 from tests.exports import DAY_MS, T0_MS, Row, write_export
 
 
 def test_exit_codes_are_those_of_the_one_table() -> None:
-    assert codes.EXIT_OK == EXIT_OK
+    assert command.EXIT_OK == EXIT_OK
     named = {
-        "bad_request": codes.EXIT_BAD_REQUEST,
-        "storage_failed": codes.EXIT_STORAGE_FAILED,
-        "bad_export": codes.EXIT_BAD_EXPORT,
-        "missing_extra": codes.EXIT_MISSING_EXTRA,
-        "mismatch": codes.EXIT_MISMATCH,
+        "internal": command.EXIT_UNEXPECTED,
+        "bad_request": command.EXIT_BAD_REQUEST,
+        "too_large": command.EXIT_TOO_LARGE,
+        "storage_failed": command.EXIT_STORAGE_FAILED,
+        "bad_export": command.EXIT_BAD_EXPORT,
+        "missing_extra": command.EXIT_MISSING_EXTRA,
+        "mismatch": command.EXIT_MISMATCH,
     }
     assert named == {code: ERROR_KINDS[code].exit_code for code in named}
 
@@ -28,9 +29,9 @@ def test_a_folder_that_is_no_export_is_an_error_and_leaves_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    assert command.main([str(tmp_path), "--out", str(out)]) == codes.EXIT_BAD_EXPORT
+    assert __main__.main([str(tmp_path), "--out", str(out)]) == command.EXIT_BAD_EXPORT
     assert "ravel export" in capsys.readouterr().err
-    assert command.main([str(tmp_path), "--out", str(out), "--json"]) == codes.EXIT_BAD_EXPORT
+    assert __main__.main([str(tmp_path), "--out", str(out), "--json"]) == command.EXIT_BAD_EXPORT
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "bad_export"
     assert not out.exists()
 
@@ -40,7 +41,7 @@ def test_a_file_in_the_place_of_the_output_folder_is_an_error(
 ) -> None:
     export = write_export(tmp_path / "export", [Row("a")])
     (tmp_path / "out").write_text("mine", encoding="utf-8")
-    assert command.main([str(export), "--out", str(tmp_path / "out")]) == codes.EXIT_STORAGE_FAILED
+    assert __main__.main([str(export), "--out", str(tmp_path / "out")]) == command.EXIT_STORAGE_FAILED
     assert f"cannot write to {tmp_path / 'out'}" in capsys.readouterr().err
     assert (tmp_path / "out").read_text(encoding="utf-8") == "mine"
 
@@ -53,7 +54,7 @@ def test_expected_digests_that_are_none_are_a_bad_request(
         path = tmp_path / "digests.json"
         path.write_text(content, encoding="utf-8")
         arguments = [str(export), "--out", str(tmp_path / "out"), "--expected", str(path)]
-        assert command.main(arguments) == codes.EXIT_BAD_REQUEST
+        assert __main__.main(arguments) == command.EXIT_BAD_REQUEST
         assert "digests.json" in capsys.readouterr().err
 
 
@@ -92,7 +93,7 @@ def test_json_and_text_say_the_same_and_a_mismatch_has_its_exit_code(
     done = subprocess.run(
         [sys.executable, "-P", "-m", "analytics", *arguments], capture_output=True, text=True, check=False
     )
-    assert done.returncode == codes.EXIT_MISMATCH, done.stderr
+    assert done.returncode == command.EXIT_MISMATCH, done.stderr
     result = json.loads(done.stdout)
     assert (result["commits"], result["mismatches"]) == (2, 1)
     assert "6/6 write the report" in done.stderr
@@ -110,7 +111,7 @@ def test_a_master_that_spark_does_not_know_is_a_clear_error(tmp_path: Path) -> N
     done = subprocess.run(
         [sys.executable, "-P", "-m", "analytics", *arguments], capture_output=True, text=True, check=False
     )
-    assert done.returncode == codes.EXIT_BAD_REQUEST, done.stderr
+    assert done.returncode == command.EXIT_BAD_REQUEST, done.stderr
     assert "next:  give a --master that Spark knows" in done.stderr
     assert "SparkException" in (tmp_path / "out" / "spark.log").read_text(encoding="utf-8")
     assert "Traceback" not in done.stderr
@@ -124,5 +125,22 @@ def test_a_branch_that_is_not_there_cannot_be_drawn(
 
     monkeypatch.setattr(analyze, "run", refuse)
     arguments = ["export", "--out", str(tmp_path / "out"), "--draw", "gone"]
-    assert command.main(arguments) == codes.EXIT_BAD_REQUEST
+    assert __main__.main(arguments) == command.EXIT_BAD_REQUEST
     assert "error: no branch gone\nnext:  give the name" in capsys.readouterr().err
+
+
+def test_from_where_on_branches_are_giants_reaches_the_job_and_a_refusal_has_its_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **options: object) -> None:
+        raise GiantRefused(f"giants from {options['giant_from']}")
+
+    monkeypatch.setattr(analyze, "run", refuse)
+    monkeypatch.setattr(audit, "run", refuse)
+    arguments = ["export", "--out", str(tmp_path / "out"), "--giant-from"]
+    for main in (__main__.main, audit_command.main):
+        assert main([*arguments, "7"]) == command.EXIT_TOO_LARGE
+        assert capsys.readouterr().err == "error: giants from 7\n"
+        with pytest.raises(SystemExit):
+            main([*arguments, "0"])
+        assert "'0' is not a number from 1" in capsys.readouterr().err

@@ -1,0 +1,88 @@
+"""`python -m analytics.audit_command EXPORT... --out DIR`: audit exports. `ravel audit` runs this as a process of its own.
+
+Results go to stdout (JSON with --json), progress and errors to stderr. Exit code 23 when something was found.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from analytics.command import (
+    EXIT_MISMATCH,
+    EXIT_OK,
+    add_common_options,
+    add_giant_option,
+    guarded,
+    progress_of,
+)
+
+if TYPE_CHECKING:
+    from analytics.audit import AuditResult
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    options = _parse(arguments)
+    return guarded(options, lambda: _audit(options))
+
+
+def _audit(options: argparse.Namespace) -> int:
+    from analytics import audit
+
+    result = audit.run(
+        options.export_dir,
+        options.out,
+        master=options.master,
+        progress=progress_of("audit"),
+        giant_from=options.giant_from,
+    )
+    print(json.dumps(_as_json(result)) if options.json else _as_text(result))
+    return EXIT_MISMATCH if result.findings else EXIT_OK
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m analytics.audit_command",
+        description="Look for contradictions in and between exports.",
+    )
+    parser.add_argument("export_dir", type=Path, nargs="+", help="folders of exports, of one node or many")
+    add_common_options(parser, "the tables")
+    add_giant_option(parser)
+    return parser.parse_args(arguments)
+
+
+def _as_json(result: "AuditResult") -> dict[str, Any]:
+    return {
+        "exports": result.exports,
+        "rows": result.rows,
+        "commits": result.commits,
+        "branches": result.branches,
+        "findings": dict(result.findings),
+        "examples": [asdict(example) for example in result.examples],
+        "tables": str(result.tables),
+        "seconds": round(result.seconds, 3),
+    }
+
+
+def _as_text(result: "AuditResult") -> str:
+    lines = [
+        f"{result.rows:,} rows of {result.exports} exports: {result.commits:,} commits of {result.branches:,} branches, "
+        f"in {result.seconds:.1f} s",
+        f"tables   {result.tables}",
+    ]
+    for kind, count in result.findings.items():
+        lines.append(f"FOUND: {count:,} times {kind}")
+        for example in result.examples:
+            if example.kind == kind:
+                where = [f"branch {example.branch[:16]}"] if example.branch else []
+                where += [f"commit {example.commit[:16]}"] if example.commit else []
+                lines.append(f"  {' '.join(where)} ({', '.join(example.nodes)}) {example.detail}".rstrip())
+    return "\n".join(lines if result.findings else [*lines, "nothing is wrong"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

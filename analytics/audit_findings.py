@@ -1,0 +1,168 @@
+"""The findings of an audit, each a DataFrame of `kind`, `branch_id`, `commit_id`, `nodes` and `detail`.
+
+`judged` are all rows of all exports with `node`, `file` and `row`, and beside them what the acks of all give: `given_rank`,
+`given_position`, `passed` and `fault`. `by_node` says of each id and each node what its copies state (`count_copies`).
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+_AGREED: Final = ("repo_id", "branch_id", "author", "acks", "rank", "body_kind", "time")
+"""What every node that has a commit must state alike. Names are changed; sequence, position and arrival are a node's own."""
+
+_LEAST: Final = (("sequence", 1), ("rank", 0), ("position", -1), ("size", 0))
+_LISTED_MAX: Final = 8
+"""Places that one finding names."""
+
+
+def count_copies(judged: DataFrame) -> DataFrame:
+    """One row for each id and node: how many copies, the first and last, and whether they have a place in the order."""
+    place = F.concat_ws(" row ", "file", F.col("row").cast("string"))
+    stated = F.struct(*_AGREED)
+    return judged.groupBy("commit_id", "node").agg(
+        F.min("branch_id").alias("branch_id"),
+        F.count("*").alias("copies"),
+        F.min(place).alias("first"),
+        F.max(place).alias("last"),
+        F.min(stated).alias("least"),
+        F.max(stated).alias("most"),
+        F.min("rank").alias("rank"),
+        F.min("passed").alias("passed"),
+        F.bool_and(F.col("fault").isNull()).alias("is_placed"),
+    )
+
+
+def duplicates(by_node: DataFrame) -> DataFrame:
+    """An id that stands more than once in one node's export."""
+    found = by_node.where("copies > 1")
+    return _finding(found, "duplicate", F.concat_ws(", ", "first", "last"))
+
+
+def disagreements(by_node: DataFrame) -> DataFrame:
+    """An id of which copies state different things."""
+    least, most = F.min("least").alias("least"), F.max("most").alias("most")
+    found = by_node.groupBy("commit_id").agg(
+        F.min("branch_id").alias("branch_id"), F.sort_array(F.collect_set("node")).alias("nodes"), least, most
+    )
+    # The least and the most statement are the same where all are, and differ first in a column that is not.
+    differ = [
+        F.when(~F.col(f"least.{name}").eqNullSafe(F.col(f"most.{name}")), F.lit(name)) for name in _AGREED
+    ]
+    detail = F.concat(F.lit("copies differ in "), F.concat_ws(", ", *differ))
+    return _finding(found.where(~F.col("least").eqNullSafe(F.col("most"))), "disagreement", detail)
+
+
+def row_findings(judged: DataFrame) -> DataFrame:
+    """What a row says wrongly by itself: a number that cannot be, or another rank than the acks give; or it has no rank."""
+    place = F.concat(F.col("file"), F.lit(" row "), F.col("row").cast("string"))
+    absurd = F.concat_ws(
+        ", ",
+        *[
+            F.when(F.col(name) < least, F.concat(F.lit(f"{name} "), F.col(name).cast("string")))
+            for name, least in _LEAST
+        ],
+    )
+    stated = F.coalesce(F.col("rank").cast("string"), F.lit("nothing"))
+    given = F.col("given_rank").cast("string")
+    is_wrong = F.col("given_rank").isNotNull() & ~F.col("rank").eqNullSafe(F.col("given_rank"))
+    is_lost = F.col("fault").isin("behind a missing cause", "cycle")
+    found = F.array_compact(
+        F.array(
+            F.when(absurd != "", _said("absurd value", F.concat(absurd, F.lit(" in "), place))),
+            F.when(
+                is_wrong,
+                _said("wrong rank", F.concat(F.lit("states "), stated, F.lit(", the acks give "), given)),
+            ),
+            F.when(is_lost, _said(F.col("fault"), F.concat(F.lit("in "), place))),
+        )
+    )
+    return judged.select("branch_id", "commit_id", "node", F.explode(found).alias("found")).select(
+        "found.kind", "branch_id", "commit_id", F.array("node").alias("nodes"), "found.detail"
+    )
+
+
+def missing_causes(judged: DataFrame, commits: DataFrame) -> DataFrame:
+    """A commit that acks what its branch has in no export."""
+    lost = judged.where(F.col("fault") == "missing cause")
+    acks = lost.select("branch_id", "commit_id", "node", F.explode("acks").alias("ack"))
+    there = commits.select("branch_id", F.col("commit_id").alias("ack"))
+    missing = F.slice(F.sort_array(F.collect_set(F.lower(F.hex("ack")))), 1, _LISTED_MAX)
+    found = (
+        acks.join(there, on=["branch_id", "ack"], how="left_anti")
+        .groupBy("branch_id", "commit_id")
+        .agg(F.sort_array(F.collect_set("node")).alias("nodes"), missing.alias("missing"))
+    )
+    return _finding(found, "missing cause", F.concat(F.lit("no export has "), F.array_join("missing", ", ")))
+
+
+def wrong_positions(judged: DataFrame) -> DataFrame:
+    """A commit that a part puts before one which stands before it in the canonical order.
+
+    Positions of one part are of one moment, and arrivals and voids change no two commits' order. Checkpoints do: branches
+    that have any are left out.
+    """
+    moved = judged.where(F.col("body_kind") == "checkpoint").select("branch_id").distinct()
+    stated = judged.where((F.col("position") >= 0) & F.col("fault").isNull()).join(
+        moved, on="branch_id", how="left_anti"
+    )
+    before = Window.partitionBy("file", "branch_id").orderBy("given_position")
+    compared = stated.withColumn("previous", F.lag("position").over(before))
+    detail = F.concat(
+        F.lit("position "),
+        F.col("position").cast("string"),
+        F.lit(", though what stands before it has "),
+        F.col("previous").cast("string"),
+        F.concat(F.lit(", in "), "file"),
+    )
+    return _finding(compared.where(F.col("previous") >= F.col("position")), "wrong position", detail)
+
+
+def strange_roots(judged: DataFrame) -> DataFrame:
+    """A branch that has no root, or more than one."""
+    root = F.when(F.size("acks") == 0, F.col("commit_id"))
+    found = (
+        judged.groupBy("branch_id")
+        .agg(F.count_distinct(root).alias("roots"), F.sort_array(F.collect_set("node")).alias("nodes"))
+        .where("roots <> 1")
+        .withColumn("commit_id", F.lit(None).cast("binary"))
+    )
+    kind = F.when(F.col("roots") == 0, "no root").otherwise("several roots")
+    return _finding(found, kind, F.concat(F.col("roots").cast("string"), F.lit(" commits without acks")))
+
+
+def dangling_voids(voids: DataFrame, commits: DataFrame) -> DataFrame:
+    """A commit that is called void and is in no export."""
+    found = voids.join(commits.select("commit_id"), on="commit_id", how="left_anti")
+    nowhere = found.withColumn("branch_id", F.lit(None).cast("binary"))
+    return _finding(nowhere, "dangling void", F.lit("no export has it"))
+
+
+def divergences(digests: DataFrame) -> DataFrame:
+    """A branch of which nodes order the commits that they have in common differently."""
+    said = F.concat_ws(" ", "node", F.substring("digest", 1, 16))
+    found = (
+        digests.groupBy("branch_id")
+        .agg(
+            F.count_distinct("digest").alias("orders"),
+            F.sort_array(F.collect_set("node")).alias("nodes"),
+            F.array_join(F.slice(F.sort_array(F.collect_list(said)), 1, _LISTED_MAX), ", ").alias("detail"),
+        )
+        .where("orders > 1")
+        .withColumn("commit_id", F.lit(None).cast("binary"))
+    )
+    return _finding(found, "divergence", F.col("detail"))
+
+
+def _said(kind: str | Column, detail: Column) -> Column:
+    named = F.lit(kind) if isinstance(kind, str) else kind
+    return F.struct(named.alias("kind"), detail.alias("detail"))
+
+
+def _finding(found: DataFrame, kind: str | Column, detail: Column) -> DataFrame:
+    nodes = F.col("nodes") if "nodes" in found.columns else F.array("node")
+    named = F.lit(kind) if isinstance(kind, str) else kind
+    return found.select(
+        named.alias("kind"), "branch_id", "commit_id", nodes.alias("nodes"), detail.alias("detail")
+    )

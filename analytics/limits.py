@@ -1,0 +1,19 @@
+"""Every bound on what an export can make an analysis hold, with its unit and its reason."""
+
+from typing import Final
+
+MIB: Final = 1 << 20
+
+MANIFEST_SIZE_MAX: Final = 256 * MIB
+"""Bytes. A part takes about 150 bytes of manifest, so this is over a million exports into one folder."""
+
+TASK_COMMITS: Final = 1_000_000
+"""Commits of many branches that are put into one task, on average: 0.7 GB of Python."""
+GIANT_FROM: Final = 2_000_000
+"""Commits from which on a branch is not ordered in one task, unless told otherwise: 1.4 GB of Python."""
+GIANT_CHECKPOINT_COUNT_MAX: Final = 4096
+"""Checkpoints of a giant. Each commit of a range may hold a bit for each: 0.5 GB for a million commits."""
+BOUNDARY_SIZE_MAX: Final = 512 * MIB
+"""Bytes of what ranges of a giant tell each other, which the driver holds and every task gets."""
+WAVE_COUNT_MAX: Final = 10_000
+"""Rounds in which ranges of a giant are ranked one after another: hours. Only a forged export needs more."""
