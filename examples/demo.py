@@ -174,7 +174,7 @@ def run(git: Path, folder: Path, daemons: list[Daemon], *, with_relay: bool) -> 
         daemons.append(meets_at)
         meets_at.start()
         say("and a relay, which both will dial")
-        alice.insist(lambda: alice.ravel("peer", "add", *_address(meets_at)))
+        alice.insist(lambda: alice.ravel("peer", "add", "--relay", *_address(meets_at)))
 
     say(f"2. alice creates a repo and imports the history of {git.resolve()}")
     repo = alice.insist(lambda: _create_repo(alice))
@@ -199,7 +199,7 @@ def run(git: Path, folder: Path, daemons: list[Daemon], *, with_relay: bool) -> 
         raise DemoFailed("the two timelines are equal although nothing was exchanged")
 
     say("5. they reconnect, and merge without anyone doing anything")
-    bob.insist(lambda: bob.ravel("peer", "add", address, peer))
+    bob.insist(lambda: bob.ravel("peer", "add", *(["--relay"] if with_relay else []), address, peer))
     _until_equal(alice, bob, branch)
     heads = len(_digest(alice, branch)["heads"])
     say(f"heads after the merge: {heads}")

@@ -356,7 +356,7 @@ class _Endpoints:
 
     async def _add_peer(self, request: Request) -> Response:
         body = await read_body(request, bodies.Peer)
-        return await answer_json(self._service.peers.add(body.address, body.peer))
+        return await answer_json(self._service.peers.add(body.address, body.peer, relay=body.relay))
 
 
 def _of(parameter: str, method: Callable[[str], Awaitable[dict[str, Any]]]) -> Handler:

@@ -189,3 +189,4 @@ class Peer(_Strict, frozen=True):
 
     address: Annotated[str, Meta(max_length=NAME_SIZE_MAX)]
     peer: Annotated[str, Meta(max_length=64)]
+    relay: bool = False

@@ -339,9 +339,9 @@ class ApiClient:
         """Peers."""
         return self._call("GET", "/peers")
 
-    def add_peer(self, address: str, peer: str) -> JsonObject:
+    def add_peer(self, address: str, peer: str, *, relay: bool = False) -> JsonObject:
         """Keep a connection to a peer."""
-        return self._call("POST", "/peers", {"address": address, "peer": peer})
+        return self._call("POST", "/peers", {"address": address, "peer": peer, "relay": relay})
 
     def ban_peer(self, peer: str, *, is_banned: bool) -> JsonObject:
         """Speak with a peer no more, or again."""

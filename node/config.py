@@ -34,6 +34,7 @@ class PeerConfig:
 
     address: str
     peer: bytes
+    relay: bool = False  # whether it may keep all that is followed here
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,7 @@ listen = {_quoted(listen)}
 advertise = ""
 # Peers to keep a connection to, beside those that invitations and `ravel peer add` name:
 # peers = [{{ address = "host:7474", peer = "the 52 characters that `ravel id` prints there" }}]
+# With `relay = true` in it, a relay is asked to keep all that this node follows.
 peers = []
 
 [api]
@@ -291,13 +293,16 @@ class _Reader:
         return tuple(self._peer(entry) for entry in entries)
 
     def _peer(self, entry: object) -> PeerConfig:
-        if not isinstance(entry, dict) or set(entry) != {"address", "peer"}:
+        if not isinstance(entry, dict) or set(entry) - {"relay"} != {"address", "peer"}:
             raise self._bad("network", "peers", f"[network] peers holds {{ address, peer }}, not {entry!r}")
         address, peer = entry["address"], entry["peer"]
         if not isinstance(address, str) or not is_dialable(address):
             raise self._bad("network", "peers", f"a peer's address is host:port, not {address!r}")
+        relay = entry.get("relay", False)
+        if not isinstance(relay, bool):
+            raise self._bad("network", "peers", f"a peer's relay is true or false, not {relay!r}")
         try:
-            return PeerConfig(address, parse_id(peer if isinstance(peer, str) else ""))
+            return PeerConfig(address, parse_id(peer if isinstance(peer, str) else ""), relay)
         except DecodeError:
             raise self._bad(
                 "network", "peers", f"a peer's id has 52 characters a-z and 2-7, not {peer!r}"

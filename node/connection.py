@@ -14,7 +14,7 @@ import structlog
 import trio
 
 from node.answer import Answer
-from node.exchange import Load, find_missing_causes, read_store, reconcile, topic_num
+from node.exchange import Load, find_missing_causes, read_store, reconcile, topic_place
 from node.hub import Hub, NotFetched
 from node.opening import CARRIER_FAULTS
 from node.transport import SecureStream, TransportError
@@ -62,6 +62,7 @@ from protocol.session_events import (
 )
 from protocol.topic_progress import TopicProgress
 from storage.database import StorageError
+from storage.difference import TopicTables
 from storage.repos import Branch
 
 log = structlog.get_logger()
@@ -84,15 +85,18 @@ class Ended:
 class Connection:
     """One conversation with one peer. `run` returns when it has ended."""
 
-    def __init__(self, hub: Hub, stream: SecureStream, *, entrusts: bool = False) -> None:
-        """`entrusts`: the peer, if it is a relay, is asked to keep all that this node follows."""
+    def __init__(
+        self, hub: Hub, stream: SecureStream, may_keep: Callable[[Branch], bool] = lambda _: False
+    ) -> None:
+        """`may_keep` says of which branches' topics the peer may be told, if it is a relay."""
+        self._may_keep = may_keep
         self.peer = stream.peer_key
         self._hub = hub
         self._stream = stream
-        self._session = Session(stream.session_id, is_relay=hub.relay is not None, entrusts=entrusts)
+        self._session = Session(stream.session_id, is_relay=hub.relay is not None)
         self._send_outgoing, self.outgoing = trio.open_memory_channel[Message](_OUTGOING_COUNT_MAX)
         self._nursery: trio.Nursery | None = None
-        self._followed: dict[bytes, int] = {}  # topics and their numbers
+        self._followed: dict[bytes, tuple[TopicTables, int]] = {}  # topics, and what they are here
         self._reconcilers: dict[bytes, Reconciler] = {}  # by topic
         self.progress_at = hub.clock_ms() // 1000
         """Unix seconds when the peer last sent something or took it."""
@@ -146,9 +150,9 @@ class Connection:
 
         What is beyond the bound of one connection is not followed on it.
         """
-        for topic, num in self._followed.items():
+        for topic, place in self._followed.items():
             followed = self._hub.find_followed(topic)
-            if followed is None or topic_num(followed) != num:
+            if followed is None or topic_place(followed) != place:
                 self._end("topic_forgotten")  # what was agreed about it does not hold any more
                 return
         by_topic = self._hub.replica.by_topic
@@ -156,8 +160,9 @@ class Connection:
         fresh.sort(key=lambda one: (not one.facts.is_root_branch, not one.facts.has_members, -one.topic_num))
         outputs: list[Output] = []
         for branch in fresh[: TOPIC_COUNT_MAX - len(self._followed)]:
-            self._followed[branch.topic] = branch.topic_num
-            outputs += self._session.take(TopicFollowed(branch.topic, branch.facts.is_root_branch))
+            self._followed[branch.topic] = topic_place(branch)
+            event = TopicFollowed(branch.topic, branch.facts.is_root_branch, self._may_keep(branch))
+            outputs += self._session.take(event)
         for output in _said_together(outputs):
             self._perform(output)
 
@@ -330,7 +335,7 @@ class Connection:
         outputs: list[Output] = []
         for one in kept:
             if len(self._followed) < TOPIC_COUNT_MAX and one.topic not in self._followed:
-                self._followed[one.topic] = one.num
+                self._followed[one.topic] = topic_place(one)
                 outputs += self._session.take(TopicFollowed(one.topic, is_root=False))
         for output in _said_together(outputs):
             self._perform(output)

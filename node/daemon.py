@@ -38,7 +38,7 @@ from protocol.limits import MIB, RELAY_TOPIC_COUNT_MAX
 from protocol.signing import public_key
 from protocol.text import id_text
 from storage.database import NewerSchema, StorageError
-from storage.peers import load_peers
+from storage.peers import load_links, load_peers
 from storage.relay import RelayQuotas
 
 log = structlog.get_logger()
@@ -85,8 +85,10 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
     if (accepted := sum(map(len, retry_unread(replica, _clock_ms()).accepted.values()))) > 0:
         log.info("commits read that an older version could not", count=accepted)
     with replica.database.read() as connection:
-        stored = load_peers(connection)
+        stored, network.linked = load_peers(connection), load_links(connection)
     network.banned.update(row.peer for row in stored if row.is_banned)
+    network.relays.update(row.peer for row in stored if row.is_relay)
+    network.relays.update(one.peer for one in home.config.network.peers if one.relay)
     kept = [(row.peer, row.address) for row in stored if not row.is_banned]
     host, _, port = home.config.api.listen.rpartition(":")
     with _listening(home, "api", home.config.api.listen):

@@ -30,6 +30,7 @@ from protocol.unreconciled import Unreconciled
 from storage.blocks import DamagedBlock
 from storage.difference import (
     REPLICA,
+    TopicTables,
     find_by_short_ids,
     find_nums,
     load_publications,
@@ -48,14 +49,14 @@ Followed = Branch | KeptTopic
 """What a topic is on this node."""
 
 
-def topic_num(followed: Followed) -> int:
-    """The number of the topic, which is never another's."""
-    return followed.topic_num if isinstance(followed, Branch) else followed.num
+def topic_place(followed: Followed) -> tuple[TopicTables, int]:
+    """The tables that hold the topic, and its number there, which is never another's."""
+    return (REPLICA, followed.topic_num) if isinstance(followed, Branch) else (RELAY, followed.num)
 
 
 def read_store(replica: Replica, followed: Followed, load: Load) -> Event:
     """What the session asked for. Raises StorageError."""
-    tables, num = (REPLICA if isinstance(followed, Branch) else RELAY), topic_num(followed)
+    tables, num = topic_place(followed)
     with replica.database.read() as connection:
         match load:
             case LoadSummary(topic):
@@ -96,8 +97,7 @@ class _StoredSet:
         self._replica = replica
         self._connection = connection
         self._topic = followed.topic
-        self._tables = REPLICA if isinstance(followed, Branch) else RELAY
-        self._num = topic_num(followed)
+        self._tables, self._num = topic_place(followed)
 
     def symbols(self) -> Sequence[int]:
         return self._replica.sketches.symbols(self._connection, self._tables, self._num, self._topic)
@@ -123,7 +123,7 @@ def find_missing_causes(replica: Replica, branch: Branch) -> list[bytes]:
 def _load_batch(connection: Connection, followed: Followed, nums: Sequence[int]) -> list[bytes]:
     if isinstance(followed, Branch):
         return load_publications(connection, followed, nums, BATCH_SIZE_TARGET)
-    return load_kept_publications(connection, nums, BATCH_SIZE_TARGET)
+    return load_kept_publications(connection, followed.num, nums, BATCH_SIZE_TARGET)
 
 
 def _find_block(replica: Replica, connection: Connection, block_id: bytes) -> bytes:

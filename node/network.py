@@ -23,6 +23,7 @@ from protocol.limits import (
     RELAY_CONNECTIONS_MAX,
 )
 from protocol.text import id_text
+from storage.repos import Branch
 
 log = structlog.get_logger()
 
@@ -59,6 +60,10 @@ class Network:
         self._inbound: list[PeerState] = []
         self.banned: set[bytes] = set()
         """Peers that are not spoken with: neither dialed nor served."""
+        self.relays: set[bytes] = set()
+        """Peers that may keep all that this node follows."""
+        self.linked: dict[bytes, set[bytes]] = {}
+        """By peer: repos whose links named it, and which it may keep."""
         self._ended = trio.Event()
         limit = CONNECTIONS_MAX if hub.relay is None else RELAY_CONNECTIONS_MAX
         self._admitted = trio.CapacityLimiter(limit)
@@ -93,7 +98,9 @@ class Network:
         self._nursery.start_soon(self._keep_dialing, state)
 
     def forget(self, peer: bytes) -> None:
-        """Stop dialing this peer, and end its connections."""
+        """Stop dialing this peer, end its connections, and entrust it with nothing."""
+        self.relays.discard(peer)
+        self.linked.pop(peer, None)
         old = self._dialed.pop(peer, None)
         if old is not None:
             old.scope.cancel()
@@ -170,8 +177,10 @@ class Network:
         await self._converse(state, secure)
 
     async def _converse(self, state: PeerState, secure: SecureStream) -> None:
-        # Whom this node dials its user chose; who comes is anybody.
-        state.connection = Connection(self._hub, secure, entrusts=state.direction == "out")
+        is_dialed = state.direction == "out"
+        state.connection = Connection(
+            self._hub, secure, lambda branch: is_dialed and self.may_keep(state.peer, branch)
+        )
         log.info("connected", peer=id_text(state.peer), direction=state.direction, address=state.address)
         try:
             ended = await state.connection.run()
@@ -181,6 +190,10 @@ class Network:
             state.connection = None
             self._ended.set()
             self._ended = trio.Event()
+
+    def may_keep(self, peer: bytes, branch: Branch) -> bool:
+        """Whether a peer, if it is a relay, may be told of a branch's topic."""
+        return peer in self.relays or branch.facts.repo_id in self.linked.get(peer, ())
 
     def _is_connected(self, peer: bytes) -> bool:
         return any(state.peer == peer and state.connection is not None for state in self.peers)

@@ -10,7 +10,7 @@ from node.resolve import resolve
 from node.views import peer_view
 from protocol.codec import DecodeError
 from protocol.text import id_text, parse_id
-from storage.peers import ban_peer, forget_peer, keep_peer
+from storage.peers import ban_peer, forget_peer, keep_peer, link_peer
 
 JsonObject = dict[str, Any]
 
@@ -33,22 +33,28 @@ class Peers:
         """The same, as an answer."""
         return {"peers": self.views(), "banned": sorted(map(id_text, self._network.banned))}
 
-    async def add(self, address: str, peer: str) -> JsonObject:
-        """Keep a connection to a peer. Raises ServiceError `bad_request`."""
+    async def add(self, address: str, peer: str, *, relay: bool) -> JsonObject:
+        """Keep a connection to a peer, which as a relay may keep all topics. Raises ServiceError `bad_request`."""
         key = _parse_peer(peer)
         check_dialable(address, "bad_request")
         if key == self._node_key:
             raise ServiceError("bad_request", "that is this node itself")
         if key in self._network.banned:
             raise ServiceError("not_permitted", "that peer is banned", "`ravel peer unban` takes that back")
-        await self.keep(key, address)
+        await self._hub.run_blocking(self._store, key, address, relay)
+        (self._network.relays.add if relay else self._network.relays.discard)(key)
+        self._network.keep(key, address)
         return next(view for view in self.views() if view["peer"] == id_text(key))
 
-    async def keep(self, key: bytes, address: str) -> None:
-        """Keep a connection to the peer of this key, now and after a restart; this node itself needs none."""
+    async def keep(self, key: bytes, address: str, repo_id: bytes) -> None:
+        """Keep a connection to a peer that a link to a repo names, now and after a restart; not to this node itself.
+
+        If it is a relay, it may keep that repo's topics.
+        """
         if key == self._node_key or key in self._network.banned:
             return
-        await self._hub.run_blocking(self._store, key, address)
+        await self._hub.run_blocking(self._store_linked, key, address, repo_id)
+        self._network.linked.setdefault(key, set()).add(repo_id)
         self._network.keep(key, address)
 
     async def remove(self, peer: str) -> JsonObject:
@@ -84,9 +90,14 @@ class Peers:
         with self._hub.replica.database.write() as connection:
             ban_peer(connection, key)
 
-    def _store(self, key: bytes, address: str) -> None:
+    def _store(self, key: bytes, address: str, is_relay: bool) -> None:
+        with self._hub.replica.database.write() as connection:
+            keep_peer(connection, key, address, is_relay=is_relay)
+
+    def _store_linked(self, key: bytes, address: str, repo_id: bytes) -> None:
         with self._hub.replica.database.write() as connection:
             keep_peer(connection, key, address)
+            link_peer(connection, key, repo_id)
 
     def _forget(self, key: bytes) -> None:
         with self._hub.replica.database.write() as connection:

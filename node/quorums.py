@@ -229,7 +229,11 @@ def _proposal_view(membership: Membership, one: Operation, made: Iterable[bytes]
             "user": id_text(one.body.user),
             "keeps": one.body.keeps.name.lower() if one.body.keeps is not None else None,
         }
-        is_done = any(operations.precedes(one, removal) for removal in operations.removals_of(one.body.user))
+        user = one.body.user
+        is_done = any(
+            removal.author != user and operations.precedes(one, removal)
+            for removal in operations.removals_of(user)
+        )
     else:
         assert isinstance(one.body, ProposeCheckpoint), "the other kind of proposal"
         about = {

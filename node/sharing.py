@@ -94,7 +94,7 @@ class Sharing:
             raise ServiceError("expired", "the invitation has expired", "ask for a new one")
         _check_peers(link.peers)
         repo = await self._joiner.begin(link)
-        await self._reach(link.peers)
+        await self._reach(link.peers, repo)
         with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
             while await self._hub.run_blocking(self.permission, repo) is None:
                 await self._hub.wait_for_change()
@@ -145,7 +145,7 @@ class Sharing:
         if known and known[0].has_members:
             raise ServiceError("already_exists", "this node follows the whole repo of that branch")
         repo = await self._joiner.follow_branch(capability)
-        await self._reach(capability.peers)
+        await self._reach(capability.peers, repo)
         with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
             while not any(
                 branch.commit_count
@@ -169,7 +169,7 @@ class Sharing:
         capability = _parse(parse_capability, text, "a read capability")
         _check_peers(capability.peers)
         repo = await self._joiner.follow(capability)
-        await self._reach(capability.peers)
+        await self._reach(capability.peers, repo)
         with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
             while not await self._hub.run_blocking(self._hub.replica.members, repo):
                 await self._hub.wait_for_change()
@@ -179,9 +179,9 @@ class Sharing:
         """What this node's user may do as a member; None for who is none. Reads the store."""
         return self._hub.replica.permission(repo, self._author.user)
 
-    async def _reach(self, peers: tuple[PeerAddress, ...]) -> None:
+    async def _reach(self, peers: tuple[PeerAddress, ...], repo: Repo) -> None:
         for peer in peers:
-            await self._peers.keep(peer.peer, peer.address)
+            await self._peers.keep(peer.peer, peer.address, repo.repo_id)
 
     def _ways_to(self, repo: Repo) -> tuple[PeerAddress, ...]:
         """Where the repo can be had: here, and at peers that follow it. Others are nobody's business."""

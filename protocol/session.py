@@ -72,13 +72,12 @@ from protocol.topic_progress import TopicProgress
 class Session:
     """The machine. `take` is its only entrance.
 
-    A relay (`is_relay`) keeps topics that the peer names; who entrusts names all that it follows to a relay.
+    A relay (`is_relay`) keeps topics that the peer names to it.
     """
 
-    def __init__(self, session_id: bytes, *, is_relay: bool = False, entrusts: bool = False) -> None:
+    def __init__(self, session_id: bytes, *, is_relay: bool = False) -> None:
         self._session_id = session_id
         self._is_relay = is_relay
-        self._entrusts = entrusts
         self._peer_is_relay = False
         self._deposited = 0
         self._topics: dict[bytes, TopicProgress] = {}  # by blinded topic
@@ -124,7 +123,8 @@ class Session:
         self._blind[event.topic] = blind
         progress = self._topics.setdefault(blind, TopicProgress(event.topic, event.is_root))
         progress.topic, progress.is_root, progress.followed = event.topic, event.is_root, True
-        entrusted = [Send(Deposit((event.topic,)))] if self._peer_is_relay and self._entrusts else []
+        progress.is_entrusted = event.is_entrusted
+        entrusted = [Send(Deposit((event.topic,)))] if self._peer_is_relay and event.is_entrusted else []
         return [Send(Announce((blind,))), *entrusted, *self._open(progress)]
 
     def _open(self, progress: TopicProgress) -> list[Output]:
@@ -179,7 +179,8 @@ class Session:
         if self._peer_is_relay:
             return self._close("second_relay")
         self._peer_is_relay = True
-        return [Send(Deposit(tuple(self._blind)))] if self._entrusts and self._blind else []
+        entrusted = tuple(progress.topic for progress in self.topics if progress.is_entrusted)
+        return [Send(Deposit(entrusted))] if entrusted else []
 
     def _take_deposit(self, topics: tuple[bytes, ...]) -> list[Output]:
         if not self._is_relay:

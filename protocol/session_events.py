@@ -11,10 +11,11 @@ from protocol.messages import Message
 
 @dataclass(frozen=True, slots=True)
 class TopicFollowed:
-    """This node follows a topic from now on."""
+    """This node follows a topic from now on. `is_entrusted`: if the peer is a relay, it is asked to keep it."""
 
     topic: bytes
     is_root: bool
+    is_entrusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

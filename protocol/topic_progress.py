@@ -16,6 +16,7 @@ class TopicProgress:
     topic: bytes
     is_root: bool
     followed: bool = False
+    is_entrusted: bool = False  # to the peer, if it is a relay
     announced_by_peer: bool = False
     summary_sent: bool = False
     round: int = 0  # of summaries

@@ -125,7 +125,7 @@ def load_publications(
                 commits.c.block_nums,
                 commits.c.size,
             )
-            .where(commits.c.num.in_(part))
+            .where(commits.c.num.in_(part), commits.c.topic_num == branch.topic_num)
             .order_by(commits.c.num)
         )
         for num, commit_id, sealed_key, signature, block_nums, block_size in connection.execute(query):

@@ -23,7 +23,8 @@ from storage.schema import (
 
 def forget_repo(connection: Connection, repo_num: int) -> None:
     """Forget a repo without epochs, and its branches. Numbers of its commits are not given again."""
-    keep_last_number(connection, commits)
+    for table in (commits, topics):
+        keep_last_number(connection, table)
     of_repo = select(branches.c.num).where(branches.c.repo_num == repo_num)
     waiting = select(pending.c.num).where(pending.c.branch_num.in_(of_repo))
     added = select(files.c.num).where(files.c.branch_num.in_(of_repo))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select
 
-from storage.schema import peers
+from storage.schema import link_peers, peers
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,31 +14,56 @@ class PeerRow:
     peer: bytes
     address: str
     is_banned: bool
+    is_relay: bool
 
 
 def load_peers(connection: Connection) -> list[PeerRow]:
     """All peers that are kept or banned."""
-    query = select(peers.c.peer, peers.c.address, peers.c.is_banned)
+    query = select(peers.c.peer, peers.c.address, peers.c.is_banned, peers.c.is_relay)
     return [PeerRow(*row) for row in connection.execute(query)]
 
 
-def keep_peer(connection: Connection, peer: bytes, address: str) -> None:
-    """Keep a peer to be dialed, with its newest address."""
-    _put(connection, peer, address, is_banned=False)
+def keep_peer(connection: Connection, peer: bytes, address: str, *, is_relay: bool | None = None) -> None:
+    """Keep a peer to be dialed, with its newest address; None leaves as it is whether it may keep all topics."""
+    if is_relay is None:
+        query = select(peers.c.is_relay).where(peers.c.peer == peer)
+        is_relay = bool(connection.execute(query).scalar())
+    _put(connection, peer, address, is_banned=False, is_relay=is_relay)
+
+
+def link_peer(connection: Connection, peer: bytes, repo_id: bytes) -> None:
+    """Note that a link to a repo named the peer."""
+    row = (link_peers.c.peer == peer) & (link_peers.c.repo_id == repo_id)
+    connection.execute(delete(link_peers).where(row))
+    connection.execute(insert(link_peers).values(peer=peer, repo_id=repo_id))
+
+
+def load_links(connection: Connection) -> dict[bytes, set[bytes]]:
+    """By peer: repos whose links named it."""
+    found: dict[bytes, set[bytes]] = {}
+    for peer, repo_id in connection.execute(select(link_peers.c.peer, link_peers.c.repo_id)):
+        found.setdefault(peer, set()).add(repo_id)
+    return found
 
 
 def ban_peer(connection: Connection, peer: bytes) -> None:
     """Speak with a peer no more, and forget its address."""
+    forget_peer(connection, peer)
     _put(connection, peer, "", is_banned=True)
 
 
 def forget_peer(connection: Connection, peer: bytes) -> None:
-    """Forget a peer, also that it was banned."""
+    """Forget a peer, also that it was banned, or named by links."""
+    for table in (peers, link_peers):
+        connection.execute(delete(table).where(table.c.peer == peer))
+
+
+def _put(
+    connection: Connection, peer: bytes, address: str, *, is_banned: bool, is_relay: bool = False
+) -> None:
     connection.execute(delete(peers).where(peers.c.peer == peer))
-
-
-def _put(connection: Connection, peer: bytes, address: str, *, is_banned: bool) -> None:
-    forget_peer(connection, peer)
     connection.execute(
-        insert(peers).values(peer=peer, address=address, is_dialed=not is_banned, is_banned=is_banned)
+        insert(peers).values(
+            peer=peer, address=address, is_dialed=not is_banned, is_banned=is_banned, is_relay=is_relay
+        )
     )

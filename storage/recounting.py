@@ -129,7 +129,8 @@ def recount_sums(connection: Connection, findings: Findings) -> None:
 
 def recount_sketches(connection: Connection, findings: Findings) -> None:
     """Make what is kept to compare topics anew: the set digest, and as many symbols as are kept."""
-    for topic, upto, digest, prefix in connection.execute(select(sketches)):
+    query = select(sketches.c.topic, sketches.c.upto, sketches.c.digest, sketches.c.prefix)
+    for topic, upto, digest, prefix in connection.execute(query):
         findings.checked["sketches"] += 1
         name = f"sketch of {topic.hex()}"
         try:

@@ -184,14 +184,16 @@ def take_publications(
     return Taken(tuple(nums), refused, has_forgotten)
 
 
-def load_kept_publications(connection: Connection, nums: Sequence[int], size_target: int) -> list[bytes]:
-    """Publications of these numbers in order, until `size_target` bytes are passed; one at least, if any is there."""
+def load_kept_publications(
+    connection: Connection, topic_num: int, nums: Sequence[int], size_target: int
+) -> list[bytes]:
+    """Publications of a topic, of these numbers in order, until `size_target` bytes are passed; one at least."""
     found: list[bytes] = []
     size = 0
     for part in chunks(nums):
         query = (
             select(relay_commits.c.publication)
-            .where(relay_commits.c.num.in_(part))
+            .where(relay_commits.c.num.in_(part), relay_commits.c.topic_num == topic_num)
             .order_by(relay_commits.c.num)
         )
         for encoded in connection.execute(query).scalars():

@@ -316,6 +316,7 @@ sketches = Table(
     "sketches",
     metadata,
     Column("topic", Bytes(32), primary_key=True),
+    Column("place", String, nullable=False),  # which row the topic is, of which table: no other is it
     Column("upto", BigInteger, nullable=False),  # number of the last commit in it
     Column("digest", Bytes(), nullable=False),  # lanes, see `protocol.set_digest`
     Column("prefix", Bytes(), nullable=False),  # see `protocol.riblt`
@@ -348,4 +349,13 @@ peers = Table(
     Column("address", String, nullable=False),
     Column("is_dialed", Boolean, nullable=False),
     Column("is_banned", Boolean, nullable=False, server_default=false()),
+    Column("is_relay", Boolean, nullable=False, server_default=false()),  # may keep all topics
 )
+
+link_peers = Table(
+    "link_peers",
+    metadata,
+    Column("peer", Bytes(32), primary_key=True),
+    Column("repo_id", Bytes(32), primary_key=True),
+)
+"""Peers that links to a repo named: relays among them may keep that repo's topics."""

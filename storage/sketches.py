@@ -41,7 +41,7 @@ class Sketches:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[bytes, int], _Sketch] = OrderedDict()
+        self._kept: OrderedDict[tuple[bytes, str], _Sketch] = OrderedDict()
 
     def digest(self, connection: Connection, tables: TopicTables, num: int, topic: bytes) -> bytes:
         """The set digest of a topic (`set_digest`), of all that `connection` sees of it."""
@@ -57,32 +57,35 @@ class Sketches:
         """Write those that have grown enough since they were read. Raises StorageError."""
         with self._lock:
             grown = [
-                (topic, sketch)
-                for (topic, _), sketch in self._kept.items()
+                (topic, place, sketch)
+                for (topic, place), sketch in self._kept.items()
                 if sketch.prefix.id_count - sketch.written >= _WRITTEN_AFTER
             ]
             if not grown:
                 return
             with self._database.write() as connection:
-                for topic, sketch in grown:
+                for topic, place, sketch in grown:
                     connection.execute(delete(sketches).where(sketches.c.topic == topic))
                     values = {
                         "topic": topic,
+                        "place": place,
                         "upto": sketch.upto,
                         "digest": sketch.digest.to_bytes(),
                         "prefix": sketch.prefix.to_bytes(),
                     }
                     connection.execute(insert(sketches).values(values))
-            for _, sketch in grown:
+            for _, _, sketch in grown:
                 sketch.written = sketch.prefix.id_count
 
     def _current(self, connection: Connection, tables: TopicTables, num: int, topic: bytes) -> _Sketch:
-        sketch = self._kept.get((topic, num))
+        # A topic that was forgotten and is kept again is another row: nothing of it is here.
+        place = f"{tables.topics.name} {num}"
+        sketch = self._kept.get((topic, place))
         if sketch is None:
-            sketch = self._kept[topic, num] = _load(connection, topic)
+            sketch = self._kept[topic, place] = _load(connection, topic, place)
             if len(self._kept) > _KEPT_MAX:
                 self._kept.popitem(last=False)
-        self._kept.move_to_end((topic, num))
+        self._kept.move_to_end((topic, place))
         for last, ids in _iterate(connection, tables, num, sketch.upto):
             sketch.digest.add(ids)
             sketch.prefix.add(ids)
@@ -94,9 +97,10 @@ class Sketches:
         return sketch
 
 
-def _load(connection: Connection, topic: bytes) -> _Sketch:
+def _load(connection: Connection, topic: bytes, place: str) -> _Sketch:
     key = symbol_key(topic)
-    row = connection.execute(select(sketches).where(sketches.c.topic == topic)).first()
+    query = select(sketches).where(sketches.c.topic == topic, sketches.c.place == place)
+    row = connection.execute(query).first()
     if row is None:
         return _Sketch(0, SetDigest(), Prefix(key, prefix_length(0)), 0)
     prefix = Prefix.from_bytes(key, row.prefix)

@@ -126,7 +126,7 @@ async def connected(dialer: Node, acceptor: Node) -> AsyncIterator[tuple[Connect
     async def open_side(side: str) -> None:
         if side == "dialer":
             stream = await dial(ours, dialer.seed, acceptor.key, b"d" * 32)
-            connections[side] = Connection(dialer.hub, stream, entrusts=True)
+            connections[side] = Connection(dialer.hub, stream, lambda _: True)
         else:
             stream = await accept(theirs, acceptor.seed, b"a" * 32)
             connections[side] = Connection(acceptor.hub, stream)

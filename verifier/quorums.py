@@ -4,7 +4,7 @@
       time, each asks for its own: nothing decides between them.
   Q2  A quorum is content while approvals of one proposal by as many of its signers as its threshold says count. An
       approval counts like anything that its author did, so the approvals of an excluded signer go.
-  Q3  A proposal to remove somebody is used up by a removal of that member that has it in its past.
+  Q3  A proposal to remove somebody is used up by another's removal of that member that has it in its past.
 
 An approval is a commit in the root branch, signed like every commit: no other signature has to be carried or checked.
 """
@@ -56,7 +56,11 @@ def demand_removal(operations: Operations, body: Remove, before: Resolution) -> 
     ]
     if not quorums:
         return ()
-    earlier = [one for one in operations.removals_of(body.user) if before.is_within(one)]
+    earlier = [
+        one
+        for one in operations.removals_of(body.user)
+        if one.author != body.user and before.is_within(one)  # else it could use them up itself
+    ]
     for proposal in operations.in_order(operations.proposed_removals_of(body.user)):
         if (
             isinstance(proposal.body, ProposeRemoval)

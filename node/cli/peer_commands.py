@@ -14,10 +14,13 @@ def add(
     context: typer.Context,
     address: Annotated[str, typer.Argument(help="host:port")],
     peer: Annotated[str, typer.Argument(help="The node id that `ravel id` prints there.")],
+    relay: Annotated[
+        bool, typer.Option("--relay", help="Have it keep all that this node follows, if it is a relay.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Keep a connection to a peer. Whoever answers at the address must prove that key."""
-    answer = client(context).add_peer(address, peer)
+    answer = client(context).add_peer(address, peer, relay=relay)
     print_json(answer) if as_json else print_fields(
         (name, value) for name, value in answer.items() if name != "topics"
     )

@@ -58,7 +58,7 @@ def take_session(data: bytes) -> str:
     """Messages, each behind its length of two bytes, to a machine whose store answers at once or later."""
     node = _Node()
     for topic in (ROOT, MAIN):
-        node.take(TopicFollowed(topic, is_root=topic == ROOT))
+        node.take(TopicFollowed(topic, is_root=topic == ROOT, is_entrusted=True))
     while data and not node.closed:
         head, data = data[:2], data[2:]
         if head[0] == NO_MESSAGE:
@@ -83,7 +83,7 @@ class _Node:
     """A machine, what it asked of its store, and how much of each topic it has sent."""
 
     def __init__(self) -> None:
-        self.session = Session(SESSION_ID, is_relay=True, entrusts=True)
+        self.session = Session(SESSION_ID, is_relay=True)
         self.closed = ""
         self._asked: deque[Output] = deque()
         self._is_holding = False

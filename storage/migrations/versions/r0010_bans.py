@@ -1,4 +1,4 @@
-"""Revision 10: peers that are not spoken with."""
+"""Revision 10: peers that are not spoken with, and relays that may keep what is followed."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,5 +10,12 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Nobody is banned yet."""
+    """Nobody is banned yet, and nobody a relay."""
     op.add_column("peers", sa.Column("is_banned", sa.Boolean(), nullable=False, server_default=sa.false()))
+    op.add_column("peers", sa.Column("is_relay", sa.Boolean(), nullable=False, server_default=sa.false()))
+    op.create_table(
+        "link_peers",
+        sa.Column("peer", sa.LargeBinary(32), nullable=False),
+        sa.Column("repo_id", sa.LargeBinary(32), nullable=False),
+        sa.PrimaryKeyConstraint("peer", "repo_id"),
+    )

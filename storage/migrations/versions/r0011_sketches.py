@@ -14,6 +14,7 @@ def upgrade() -> None:
     op.create_table(
         "sketches",
         sa.Column("topic", sa.LargeBinary(32), nullable=False),
+        sa.Column("place", sa.String(), nullable=False),
         sa.Column("upto", sa.BigInteger(), nullable=False),
         sa.Column("digest", sa.LargeBinary(), nullable=False),
         sa.Column("prefix", sa.LargeBinary(), nullable=False),

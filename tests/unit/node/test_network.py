@@ -9,6 +9,9 @@ import trio
 from trio.testing import MockClock
 
 from node.network import Network, open_listener
+from node.peers import Peers
+from protocol.text import id_text
+from storage.peers import load_links, load_peers
 from tests.nodes import Node, open_nodes
 
 KEY = b"k" * 32
@@ -70,3 +73,27 @@ async def test_a_defect_in_one_connection_is_logged_and_the_peer_dialed_again(
 async def test_a_listener_needs_a_host() -> None:
     with trio.fail_after(5), pytest.raises(OSError, match="not a host"):
         await open_listener("ex..ample:0")
+
+
+async def test_a_relay_that_a_link_named_may_keep_that_repo_and_one_that_was_chosen_all(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        linked, _ = alice.create_repo("linked")
+        alice.create_repo("other")
+        branches = list(alice.replica.branches.values())
+        async with _running(alice) as network:
+            peers = Peers(alice.hub, network, alice.key)
+            await peers.keep(KEY, "host:7474", linked.repo_id)
+            may = {branch.facts.repo_id for branch in branches if network.may_keep(KEY, branch)}
+            assert may == {linked.repo_id}
+            with alice.replica.database.read() as connection:
+                assert load_links(connection) == {KEY: {linked.repo_id}}
+            await peers.add("host:7474", id_text(KEY), relay=True)
+            assert all(network.may_keep(KEY, branch) for branch in branches)
+            await peers.keep(KEY, "host:7475", linked.repo_id)
+            with alice.replica.database.read() as connection:
+                assert [row.is_relay for row in load_peers(connection)] == [True], "a link takes nothing back"
+            await peers.remove(id_text(KEY))
+            with alice.replica.database.read() as connection:
+                assert (load_peers(connection), load_links(connection)) == ([], {})

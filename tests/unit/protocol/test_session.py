@@ -297,11 +297,13 @@ def test_a_block_in_a_message_has_the_size_of_one_at_most() -> None:
         decode_message(encode_message(Blocks(BLIND_MAIN, (bytes(BLOCK_SIZE_MAX + 1),))))
 
 
-def test_a_relay_is_entrusted_with_what_is_followed_now_and_later() -> None:
-    session = Session(SESSION_ID, entrusts=True)
-    session.take(TopicFollowed(ROOT, is_root=True))
+def test_a_relay_is_entrusted_with_what_it_may_keep_now_and_later() -> None:
+    session = Session(SESSION_ID)
+    other = b"o" * 32
+    session.take(TopicFollowed(ROOT, is_root=True, is_entrusted=True))
+    session.take(TopicFollowed(other, is_root=False))
     assert session.take(MessageReceived(Relay())) == [Send(Deposit((ROOT,)))]
-    assert session.take(TopicFollowed(MAIN, is_root=False)) == [
+    assert session.take(TopicFollowed(MAIN, is_root=False, is_entrusted=True)) == [
         Send(Announce((BLIND_MAIN,))),
         Send(Deposit((MAIN,))),
     ]

@@ -81,9 +81,9 @@ def test_publications_are_kept_once_and_given_as_they_came(store: Store) -> None
         assert (summary.heads, summary.count) == ((second[0].commit_id,), 2)
         everything = plan_sending(connection, kept.num, (), RELAY)
         rest = plan_sending(connection, kept.num, (first[0].commit_id,), RELAY)
-        assert load_kept_publications(connection, everything.nums, 1 << 20) == [first[1], second[1]]
-        assert load_kept_publications(connection, everything.nums, 1) == [first[1]]
-        assert load_kept_publications(connection, rest.nums, 1 << 20) == [second[1]]
+        assert load_kept_publications(connection, kept.num, everything.nums, 1 << 20) == [first[1], second[1]]
+        assert load_kept_publications(connection, kept.num, everything.nums, 1) == [first[1]]
+        assert load_kept_publications(connection, kept.num, rest.nums, 1 << 20) == [second[1]]
 
 
 def test_an_effect_that_comes_before_its_cause_is_kept_and_both_are_given(store: Store) -> None:
@@ -100,7 +100,7 @@ def test_an_effect_that_comes_before_its_cause_is_kept_and_both_are_given(store:
             ((first[0].commit_id,), {second[1], third[1]}),
         ):
             plan = plan_sending(connection, num, held, RELAY)
-            assert missing <= set(load_kept_publications(connection, plan.nums, 1 << 20))
+            assert missing <= set(load_kept_publications(connection, num, plan.nums, 1 << 20))
 
 
 @pytest.mark.parametrize("quota", ["topic", "peer", "total"])

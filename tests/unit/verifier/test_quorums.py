@@ -110,6 +110,15 @@ def test_approvals_are_used_up_by_the_removal(history: History) -> None:
         history.do("eve", _exclude("cat"))
 
 
+def test_who_is_to_be_removed_does_not_use_up_the_approvals(history: History) -> None:
+    proposal = history.do("eve", ProposeRemoval(USERS["cat"], None))
+    history.do("ben", Approve(commit_id(proposal)))
+    history.do("dan", Approve(commit_id(proposal)))
+    history.do("cat", Remove(USERS["cat"], Permission.MANAGE, ()))
+    history.do("eve", _exclude("cat"))
+    assert history.holds("cat") is None
+
+
 def test_who_leaves_asks_nobody_and_other_quorums_cover_no_removals(history: History) -> None:
     history.do("cat", _exclude("cat"))
     assert history.holds("cat") is None
