@@ -65,8 +65,8 @@ class _Member:
             match decode_message(frame):
                 case Relay():
                     await self.say(Deposit(tuple(self.blind.values())))
-                case Summary(topic):
-                    await self.say(Summary(topic, 0, (), 0, bytes(32)))
+                case Summary() as said:  # it holds the same
+                    await self.say(said)
                     self.joined += 1
                 case Publications(topic, items):
                     now = time.perf_counter()

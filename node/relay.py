@@ -21,6 +21,7 @@ from storage.relay import (
     RelayQuotas,
     Taken,
     load_kept,
+    load_some,
     open_topics,
     pin_topic,
     take_publications,
@@ -93,8 +94,14 @@ class Relay:
 
     def _open(self, topics: Sequence[bytes]) -> None:
         with self._database.write() as connection:
-            open_topics(self._database, connection, topics, self.quotas.topic_count, self._clock_ms())
-        self._refresh()
+            has_forgotten = open_topics(
+                self._database, connection, topics, self.quotas.topic_count, self._clock_ms()
+            )
+        if has_forgotten:
+            self._refresh()
+            return
+        with self._database.read() as connection:  # a relay has many more
+            self.topics = {**self.topics, **load_some(connection, topics)}
 
     def _take(self, topic: KeptTopic, peer: bytes, new: Sequence[tuple[Publication, bytes]]) -> Taken:
         with self._database.write() as connection:

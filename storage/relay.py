@@ -66,6 +66,15 @@ class Taken:
     has_forgotten: bool = False
 
 
+def load_some(connection: Connection, topics: Sequence[bytes]) -> dict[bytes, KeptTopic]:
+    """Those of these topics that are kept."""
+    found: dict[bytes, KeptTopic] = {}
+    for part in chunks(topics):
+        rows = connection.execute(_TOPIC.where(relay_topics.c.topic.in_(part)))
+        found.update((row.topic, KeptTopic(*row)) for row in rows)
+    return found
+
+
 def load_kept(connection: Connection) -> dict[bytes, KeptTopic]:
     """All topics that are kept, the latest touched first."""
     query = _TOPIC.order_by(relay_topics.c.touched_at.desc(), relay_topics.c.num)
@@ -74,8 +83,11 @@ def load_kept(connection: Connection) -> dict[bytes, KeptTopic]:
 
 def open_topics(
     database: Database, connection: Connection, topics: Sequence[bytes], count_max: int, now_ms: int
-) -> None:
-    """Keep these topics from now on, as far as the count allows when empty and unpinned ones make room."""
+) -> bool:
+    """Keep these topics from now on, as far as the count allows when empty and unpinned ones make room.
+
+    Gives whether others were forgotten for that.
+    """
     known: set[bytes] = set()
     for part in chunks(topics):
         query = relay_topics.c.topic.in_(part)
@@ -84,6 +96,7 @@ def open_topics(
     new = [topic for topic in dict.fromkeys(topics) if topic not in known]
     count = connection.execute(select(func.count()).select_from(relay_topics)).scalar_one()
     surplus = count + len(new) - count_max
+    emptied: list[int] = []
     if surplus > 0:
         empty = (
             select(relay_topics.c.num)
@@ -108,6 +121,7 @@ def open_topics(
             for num, topic in zip(nums, new, strict=True)
         ]
         connection.execute(insert(relay_topics), rows)
+    return bool(emptied)
 
 
 def pin_topic(connection: Connection, topic: bytes, *, is_pinned: bool) -> None:
