@@ -181,8 +181,8 @@ class Files:
             return find_files(connection, branch.num, text, ids, _FOUND_MAX)
 
     def _open(self, branch: Branch, text: str) -> tuple[FileRow, StoredObject]:
-        row = self._resolve(branch, text)[0]
-        if row.reference is None:
+        row = next((row for row in self._resolve(branch, text) if row.reference is not None), None)
+        if row is None or row.reference is None:
             raise ServiceError("not_permitted", "the file's author gave no key to it")
         replica = self._hub.replica
         with _content_faults():
@@ -197,7 +197,9 @@ class Files:
             raise ServiceError(
                 "not_found", f"no file is called {text!r}", "`ravel file list` shows what there is"
             )
-        if len({row.object_id for row in rows}) > 1:
+        # Content of a byte or two can have the id of other content, under another key.
+        keys = {row.object_key for row in rows if row.object_key}
+        if len({row.object_id for row in rows}) > 1 or len(keys) > 1:
             raise ServiceError("ambiguous", f"more than one file fits {text!r}", "give an id, or more of it")
         return rows
 

@@ -135,7 +135,7 @@ async def test_names_prefixes_and_their_absence_are_clear(tmp_path: Path) -> Non
     with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
         files = _files_of(alice)
-        for content in (b"1", b"2"):
+        for content in (_content(100), _content(101)):
             await files.add("main", "same", _stream(content))
         for text, code in (("same", "ambiguous"), ("nothing", "not_found"), ("!", "not_found")):
             with pytest.raises(ServiceError) as caught:
@@ -145,6 +145,27 @@ async def test_names_prefixes_and_their_absence_are_clear(tmp_path: Path) -> Non
         assert len(window["files"]) == 1
         rest = await files.window("main", window["next"], 1000)
         assert (len(rest["files"]), rest["next"]) == (1, None)
+
+
+async def test_two_small_files_of_one_id_are_two_files(tmp_path: Path) -> None:
+    with trio.fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        by_id: dict[bytes, bytes] = {}
+        for content in (bytes([number]) for number in range(256)):
+            object_id = build_object(content, branch.convergence_secret)[0].object_id
+            if object_id in by_id:  # one byte of ciphertext: it would take luck to have 256 different ones
+                break
+            by_id[object_id] = content
+        files = _files_of(alice)
+        for name, data in (("one", by_id[object_id]), ("other", content)):
+            await files.add("main", name, _stream(data))
+            file = await files.open("main", name)
+            assert b"".join([part async for part in files.read(file, 0, 1)]) == data
+        with pytest.raises(ServiceError) as caught:
+            await files.open("main", id_text(object_id))
+        assert caught.value.code == "ambiguous"
+        await files.remove("main", "one")
+        assert _names(alice) == ["other"]
 
 
 async def test_an_add_that_the_remover_had_not_seen_stays(tmp_path: Path) -> None:
