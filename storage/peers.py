@@ -63,7 +63,5 @@ def _put(
 ) -> None:
     connection.execute(delete(peers).where(peers.c.peer == peer))
     connection.execute(
-        insert(peers).values(
-            peer=peer, address=address, is_dialed=not is_banned, is_banned=is_banned, is_relay=is_relay
-        )
+        insert(peers).values(peer=peer, address=address, is_banned=is_banned, is_relay=is_relay)
     )

@@ -347,7 +347,6 @@ peers = Table(
     metadata,
     Column("peer", Bytes(32), primary_key=True),
     Column("address", String, nullable=False),
-    Column("is_dialed", Boolean, nullable=False),
     Column("is_banned", Boolean, nullable=False, server_default=false()),
     Column("is_relay", Boolean, nullable=False, server_default=false()),  # may keep all topics
 )
