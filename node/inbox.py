@@ -7,7 +7,7 @@ are shown beside the document; commits are merged by a member who may write (`no
 
 from collections.abc import Callable, Mapping
 from hmac import compare_digest
-from typing import Any, Final
+from typing import Final
 
 from node.errors import ServiceError
 from node.hub import Hub
@@ -15,6 +15,7 @@ from node.merging import BranchMerge, run_merge
 from node.offers import decode_link
 from node.outbound import Author
 from node.replica import load_blocks_of, load_tables, open_stored
+from node.repo_actions import JsonObject, RepoActions
 from node.resolve import resolve
 from node.sharing import Sharing
 from node.views import body_fields
@@ -31,11 +32,10 @@ from verifier.offers import FoundOffer, find_offers
 COMMENTS_REPO: Final = "comments"
 """Name of the repo that holds what this user comments."""
 _STATUS: Final = {None: "open", True: "accepted", False: "refused"}
-JsonObject = dict[str, Any]
 
 
-class Inbox:
-    """Offers, lists and answers. Repos and branches are named as `find_repo` and `find_branch` take them."""
+class Inbox(RepoActions):
+    """Offers, lists and answers."""
 
     def __init__(
         self,
@@ -45,11 +45,8 @@ class Inbox:
         find_repo: Callable[[str], Repo],
         find_branch: Callable[[str], Branch],
     ) -> None:
-        self._hub = hub
-        self._author = author
+        super().__init__(hub, author, find_repo, find_branch)
         self._sharing = sharing
-        self._find_repo = find_repo
-        self._find_branch = find_branch
 
     async def offer(self, own_text: str, target_text: str, note: str, *, pulls: bool) -> JsonObject:
         """Offer a branch of one's own to the inbox of a document's repo."""

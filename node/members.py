@@ -4,12 +4,11 @@ Each change is one commit in the repo's root branch, which every node judges by 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from node.drafting import Draft
 from node.errors import ServiceError
-from node.hub import Hub
-from node.outbound import Author
+from node.repo_actions import JsonObject, RepoActions
 from node.resolve import resolve
 from protocol.body import Adopt, Body, FeedEnd, Grant, Invite, Join, Permission, Remove, Revoke
 from protocol.codec import DecodeError
@@ -23,23 +22,10 @@ from storage.voids import load_void_ids
 _REVOKED_AT_ONCE_MAX: Final = 1000
 """Invitations that end with an exclusion, the newest: more are revoked by hand."""
 PERMISSIONS: Final = {permission.name.lower(): permission for permission in Permission}
-JsonObject = dict[str, Any]
 
 
-class Members:
-    """Lists and changes who is in a repo. Repos and branches are named as `find_repo` and `find_branch` take them."""
-
-    def __init__(
-        self,
-        hub: Hub,
-        author: Author,
-        find_repo: Callable[[str], Repo],
-        find_branch: Callable[[str], Branch],
-    ) -> None:
-        self._hub = hub
-        self._author = author
-        self._find_repo = find_repo
-        self._find_branch = find_branch
+class Members(RepoActions):
+    """Lists and changes who is in a repo."""
 
     async def list_all(self, repo: str) -> JsonObject:
         """Members and what they may do."""

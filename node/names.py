@@ -1,35 +1,17 @@
 """Names that a repo's members give: to branches, which can also be archived, and to single commits (tags)."""
 
-from collections.abc import Callable
-from typing import Any
-
 from node.errors import ServiceError
-from node.hub import Hub
-from node.outbound import Author
+from node.repo_actions import JsonObject, RepoActions
 from node.why import find_commit
-from protocol.body import Body, BranchEdit, Tag
+from protocol.body import BranchEdit, Tag
 from protocol.limits import NAME_SIZE_MAX
 from protocol.text import id_text
 from storage.repos import Branch, Repo
 from verifier.names import find_tags
 
-JsonObject = dict[str, Any]
 
-
-class Names:
-    """Changes and lists names. Repos and branches are named as `find_repo` and `find_branch` take them."""
-
-    def __init__(
-        self,
-        hub: Hub,
-        author: Author,
-        find_repo: Callable[[str], Repo],
-        find_branch: Callable[[str], Branch],
-    ) -> None:
-        self._hub = hub
-        self._author = author
-        self._find_repo = find_repo
-        self._find_branch = find_branch
+class Names(RepoActions):
+    """Changes and lists names."""
 
     async def edit_branch(self, branch_text: str, name: str | None, *, archived: bool | None) -> JsonObject:
         """Rename a branch, archive it, or take it back."""
@@ -44,7 +26,7 @@ class Names:
                     "already_exists", f"there is a branch called {name!r}", "choose another name"
                 )
         repo = self._hub.replica.repos[branch.repo_num]
-        return await self._write(repo, BranchEdit(branch.branch_id, name, archived))
+        return await self._write_root(repo, BranchEdit(branch.branch_id, name, archived))
 
     async def list_tags(self, repo_text: str) -> JsonObject:
         """Names of commits in a repo."""
@@ -61,7 +43,7 @@ class Names:
         check_name(name)
         repo = self._find_repo(repo_text)
         branch, commit_id = await self._hub.run_blocking(self._find, repo, commit_text)
-        return await self._write(repo, Tag(name, branch.branch_id, commit_id))
+        return await self._write_root(repo, Tag(name, branch.branch_id, commit_id))
 
     async def remove_tag(self, repo_text: str, name: str) -> JsonObject:
         """Take a name away."""
@@ -69,18 +51,12 @@ class Names:
         tag = (await self._hub.run_blocking(self.tags, repo)).get(name)
         if tag is None:
             raise ServiceError("not_found", f"no commit is called {name!r}", "`ravel tag list` shows names")
-        return await self._write(repo, Tag(name, tag.branch, None))
+        return await self._write_root(repo, Tag(name, tag.branch, None))
 
     def tags(self, repo: Repo) -> dict[str, Tag]:
         """What each name in a repo stands for."""
         with self._hub.replica.judging:
             return find_tags(self._hub.replica.membership(repo.repo_id))
-
-    async def _write(self, repo: Repo, body: Body) -> JsonObject:
-        root = self._hub.replica.root_branch(repo)
-        written, intake = await self._hub.run_blocking(self._author.write, root, body)
-        self._hub.announce(intake)
-        return {"commit": id_text(written.commit_id), "repo": id_text(repo.repo_id)}
 
     def _find(self, repo: Repo, text: str) -> tuple[Branch, bytes]:
         with self._hub.replica.database.read() as connection:

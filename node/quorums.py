@@ -4,14 +4,13 @@ Proposals and approvals are commits of the root branch (`verifier.quorums` has t
 branch that every member who may write can make once enough signers have approved.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from node.drafting import Draft
 from node.errors import ServiceError
-from node.hub import Hub
 from node.members import PERMISSIONS, find_user
-from node.outbound import Author
+from node.repo_actions import JsonObject, RepoActions
 from node.resolve import resolve
 from protocol.body import Approve, Body, Checkpoint, Permission, ProposeCheckpoint, ProposeRemoval, Quorum
 from protocol.limits import ACK_COUNT_MAX
@@ -24,23 +23,10 @@ from verifier.operations import Operation
 from verifier.quorums import find_demands, find_in_force
 
 _PROPOSALS_SHOWN_MAX: Final = 100
-JsonObject = dict[str, Any]
 
 
-class Quorums:
-    """Names quorums, proposes and approves. Repos and branches are named as `find_repo` and `find_branch` take them."""
-
-    def __init__(
-        self,
-        hub: Hub,
-        author: Author,
-        find_repo: Callable[[str], Repo],
-        find_branch: Callable[[str], Branch],
-    ) -> None:
-        self._hub = hub
-        self._author = author
-        self._find_repo = find_repo
-        self._find_branch = find_branch
+class Quorums(RepoActions):
+    """Names quorums, proposes and approves."""
 
     async def show(self, repo_text: str) -> JsonObject:
         """The quorums in force, and the latest proposals."""
@@ -60,7 +46,7 @@ class Quorums:
             raise ServiceError(
                 "bad_request", f"the threshold is from 1 to the number of signers, {len(users)}"
             )
-        return await self._write(repo, Quorum(tuple(users), threshold, removals))
+        return await self._write_root(repo, Quorum(tuple(users), threshold, removals))
 
     async def propose_checkpoint(self, branch_text: str) -> JsonObject:
         """Ask the signers for a checkpoint of a branch as it is here now. A signer approves with that."""
@@ -103,7 +89,7 @@ class Quorums:
     # --- steps ---
 
     async def _propose(self, repo: Repo, body: Body) -> JsonObject:
-        answer = await self._write(repo, body)
+        answer = await self._write_root(repo, body)
         proposal = await self._hub.run_blocking(self._find_proposal, repo, answer["commit"])
         answer = {"proposal": answer["commit"], "repo": answer["repo"], "checkpoint": None}
         if await self._hub.run_blocking(self._is_signer, repo):
@@ -111,7 +97,7 @@ class Quorums:
         return answer
 
     async def _approve(self, repo: Repo, proposal_id: bytes) -> JsonObject:
-        await self._write(repo, Approve(proposal_id))
+        await self._write_root(repo, Approve(proposal_id))
         proposal = await self._hub.run_blocking(self._find_proposal, repo, id_text(proposal_id))
         answer: JsonObject = {
             "proposal": id_text(proposal_id),
@@ -138,12 +124,6 @@ class Quorums:
             "repo": id_text(repo.repo_id),
             "checkpoint": id_text(written.commit_id),
         }
-
-    async def _write(self, repo: Repo, body: Body) -> JsonObject:
-        root = self._hub.replica.root_branch(repo)
-        written, intake = await self._hub.run_blocking(self._author.write, root, body)
-        self._hub.announce(intake)
-        return {"commit": id_text(written.commit_id), "repo": id_text(repo.repo_id)}
 
     def _plan_checkpoint(self, branch: Branch) -> ProposeCheckpoint:
         with self._hub.replica.database.read() as connection:

@@ -1,37 +1,19 @@
 """Secrets of a repo as a user looks at and renews them: its epochs, the next one, a branch's, and who lacks some."""
 
-from collections.abc import Callable
-from typing import Any
-
 from node.epochs import EpochKeeper
 from node.errors import ServiceError
 from node.furnishing import topic_in
-from node.hub import Hub
 from node.intake import Intake
 from node.members import find_user
-from node.outbound import Author
+from node.repo_actions import JsonObject, RepoActions
 from protocol.body import BranchRenew, EpochInit
 from protocol.text import id_text
 from storage.repos import Branch, Repo
 from verifier.epochs import find_readers
 
-JsonObject = dict[str, Any]
 
-
-class Renewing:
-    """Lists and renews. Repos and branches are named as `find_repo` and `find_branch` take them."""
-
-    def __init__(
-        self,
-        hub: Hub,
-        author: Author,
-        find_repo: Callable[[str], Repo],
-        find_branch: Callable[[str], Branch],
-    ) -> None:
-        self._hub = hub
-        self._author = author
-        self._find_repo = find_repo
-        self._find_branch = find_branch
+class Renewing(RepoActions):
+    """Lists and renews."""
 
     async def list_epochs(self, repo_text: str) -> JsonObject:
         """A repo's epochs, causes first."""
