@@ -121,17 +121,17 @@ def sync(
 ) -> None:
     """Wait until a connected peer and this node hold the same of a repo, and show how far that is."""
     api = client(context)
-    branches = {item["branch"] for item in api.list_branches(repo)["branches"]}
     until = time.monotonic() + timeout
     with show_progress("received", "commits", None) as received:
         while True:
-            topics = _topics_of(api.list_peers()["peers"], branches)
-            received(max((topic["received"] for topic in topics), default=0))
-            branches = {item["branch"] for item in api.list_branches(repo)["branches"]}
-            reached = {
-                topic["branch"] for topic in topics if topic["state"] == "in sync" and not topic["behind"]
-            }
-            if branches and branches <= reached:
+            branches = api.list_branches(repo)["branches"]
+            ids = {item["branch"] for item in branches} | {item["repo"] for item in branches}
+            peers = [
+                [topic for topic in peer["topics"] if topic["branch"] in ids]
+                for peer in api.list_peers()["peers"]
+            ]
+            received(max((sum(topic["received"] for topic in topics) for topics in peers), default=0))
+            if ids and any(_holds_the_same(topics, ids) for topics in peers):
                 break
             if time.monotonic() > until:
                 raise ServiceError(
@@ -139,18 +139,17 @@ def sync(
                     f"not in sync after {timeout:.0f} s",
                     "`ravel status` tells how each branch stands with each peer",
                 )
-            time.sleep(_POLL_SECONDS)
-    answer = {"repo": repo, "branches": len(branches), "commits": _count(api.list_branches(repo))}
+            time.sleep(_POLL_SECONDS)  # the daemon is another process, and has no answer that waits for this
+    commits = sum(int(item["commits"]) for item in branches)
+    answer = {"repo": repo, "branches": len(branches), "commits": commits}
     print_json(answer) if as_json else print_fields(answer.items())
 
 
-def _topics_of(peers: list[JsonObject], branches: set[str]) -> list[JsonObject]:
-    """How these branches stand with the peers that are connected."""
-    return [topic for peer in peers for topic in peer["topics"] if topic["branch"] in branches]
-
-
-def _count(answer: JsonObject) -> int:
-    return sum(int(item["commits"]) for item in answer["branches"])
+def _holds_the_same(topics: list[JsonObject], ids: set[str]) -> bool:
+    """Whether a peer follows all these branches, and is in sync on every topic of them that it follows."""
+    joined = [topic for topic in topics if topic["state"] != "not joined"]
+    is_in_sync = all(topic["state"] == "in sync" and not topic["behind"] for topic in joined)
+    return is_in_sync and ids <= {topic["branch"] for topic in joined}
 
 
 @repo.command("list")
