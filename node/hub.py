@@ -160,12 +160,11 @@ class Hub:
     ) -> Relayed:
         """Keep publications of a topic for others, after `previous`; then tell everyone else. Raises StorageError."""
         assert self.relay is not None, "it keeps the topic"
-        kept = self.relay.topics
         relayed = await self.relay.take(topic, items, previous, peer)
         self.totals.dropped += relayed.dropped.total()
         if relayed.dropped:
             log.warning("publications dropped", reasons=dict(relayed.dropped))
-        if self.relay.topics.keys() != kept.keys():  # some were forgotten to make room
+        if relayed.has_forgotten:
             self.topics_changed()
         for listener in list(self._listeners):
             if listener is not source and relayed.nums:

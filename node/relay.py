@@ -32,11 +32,15 @@ _BAD_SIGNATURE: Final = "bad_topic_signature"
 
 @dataclass(slots=True)
 class Relayed:
-    """What became of a batch: new numbers, faults of its publications, and the quota that it met ("": none)."""
+    """What became of a batch: new numbers, faults of its publications, and the quota that it met ("": none).
+
+    `has_forgotten`: other topics were, to make room.
+    """
 
     nums: tuple[int, ...] = ()
     dropped: Counter[str] = field(default_factory=Counter)
     refused: str = ""
+    has_forgotten: bool = False
 
 
 class Relay:
@@ -79,7 +83,7 @@ class Relay:
         await previous.wait()
         async with self._storing:
             taken = await self._run_blocking(self._take, topic, peer, new)
-        relayed.nums, relayed.refused = taken.nums, taken.refused
+        relayed.nums, relayed.refused, relayed.has_forgotten = taken.nums, taken.refused, taken.has_forgotten
         return relayed
 
     async def pin(self, topic: bytes, *, is_pinned: bool) -> None:
