@@ -162,7 +162,7 @@ def run(git: Path, folder: Path, daemons: list[Daemon], *, with_relay: bool) -> 
 
     say("1. two peers")
     # On every interface without `advertise`, a node has no address that a link could name: so nobody dials alice.
-    host = "0.0.0.0" if with_relay else "127.0.0.1"  # noqa: S104  # a relay is what this demo is about
+    host = "0.0.0.0" if with_relay else "127.0.0.1"  # noqa: S104  # so that no link can name alice: see above
     for name in ("alice", "bob"):
         daemon = Daemon(name, folder / name, f"{host}:{_free_port()}")
         daemons.append(daemon)

@@ -15,7 +15,7 @@ from node.intake import Intake
 from node.opening import open_batch
 from node.outbound import Author
 from node.replica import Replica
-from protocol.body import Approve, Checkpoint, ProposeCheckpoint, Quorum
+from protocol.body import Approve, Checkpoint, Grant, Permission, ProposeCheckpoint, Quorum, Remove
 from protocol.content import Post
 from storage.commits import load_timeline
 from storage.difference import load_publications, plan_sending
@@ -69,6 +69,20 @@ class World:
         draft = Draft(Checkpoint(proposal.commit_id), ids)
         self.commits[name], _ = (author or self.author).write(self.branch, draft)
         return self.commits[name].encoded
+
+    def tell_story(self) -> None:
+        """Posts a to i, of which bob's f is void, and two checkpoints among them: e, which c has passed, and j."""
+        self.name_quorum()
+        bob = Author(self.replica, b"b" * 32, lambda: NOW_MS)
+        root = self.replica.root_branch(self.repo)
+        self.author.write(root, Grant(bob.user, Permission.WRITE, None))
+        self.write("a, a <- b, a <- c, b <- d")
+        self.checkpoint_one("e", ["d"])
+        self.write_one("f", ["c"], bob)
+        self.write("c <- g, e <- h")
+        self.author.write(root, Remove(bob.user, None, ()))
+        self.write("f <- i")
+        self.checkpoint_one("j", ["g", "h"])
 
     def copy(self, *, is_writer: bool = True) -> tuple[Replica, Branch]:
         """Another node that has the repo's root branch and the branch's root, and nothing else yet."""

@@ -15,11 +15,9 @@ from pyspark.sql import SparkSession
 from analytics import statistics, times
 from analytics.analyze import AnalysisResult, NoSuchBranch, run
 from analytics.export_reader import load_commits, read_export
-from node.outbound import Author
-from protocol.body import Grant, Permission, Remove
 from storage.export import export_store
 from storage.export_schema import MANIFEST_NAME
-from tests.builders import NOW_MS, World, timeline
+from tests.builders import World, timeline
 from tests.exports import DAY_MS, T0_MS, Row, id_of, naive_order, write_export
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
@@ -138,17 +136,7 @@ def test_a_nodes_own_export_gives_the_nodes_own_timeline(spark: SparkSession, tm
 
 def test_checkpoints_and_voids_give_the_nodes_own_timeline_too(spark: SparkSession, tmp_path: Path) -> None:
     world = World(tmp_path / "world")
-    world.name_quorum()
-    bob = Author(world.replica, b"b" * 32, lambda: NOW_MS)
-    root = world.replica.root_branch(world.repo)
-    world.author.write(root, Grant(bob.user, Permission.WRITE, None))
-    world.write("a, a <- b, a <- c, b <- d")
-    world.checkpoint_one("e", ["d"])
-    world.write_one("f", ["c"], bob)
-    world.write("c <- g, e <- h")
-    world.author.write(root, Remove(bob.user, None, ()))
-    world.write("f <- i")
-    world.checkpoint_one("j", ["g", "h"])
+    world.tell_story()
     export_store(world.replica.database, tmp_path / "export", "node", 1_700_000_000)
     branch = world.branch.branch_id
     ordered = timeline(world.replica, world.branch)
@@ -165,15 +153,6 @@ def test_checkpoints_and_voids_give_the_nodes_own_timeline_too(spark: SparkSessi
     altered["tables"]["voids"] = []
     (tmp_path / "export" / MANIFEST_NAME).write_text(json.dumps(altered))
     assert _analyze(spark, tmp_path / "export", expected=expected).wrong_digests == (branch.hex(),)
-
-
-def test_an_export_of_the_first_schema_is_read(spark: SparkSession, tmp_path: Path) -> None:
-    folder = write_export(tmp_path / "export", DIAMOND)
-    manifest = json.loads((folder / MANIFEST_NAME).read_bytes())
-    manifest["schema_version"] = 1
-    del manifest["tables"]["voids"]
-    (folder / MANIFEST_NAME).write_text(json.dumps(manifest))
-    assert _analyze(spark, folder).commits == len(DIAMOND)
 
 
 def test_a_rank_that_the_acks_do_not_give_is_a_mismatch(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,10 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from analytics import giants, limits, wave_jobs
 from analytics.export_reader import load_commits, read_export
 from analytics.linearize import digest_orders, linearize
-from node.outbound import Author
-from protocol.body import Grant, Permission, Remove
 from storage.export import export_store
-from tests.builders import NOW_MS, World, timeline
+from tests.builders import World, timeline
 from tests.exports import id_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -157,20 +155,11 @@ def test_acceptance_orders_that_no_node_had_take_more_rounds_to_the_same_order(s
 
 def test_a_nodes_own_export_has_the_nodes_timelines_as_giants(spark: SparkSession, tmp_path: Path) -> None:
     world = World(tmp_path / "world")
-    world.name_quorum()
-    bob = Author(world.replica, b"b" * 32, lambda: NOW_MS)
-    root = world.replica.root_branch(world.repo)
-    world.author.write(root, Grant(bob.user, Permission.WRITE, None))
-    world.write("a, a <- b, a <- c, b <- d")
-    world.checkpoint_one("e", ["d"])
-    world.write_one("f", ["c"], bob)
-    world.write("c <- g, e <- h")
-    world.author.write(root, Remove(bob.user, None, ()))
-    world.write("f <- i")
+    world.tell_story()
     export_store(world.replica.database, tmp_path / "export", "node", 1_700_000_000)
     expected = {
         branch.branch_id: blake3(b"".join(timeline(world.replica, branch))).hexdigest()
-        for branch in (world.branch, root)
+        for branch in (world.branch, world.replica.root_branch(world.repo))
     }
     world.close()
     commits = load_commits(spark, read_export(tmp_path / "export")).persist()

@@ -31,6 +31,7 @@ from protocol.messages import (
     decode_message,
     encode_message,
 )
+from storage.repos import Branch
 from tests.nodes import Node, open_nodes
 
 
@@ -43,6 +44,13 @@ class Stranger:
     async def say(self, *messages: Message) -> None:
         """Send messages."""
         await self.stream.send_frames([encode_message(message) for message in messages])
+
+    async def join(self, branch: Branch, count: int = 0) -> bytes:
+        """Join a branch's topic, saying to hold so many commits, and hear what there is; the topic as it is said here."""
+        topic = blind_topic(branch.topic, self.stream.session_id)
+        await self.say(Announce((topic,)), Summary(topic, 0, (), count, bytes(32)))
+        await self.hear(Publications)
+        return topic
 
     async def hear(self, kind: type[Message]) -> Message:
         """The next message of a kind; others are passed over."""
@@ -177,9 +185,7 @@ async def test_a_peer_that_does_not_answer_for_blocks_is_left(
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         async with _met(alice, ended) as stranger, trio.open_nursery() as nursery:
-            topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
-            await stranger.hear(Publications)
+            await stranger.join(branch)
 
             async def live() -> None:
                 while not ended:
@@ -203,9 +209,7 @@ async def test_all_who_wait_for_blocks_are_told_when_the_peer_leaves(
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         async with _met(alice, ended) as stranger:
-            topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
-            await stranger.hear(Publications)
+            await stranger.join(branch)
             (source,) = alice.hub.sources
 
             async def ask(number: int) -> None:
@@ -227,9 +231,7 @@ async def test_a_slow_peer_has_time_for_each_block(tmp_path: Path, autojump_cloc
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         async with _met(alice, ended) as stranger:
-            topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
-            await stranger.hear(Publications)
+            topic = await stranger.join(branch)
             (source,) = alice.hub.sources
             found: list[bytes | None] = []
 
@@ -258,9 +260,7 @@ async def test_what_is_asked_for_twice_is_asked_of_a_peer_once(
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         async with _met(alice, ended) as stranger:
-            topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
-            await stranger.hear(Publications)
+            topic = await stranger.join(branch)
             (source,) = alice.hub.sources
 
             async def ask() -> None:
@@ -283,9 +283,7 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         async with _met(alice, ended) as stranger:
-            topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 7, bytes(32)))
-            await stranger.hear(Publications)
+            topic = await stranger.join(branch, count=7)
             (source,) = alice.hub.sources
             assert isinstance(source, Connection)
             state = PeerState(source.peer, "somewhere", "in", "connected", 0.0, connection=source)

@@ -248,10 +248,10 @@ def test_what_topics_are_compared_by_is_made_anew(tmp_path: Path, monkeypatch: p
     assert (good.problems, good.checked["sketches"]) == ([], 1)
     for column in ("digest", "prefix"):
         with database.write() as connection:
-            old = connection.execute(text(f"SELECT {column} FROM sketches")).scalar_one()  # noqa: S608  # of these two
+            old = connection.execute(text(f"SELECT {column} FROM sketches")).scalar_one()  # noqa: S608  # columns of this test
             new = bytes([old[0] ^ 1]) + old[1:] if column == "digest" else old[:-1] + bytes([old[-1] ^ 1])
-            connection.execute(text(f"UPDATE sketches SET {column} = :new"), {"new": new})  # noqa: S608
+            connection.execute(text(f"UPDATE sketches SET {column} = :new"), {"new": new})  # noqa: S608  # as above
         assert "sketch" in check_store(tmp_path).kinds
         with database.write() as connection:
-            connection.execute(text(f"UPDATE sketches SET {column} = :old"), {"old": old})  # noqa: S608
+            connection.execute(text(f"UPDATE sketches SET {column} = :old"), {"old": old})  # noqa: S608  # as above
     world.close()
