@@ -35,7 +35,7 @@ def first_sync(commit_count: int) -> float:
         bob = Peer(Path(name) / "bob")
         with running(alice, bob):
             repo = alice.client.list_repos()["repos"][0]["repo"]
-            link = alice.client.invite(repo, "write", 3600)["invitation"]
+            link = alice.client.members.invite(repo, "write", 3600)["invitation"]
             bob.client.join(link)
             client = bob.client
             first = (0.0, 0)
@@ -61,7 +61,7 @@ def latency() -> list[float]:
         bob = Peer(Path(name) / "bob")
         with running(alice, bob):
             repo = alice.client.list_repos()["repos"][0]["repo"]
-            bob.client.join(alice.client.invite(repo, "write", 3600)["invitation"])
+            bob.client.join(alice.client.members.invite(repo, "write", 3600)["invitation"])
             until(lambda: digest(bob, branch)["commits"] == 11, "bob has everything")
             writer, reader = alice.client, bob.client
             seconds = []

@@ -3,10 +3,8 @@
 Who may call at all is `api_gate`'s to say; what a body may hold, `api_bodies`'. docs/api.md lists the endpoints.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-import msgspec
 import structlog
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -17,18 +15,17 @@ from starlette.types import ASGIApp
 from node import api_bodies as bodies
 from node.api_documents import DocumentHandlers
 from node.api_events import EventEndpoints
+from node.api_files import FileHandlers
 from node.api_gate import Gate, error_response
+from node.api_members import MemberHandlers
 from node.api_meter import Meter
-from node.api_requests import answer_json, read_body, read_chunks, read_number
-from node.downloads import file_response
+from node.api_requests import Handler, answer_json, answer_of, read_body, read_number
 from node.errors import ServiceError
 from node.event_streams import EventStreams
 from node.metrics import CONTENT_TYPE
 from node.service import NodeService
 from node.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
 from protocol.limits import (
-    FILE_WINDOW_MAX,
-    IMPORTED_WINDOW_MAX,
     TANGLE_WINDOW_MAX,
 )
 from storage.database import StorageError
@@ -39,7 +36,6 @@ TIMELINE_WINDOW_MAX: Final = 1000
 """Items of one timeline answer."""
 
 T = TypeVar("T")
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(service: NodeService, token: str, streams: EventStreams | None = None) -> ASGIApp:
@@ -72,48 +68,21 @@ class _Endpoints:
 
     def table(self) -> list[tuple[str, str, Handler]]:
         """(method, path below /api/v1, handler)."""
-        service, documents = self._service, DocumentHandlers(self._service)
+        service = self._service
         return [
             ("GET", "/log", lambda _: answer_json(service.watching.log())),
             ("GET", "/status", lambda _: answer_json(service.status())),
             ("GET", "/repos", lambda _: answer_json(service.list_repos())),
             # Before what ends in the name of a kind: a repo's name may have slashes.
             ("GET", "/repos/{repo:path}/tangles/{kind}", self._tangle),
+            *MemberHandlers(service).table(),
             ("POST", "/repos", self._create_repo),
-            ("POST", "/repos/{repo:path}/invitations", self._invite),
             ("POST", "/join", self._join),
-            ("POST", "/repos/{repo:path}/capability", _of("repo", service.capability)),
+            ("POST", "/repos/{repo:path}/capability", answer_of("repo", service.capability)),
             ("POST", "/follow", self._follow),
-            ("GET", "/repos/{repo:path}/members", _of("repo", service.members.list_all)),
-            ("POST", "/repos/{repo:path}/members", self._grant),
-            ("POST", "/repos/{repo:path}/removals", self._remove),
-            ("POST", "/repos/{repo:path}/leave", self._leave),
-            ("GET", "/repos/{repo:path}/epochs", _of("repo", service.renewing.list_epochs)),
-            ("POST", "/repos/{repo:path}/epochs", _of("repo", service.renewing.renew)),
-            ("POST", "/repos/{repo:path}/rekeys", self._rekey),
             ("POST", "/repos/{repo:path}/forks", self._fork_repo),
-            ("GET", "/repos/{repo:path}/invitations", _of("repo", service.members.invitations)),
-            ("DELETE", "/repos/{repo:path}/invitations/{invitation}", self._revoke_invitation),
-            ("GET", "/repos/{repo:path}/quorum", _of("repo", service.quorums.show)),
-            ("PUT", "/repos/{repo:path}/quorum", self._set_quorum),
-            ("POST", "/repos/{repo:path}/proposals", self._propose_removal),
-            (
-                "POST",
-                "/repos/{repo:path}/proposals/{proposal}/approvals",
-                lambda r: answer_json(
-                    service.quorums.approve(r.path_params["repo"], r.path_params["proposal"])
-                ),
-            ),
-            (
-                "POST",
-                "/repos/{repo:path}/proposals/{proposal}/checkpoint",
-                lambda r: answer_json(
-                    service.quorums.finish(r.path_params["repo"], r.path_params["proposal"])
-                ),
-            ),
-            ("POST", "/branches/{branch:path}/proposals", _of("branch", service.quorums.propose_checkpoint)),
             ("POST", "/branches/{branch:path}/adoptions", self._adopt),
-            ("GET", "/repos/{repo:path}/offers", _of("repo", service.inbox.list_offers)),
+            ("GET", "/repos/{repo:path}/offers", answer_of("repo", service.inbox.list_offers)),
             ("POST", "/repos/{repo:path}/offers/{offer}/answers", self._answer),
             (
                 "POST",
@@ -126,52 +95,41 @@ class _Endpoints:
             ("POST", "/branches/{branch:path}/forks", self._fork),
             ("POST", "/branches/{branch:path}/merges", self._merge),
             ("GET", "/branches/{branch:path}/state", self._state),
-            ("POST", "/branches/{branch:path}/capability", _of("branch", service.branch_capability)),
-            ("POST", "/branches/{branch:path}/renewals", _of("branch", service.renewing.renew_branch)),
-            ("GET", "/branches/{branch:path}/voids", _of("branch", service.list_voids)),
+            ("POST", "/branches/{branch:path}/capability", answer_of("branch", service.branch_capability)),
+            ("POST", "/branches/{branch:path}/renewals", answer_of("branch", service.renewing.renew_branch)),
+            ("GET", "/branches/{branch:path}/voids", answer_of("branch", service.list_voids)),
             ("GET", "/branches/{branch:path}/past/{commit}", self._past),
             ("POST", "/branches/{branch:path}/edits", self._edit_branch),
-            ("GET", "/repos/{repo:path}/tags", _of("repo", service.names.list_tags)),
+            ("GET", "/repos/{repo:path}/tags", answer_of("repo", service.names.list_tags)),
             ("PUT", "/repos/{repo:path}/tags/{name}", self._set_tag),
             (
                 "DELETE",
                 "/repos/{repo:path}/tags/{name}",
                 lambda r: answer_json(service.names.remove_tag(r.path_params["repo"], r.path_params["name"])),
             ),
-            ("GET", "/commits/{commit}", _of("commit", service.show)),
-            ("GET", "/commits/{commit}/verdict", _of("commit", service.why)),
-            ("GET", "/repos/{repo:path}/branches", _of("repo", service.list_branches)),
+            ("GET", "/commits/{commit}", answer_of("commit", service.show)),
+            ("GET", "/commits/{commit}/verdict", answer_of("commit", service.why)),
+            ("GET", "/repos/{repo:path}/branches", answer_of("repo", service.list_branches)),
             ("POST", "/repos/{repo:path}/branches", self._create_branch),
             ("POST", "/branches/{branch:path}/commits", self._write),
             ("GET", "/branches/{branch:path}/timeline", self._timeline),
             ("GET", "/branches/{branch:path}/edits", self._followed.edits),
             ("GET", "/events", self._followed.node),
             ("POST", "/codes", lambda _: answer_json(self._codes.make())),
-            ("GET", "/branches/{branch:path}/digest", _of("branch", service.digest)),
-            ("GET", "/branches/{branch:path}/feeds", _of("branch", service.feeds.check)),
-            ("POST", "/branches/{branch:path}/import", self._import),
-            ("GET", "/branches/{branch:path}/imported", self._imported),
-            ("GET", "/branches/{branch:path}/set", documents.show_set),
-            ("POST", "/branches/{branch:path}/set", documents.edit_set),
-            ("GET", "/branches/{branch:path}/dict", documents.show_dict),
-            ("GET", "/branches/{branch:path}/dict/entry", documents.show_entry),
-            ("POST", "/branches/{branch:path}/dict", documents.edit_dict),
-            ("GET", "/branches/{branch:path}/text", documents.pull_text),
-            ("POST", "/branches/{branch:path}/text", documents.push_text),
-            ("GET", "/branches/{branch:path}/files", self._list_files),
-            ("POST", "/branches/{branch:path}/files", self._add_file),
-            ("GET", "/branches/{branch:path}/files/{file}", self._get_file),
-            ("DELETE", "/branches/{branch:path}/files/{file}", self._remove_file),
-            ("POST", "/export", lambda _: answer_json(service.export())),
+            ("GET", "/branches/{branch:path}/digest", answer_of("branch", service.timelines.digest)),
+            ("GET", "/branches/{branch:path}/feeds", answer_of("branch", service.feeds.check)),
+            ("POST", "/export", lambda _: answer_json(service.exports.write())),
             ("GET", "/relay/topics", lambda _: answer_json(service.relaying.list_all())),
-            ("PUT", "/relay/topics/{topic}/pin", _of("topic", service.relaying.pin)),
-            ("DELETE", "/relay/topics/{topic}/pin", _of("topic", service.relaying.unpin)),
+            ("PUT", "/relay/topics/{topic}/pin", answer_of("topic", service.relaying.pin)),
+            ("DELETE", "/relay/topics/{topic}/pin", answer_of("topic", service.relaying.unpin)),
             ("GET", "/peers", lambda _: answer_json(service.peers.list_all())),
             ("POST", "/peers", self._add_peer),
-            ("DELETE", "/peers/{peer}", _of("peer", service.peers.remove)),
-            ("PUT", "/peers/{peer}/ban", _of("peer", service.peers.ban)),
-            ("DELETE", "/peers/{peer}/ban", _of("peer", service.peers.unban)),
-            ("DELETE", "/repos/{repo:path}", _of("repo", service.forget_repo)),
+            ("DELETE", "/peers/{peer}", answer_of("peer", service.peers.remove)),
+            ("PUT", "/peers/{peer}/ban", answer_of("peer", service.peers.ban)),
+            ("DELETE", "/peers/{peer}/ban", answer_of("peer", service.peers.unban)),
+            *DocumentHandlers(service).table(),
+            *FileHandlers(service).table(),
+            ("DELETE", "/repos/{repo:path}", answer_of("repo", service.forget_repo)),
         ]
 
     async def readiness(self, _request: Request) -> Response:
@@ -188,14 +146,6 @@ class _Endpoints:
         body = await read_body(request, bodies.Named)
         return await answer_json(self._service.create_repo(body.name))
 
-    async def _invite(self, request: Request) -> Response:
-        body = await read_body(request, bodies.Invitation)
-        return await answer_json(
-            self._service.invite(
-                request.path_params["repo"], body.permission, body.expires_seconds, body.uses
-            )
-        )
-
     async def _join(self, request: Request) -> Response:
         body = await read_body(request, bodies.Join)
         return await answer_json(self._service.join(body.invitation))
@@ -204,47 +154,9 @@ class _Endpoints:
         body = await read_body(request, bodies.Follow)
         return await answer_json(self._service.follow(body.capability))
 
-    async def _grant(self, request: Request) -> Response:
-        body = await read_body(request, bodies.Grant)
-        return await answer_json(
-            self._service.members.grant(request.path_params["repo"], body.user, body.permission)
-        )
-
-    async def _remove(self, request: Request) -> Response:
-        body = await read_body(request, bodies.Removal)
-        return await answer_json(
-            self._service.members.remove(request.path_params["repo"], body.user, body.keeps)
-        )
-
-    async def _leave(self, request: Request) -> Response:
-        body = await read_body(request, bodies.Leave)
-        return await answer_json(self._service.members.leave(request.path_params["repo"], force=body.force))
-
-    async def _set_quorum(self, request: Request) -> Response:
-        body = await read_body(request, bodies.Quorum)
-        repo = request.path_params["repo"]
-        return await answer_json(
-            self._service.quorums.name(repo, body.signers, body.threshold, removals=body.removals)
-        )
-
-    async def _propose_removal(self, request: Request) -> Response:
-        body = await read_body(request, bodies.Removal)
-        repo = request.path_params["repo"]
-        return await answer_json(self._service.quorums.propose_removal(repo, body.user, body.keeps))
-
     async def _fork_repo(self, request: Request) -> Response:
         body = await read_body(request, bodies.Named)
         return await answer_json(self._service.fork_repo(request.path_params["repo"], body.name))
-
-    async def _rekey(self, request: Request) -> Response:
-        body = await read_body(request, bodies.Rekey)
-        return await answer_json(self._service.renewing.rekey(request.path_params["repo"], body.user))
-
-    async def _revoke_invitation(self, request: Request) -> Response:
-        params = request.path_params
-        return await answer_json(
-            self._service.members.revoke_invitation(params["repo"], params["invitation"])
-        )
 
     async def _adopt(self, request: Request) -> Response:
         body = await read_body(request, bodies.Adoption)
@@ -295,7 +207,7 @@ class _Endpoints:
     async def _timeline(self, request: Request) -> Response:
         after = read_number(request, "after_position", -1, -1, 2**53)
         limit = read_number(request, "limit", 100, 1, TIMELINE_WINDOW_MAX)
-        return await answer_json(self._service.timeline(request.path_params["branch"], after, limit))
+        return await answer_json(self._service.timelines.window(request.path_params["branch"], after, limit))
 
     async def _edit_branch(self, request: Request) -> Response:
         body = await read_body(request, bodies.BranchEdit)
@@ -322,46 +234,9 @@ class _Endpoints:
             self._service.tangle(params["repo"], params["kind"], branch, author, epoch, limit)
         )
 
-    async def _import(self, request: Request) -> Response:
-        body = await read_body(request, bodies.Import)
-        items = [msgspec.structs.asdict(item) for item in body.items]
-        return await answer_json(self._service.imports.add(request.path_params["branch"], items, body.source))
-
-    async def _imported(self, request: Request) -> Response:
-        after = read_number(request, "after", 0, 0, 2**53)
-        limit = read_number(request, "limit", 1000, 1, IMPORTED_WINDOW_MAX)
-        source = request.query_params.get("source", "")
-        return await answer_json(
-            self._service.imports.window(request.path_params["branch"], source, after, limit)
-        )
-
-    async def _list_files(self, request: Request) -> Response:
-        after = read_number(request, "after", 0, 0, 2**53)
-        limit = read_number(request, "limit", 100, 1, FILE_WINDOW_MAX)
-        return await answer_json(self._service.files.window(request.path_params["branch"], after, limit))
-
-    async def _add_file(self, request: Request) -> Response:
-        name = request.query_params.get("name", "")
-        return await answer_json(
-            self._service.files.add(request.path_params["branch"], name, read_chunks(request))
-        )
-
-    async def _get_file(self, request: Request) -> Response:
-        file = await self._service.files.open(request.path_params["branch"], request.path_params["file"])
-        return file_response(request.headers, file, self._service.files.read)
-
-    async def _remove_file(self, request: Request) -> Response:
-        params = request.path_params
-        return await answer_json(self._service.files.remove(params["branch"], params["file"]))
-
     async def _add_peer(self, request: Request) -> Response:
         body = await read_body(request, bodies.Peer)
         return await answer_json(self._service.peers.add(body.address, body.peer, relay=body.relay))
-
-
-def _of(parameter: str, method: Callable[[str], Awaitable[dict[str, Any]]]) -> Handler:
-    """Answers with what a method says of the part of the path that is called so."""
-    return lambda request: answer_json(method(request.path_params[parameter]))
 
 
 def _mapped(handler: Handler) -> Handler:

@@ -1,4 +1,4 @@
-"""Handlers of the API's requests about sets, dicts and texts. `api` has their routes."""
+"""Requests of the API about sets, dicts and texts."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from node import api_bodies as bodies
-from node.api_requests import answer_json, read_body, read_number
+from node.api_requests import Handler, answer_json, read_body, read_number
 from node.service import NodeService
 from protocol.limits import DOCUMENT_WINDOW_MAX
 
@@ -19,40 +19,45 @@ class DocumentHandlers:
     def __init__(self, service: NodeService) -> None:
         self._service = service
 
-    async def show_set(self, request: Request) -> Response:
-        """A window of a set."""
+    def table(self) -> list[tuple[str, str, Handler]]:
+        """(method, path below /api/v1, handler)."""
+        return [
+            ("GET", "/branches/{branch:path}/set", self._show_set),
+            ("POST", "/branches/{branch:path}/set", self._edit_set),
+            ("GET", "/branches/{branch:path}/dict", self._show_dict),
+            ("GET", "/branches/{branch:path}/dict/entry", self._show_entry),
+            ("POST", "/branches/{branch:path}/dict", self._edit_dict),
+            ("GET", "/branches/{branch:path}/text", self._pull_text),
+            ("POST", "/branches/{branch:path}/text", self._push_text),
+        ]
+
+    async def _show_set(self, request: Request) -> Response:
         branch, offset, limit = _window_of(request)
         return await answer_json(self._service.documents.show_set(branch, offset, limit))
 
-    async def edit_set(self, request: Request) -> Response:
-        """Words about a set."""
+    async def _edit_set(self, request: Request) -> Response:
         body = await read_body(request, bodies.SetEdit)
         branch = request.path_params["branch"]
         return await answer_json(self._service.documents.edit_set(branch, body.add, body.remove))
 
-    async def show_dict(self, request: Request) -> Response:
-        """A window of a dict."""
+    async def _show_dict(self, request: Request) -> Response:
         branch, offset, limit = _window_of(request)
         return await answer_json(self._service.documents.show_dict(branch, offset, limit))
 
-    async def show_entry(self, request: Request) -> Response:
-        """One entry of a dict."""
+    async def _show_entry(self, request: Request) -> Response:
         key = request.query_params.get("key", "")
         return await answer_json(self._service.documents.get(request.path_params["branch"], key))
 
-    async def edit_dict(self, request: Request) -> Response:
-        """Words about a dict."""
+    async def _edit_dict(self, request: Request) -> Response:
         body = await read_body(request, bodies.DictEdit)
         branch = request.path_params["branch"]
         return await answer_json(self._service.documents.edit_dict(branch, body.put, body.erase))
 
-    async def pull_text(self, request: Request) -> Response:
-        """A text."""
+    async def _pull_text(self, request: Request) -> Response:
         root = request.query_params.get("root")
         return await answer_json(self._service.texts.pull(request.path_params["branch"], root))
 
-    async def push_text(self, request: Request) -> Response:
-        """An update of a text."""
+    async def _push_text(self, request: Request) -> Response:
         body = await read_body(request, bodies.TextPush)
         return await answer_json(self._service.texts.push(request.path_params["branch"], body.update))
 

@@ -1,7 +1,7 @@
 """How requests to the local API are read, each part within its bound, and answered."""
 
 import re
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
@@ -20,11 +20,17 @@ BODY_WAIT_SECONDS: Final = 30
 """Longest pause in a request's body."""
 
 T = TypeVar("T")
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 async def answer_json(answer: Awaitable[dict[str, Any]]) -> Response:
     """What is awaited, as JSON."""
     return JSONResponse(await answer)
+
+
+def answer_of(parameter: str, method: Callable[[str], Awaitable[dict[str, Any]]]) -> Handler:
+    """Answers with what a method says of the part of the path that is called so."""
+    return lambda request: answer_json(method(request.path_params[parameter]))
 
 
 async def read_chunks(request: Request) -> AsyncGenerator[bytes]:

@@ -4,21 +4,22 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Self
-from urllib.parse import quote, unquote
+from typing import Final, Self
+from urllib.parse import unquote
 
 import httpx
 
+from node.client_calls import JsonObject, path_part
 from node.client_documents import DocumentsClient
 from node.client_download import Download
 from node.client_errors import error_of
+from node.client_members import MembersClient, QuorumsClient
 from node.errors import ServiceError
 from node.event_client import StreamEvent, open_stream
 from node.home import not_running, read_run_file, read_token
 
 _TIMEOUT_SECONDS: Final = 60.0
 _PIECE_SIZE: Final = 1 << 20
-JsonObject = dict[str, Any]
 
 
 class ApiClient:
@@ -34,6 +35,8 @@ class ApiClient:
             trust_env=False,  # a proxy has no business between a user and the daemon beside them
         )
         self.documents = DocumentsClient(self._call)
+        self.members = MembersClient(self._call)
+        self.quorums = QuorumsClient(self._call)
 
     @classmethod
     def for_home(cls, home: Path) -> Self:
@@ -69,125 +72,69 @@ class ApiClient:
         """All repos."""
         return self._call("GET", "/repos")
 
-    def invite(self, repo: str, permission: str, expires_seconds: int, uses: int = 1) -> JsonObject:
-        """Make an invitation link."""
-        body = {"permission": permission, "expires_seconds": expires_seconds, "uses": uses}
-        return self._call("POST", f"/repos/{_part(repo)}/invitations", body)
-
     def join(self, invitation: str) -> JsonObject:
         """Join by a link."""
         return self._call("POST", "/join", {"invitation": invitation})
 
-    def list_members(self, repo: str) -> JsonObject:
-        """Members of a repo."""
-        return self._call("GET", f"/repos/{_part(repo)}/members")
-
-    def grant(self, repo: str, user: str, permission: str) -> JsonObject:
-        """Make a user a member, or raise one."""
-        return self._call("POST", f"/repos/{_part(repo)}/members", {"user": user, "permission": permission})
-
-    def remove_member(self, repo: str, user: str, keeps: str = "") -> JsonObject:
-        """Take a member's rights down to `keeps`; without it exclude the member."""
-        return self._call("POST", f"/repos/{_part(repo)}/removals", {"user": user, "keeps": keeps})
-
-    def leave(self, repo: str, *, force: bool = False) -> JsonObject:
-        """Stop being a member."""
-        return self._call("POST", f"/repos/{_part(repo)}/leave", {"force": force})
-
     def fork_repo(self, repo: str, name: str) -> JsonObject:
         """Make a repo of one's own that continues another."""
-        return self._call("POST", f"/repos/{_part(repo)}/forks", {"name": name})
+        return self._call("POST", f"/repos/{path_part(repo)}/forks", {"name": name})
 
     def forget_repo(self, repo: str) -> JsonObject:
         """Forget a repo of which single branches are followed."""
-        return self._call("DELETE", f"/repos/{_part(repo)}")
+        return self._call("DELETE", f"/repos/{path_part(repo)}")
 
     def list_epochs(self, repo: str) -> JsonObject:
         """Epochs of a repo."""
-        return self._call("GET", f"/repos/{_part(repo)}/epochs")
+        return self._call("GET", f"/repos/{path_part(repo)}/epochs")
 
     def renew_repo(self, repo: str) -> JsonObject:
         """Start an epoch."""
-        return self._call("POST", f"/repos/{_part(repo)}/epochs", {})
-
-    def rekey_member(self, repo: str, user: str) -> JsonObject:
-        """Seal the current secrets for a member again."""
-        return self._call("POST", f"/repos/{_part(repo)}/rekeys", {"user": user})
-
-    def list_invitations(self, repo: str) -> JsonObject:
-        """Invitations of a repo."""
-        return self._call("GET", f"/repos/{_part(repo)}/invitations")
-
-    def revoke_invitation(self, repo: str, invitation: str) -> JsonObject:
-        """End an invitation."""
-        return self._call("DELETE", f"/repos/{_part(repo)}/invitations/{_part(invitation)}")
+        return self._call("POST", f"/repos/{path_part(repo)}/epochs", {})
 
     def adopt(self, branch: str, commits: list[str]) -> JsonObject:
         """Make void commits count again."""
-        return self._call("POST", f"/branches/{_part(branch)}/adoptions", {"commits": commits})
+        return self._call("POST", f"/branches/{path_part(branch)}/adoptions", {"commits": commits})
 
     def list_voids(self, branch: str) -> JsonObject:
         """Void commits of a branch."""
-        return self._call("GET", f"/branches/{_part(branch)}/voids")
+        return self._call("GET", f"/branches/{path_part(branch)}/voids")
 
     def show(self, commit: str) -> JsonObject:
         """A commit with all it says."""
-        return self._call("GET", f"/commits/{_part(commit)}")
+        return self._call("GET", f"/commits/{path_part(commit)}")
 
     def past(self, branch: str, commit: str, limit: int) -> JsonObject:
         """The end of a branch as it was at a commit."""
-        return self._call("GET", f"/branches/{_part(branch)}/past/{_part(commit)}", query={"limit": limit})
+        return self._call(
+            "GET", f"/branches/{path_part(branch)}/past/{path_part(commit)}", query={"limit": limit}
+        )
 
     def tangle(
         self, repo: str, kind: str, branch: str, author: str, limit: int, epoch: str = ""
     ) -> JsonObject:
         """The end of a tangle."""
         query: dict[str, int | str] = {"branch": branch, "author": author, "epoch": epoch, "limit": limit}
-        return self._call("GET", f"/repos/{_part(repo)}/tangles/{_part(kind)}", query=query)
+        return self._call("GET", f"/repos/{path_part(repo)}/tangles/{path_part(kind)}", query=query)
 
     def edit_branch(
         self, branch: str, *, name: str | None = None, archived: bool | None = None
     ) -> JsonObject:
         """Rename a branch, archive it, or take it back."""
         body = {"name": name, "archived": archived}
-        return self._call("POST", f"/branches/{_part(branch)}/edits", body)
-
-    def show_quorum(self, repo: str) -> JsonObject:
-        """Quorums in force and proposals."""
-        return self._call("GET", f"/repos/{_part(repo)}/quorum")
-
-    def set_quorum(self, repo: str, signers: list[str], threshold: int, *, removals: bool) -> JsonObject:
-        """Name the signers."""
-        body = {"signers": signers, "threshold": threshold, "removals": removals}
-        return self._call("PUT", f"/repos/{_part(repo)}/quorum", body)
-
-    def propose_removal(self, repo: str, user: str, keeps: str = "") -> JsonObject:
-        """Ask the signers to exclude or demote a member."""
-        return self._call("POST", f"/repos/{_part(repo)}/proposals", {"user": user, "keeps": keeps})
-
-    def propose_checkpoint(self, branch: str) -> JsonObject:
-        """Ask the signers for a checkpoint."""
-        return self._call("POST", f"/branches/{_part(branch)}/proposals")
-
-    def approve(self, repo: str, proposal: str) -> JsonObject:
-        """Sign a proposal."""
-        return self._call("POST", f"/repos/{_part(repo)}/proposals/{_part(proposal)}/approvals")
-
-    def finish_checkpoint(self, repo: str, proposal: str) -> JsonObject:
-        """Make a checkpoint that was approved."""
-        return self._call("POST", f"/repos/{_part(repo)}/proposals/{_part(proposal)}/checkpoint")
+        return self._call("POST", f"/branches/{path_part(branch)}/edits", body)
 
     def list_tags(self, repo: str) -> JsonObject:
         """Names of commits."""
-        return self._call("GET", f"/repos/{_part(repo)}/tags")
+        return self._call("GET", f"/repos/{path_part(repo)}/tags")
 
     def set_tag(self, repo: str, name: str, commit: str) -> JsonObject:
         """Name a commit, or move the name."""
-        return self._call("PUT", f"/repos/{_part(repo)}/tags/{_part(name)}", {"commit": commit})
+        return self._call("PUT", f"/repos/{path_part(repo)}/tags/{path_part(name)}", {"commit": commit})
 
     def remove_tag(self, repo: str, name: str) -> JsonObject:
         """Take a name away."""
-        return self._call("DELETE", f"/repos/{_part(repo)}/tags/{_part(name)}")
+        return self._call("DELETE", f"/repos/{path_part(repo)}/tags/{path_part(name)}")
 
     def list_relayed(self) -> JsonObject:
         """Topics that the node keeps for others."""
@@ -195,101 +142,105 @@ class ApiClient:
 
     def pin_relayed(self, topic: str, *, is_pinned: bool) -> JsonObject:
         """Say whether a topic may be forgotten to make room."""
-        return self._call("PUT" if is_pinned else "DELETE", f"/relay/topics/{_part(topic)}/pin")
+        return self._call("PUT" if is_pinned else "DELETE", f"/relay/topics/{path_part(topic)}/pin")
 
     def why(self, commit: str) -> JsonObject:
         """The verdict on a commit."""
-        return self._call("GET", f"/commits/{_part(commit)}/verdict")
+        return self._call("GET", f"/commits/{path_part(commit)}/verdict")
 
     def list_branches(self, repo: str) -> JsonObject:
         """Branches of a repo."""
-        return self._call("GET", f"/repos/{_part(repo)}/branches")
+        return self._call("GET", f"/repos/{path_part(repo)}/branches")
 
     def create_branch(self, repo: str, name: str) -> JsonObject:
         """Add a branch."""
-        return self._call("POST", f"/repos/{_part(repo)}/branches", {"name": name})
+        return self._call("POST", f"/repos/{path_part(repo)}/branches", {"name": name})
 
     def fork_branch(self, branch: str, name: str, commit: str = "") -> JsonObject:
         """Add a branch that continues another."""
-        return self._call("POST", f"/branches/{_part(branch)}/forks", {"name": name, "commit": commit})
+        return self._call("POST", f"/branches/{path_part(branch)}/forks", {"name": name, "commit": commit})
 
     def merge_branch(self, source: str, target: str) -> JsonObject:
         """Merge a branch into another."""
-        return self._call("POST", f"/branches/{_part(target)}/merges", {"source": source})
+        return self._call("POST", f"/branches/{path_part(target)}/merges", {"source": source})
 
     def state(self, branch: str, limit: int) -> JsonObject:
         """The end of what a branch continues and its own commits."""
-        return self._call("GET", f"/branches/{_part(branch)}/state", query={"limit": limit})
+        return self._call("GET", f"/branches/{path_part(branch)}/state", query={"limit": limit})
 
     def list_offers(self, repo: str) -> JsonObject:
         """A repo's inbox."""
-        return self._call("GET", f"/repos/{_part(repo)}/offers")
+        return self._call("GET", f"/repos/{path_part(repo)}/offers")
 
     def answer_offer(self, repo: str, offer: str, *, accepts: bool) -> JsonObject:
         """Accept an offer, or refuse or withdraw it."""
-        return self._call("POST", f"/repos/{_part(repo)}/offers/{_part(offer)}/answers", {"accepts": accepts})
+        return self._call(
+            "POST", f"/repos/{path_part(repo)}/offers/{path_part(offer)}/answers", {"accepts": accepts}
+        )
 
     def merge_offer(self, repo: str, offer: str) -> JsonObject:
         """Take over what an accepted offer has."""
-        return self._call("POST", f"/repos/{_part(repo)}/offers/{_part(offer)}/merges", {})
+        return self._call("POST", f"/repos/{path_part(repo)}/offers/{path_part(offer)}/merges", {})
 
     def offer(self, source: str, target: str, note: str = "", *, pulls: bool = True) -> JsonObject:
         """Offer a branch of one's own to a document's inbox."""
         body = {"source": source, "note": note, "pulls": pulls}
-        return self._call("POST", f"/branches/{_part(target)}/offers", body)
+        return self._call("POST", f"/branches/{path_part(target)}/offers", body)
 
     def comment(self, branch: str, text: str) -> JsonObject:
         """Comment on a document."""
-        return self._call("POST", f"/branches/{_part(branch)}/comments", {"text": text})
+        return self._call("POST", f"/branches/{path_part(branch)}/comments", {"text": text})
 
     def comments(self, branch: str, limit: int) -> JsonObject:
         """Accepted comments on a document."""
-        return self._call("GET", f"/branches/{_part(branch)}/comments", query={"limit": limit})
+        return self._call("GET", f"/branches/{path_part(branch)}/comments", query={"limit": limit})
 
     def write(self, branch: str, text: str) -> JsonObject:
         """Write a post."""
-        return self._call("POST", f"/branches/{_part(branch)}/commits", {"text": text})
+        return self._call("POST", f"/branches/{path_part(branch)}/commits", {"text": text})
 
     def timeline(self, branch: str, after_position: int, limit: int) -> JsonObject:
         """A window of a timeline."""
         query = {"after_position": after_position, "limit": limit}
-        return self._call("GET", f"/branches/{_part(branch)}/timeline", query=query)
+        return self._call("GET", f"/branches/{path_part(branch)}/timeline", query=query)
 
     def edits(self, branch: str, since: str = "", limit: int = 1000) -> JsonObject:
         """A window of a timeline's edits, after the cursor `since`."""
-        return self._call("GET", f"/branches/{_part(branch)}/edits", query={"since": since, "limit": limit})
+        return self._call(
+            "GET", f"/branches/{path_part(branch)}/edits", query={"since": since, "limit": limit}
+        )
 
     @contextmanager
     def watch(self, branch: str, since: str = "") -> Iterator[Iterator[StreamEvent]]:
         """The same as they come: events `edit`, and `reset` where all is to be forgotten. Raises ServiceError."""
-        path = f"/branches/{_part(branch)}/edits"
+        path = f"/branches/{path_part(branch)}/edits"
         with self._reached(), open_stream(self._http, path, since) as events:
             yield events
 
     def digest(self, branch: str) -> JsonObject:
         """Digest of a timeline."""
-        return self._call("GET", f"/branches/{_part(branch)}/digest")
+        return self._call("GET", f"/branches/{path_part(branch)}/digest")
 
     def import_items(self, branch: str, items: list[JsonObject], source: str) -> JsonObject:
         """Import one batch."""
-        return self._call("POST", f"/branches/{_part(branch)}/import", {"items": items, "source": source})
+        return self._call("POST", f"/branches/{path_part(branch)}/import", {"items": items, "source": source})
 
     def list_imported(self, branch: str, source: str, after: int, limit: int) -> JsonObject:
         """A window of what was imported."""
         query: dict[str, int | str] = {"source": source, "after": after, "limit": limit}
-        return self._call("GET", f"/branches/{_part(branch)}/imported", query=query)
+        return self._call("GET", f"/branches/{path_part(branch)}/imported", query=query)
 
     def capability(self, repo: str) -> JsonObject:
         """A repo's read capability, a secret."""
-        return self._call("POST", f"/repos/{_part(repo)}/capability", {})
+        return self._call("POST", f"/repos/{path_part(repo)}/capability", {})
 
     def branch_capability(self, branch: str) -> JsonObject:
         """A branch's read capability, a secret."""
-        return self._call("POST", f"/branches/{_part(branch)}/capability", {})
+        return self._call("POST", f"/branches/{path_part(branch)}/capability", {})
 
     def renew_branch(self, branch: str) -> JsonObject:
         """Give a branch new secrets."""
-        return self._call("POST", f"/branches/{_part(branch)}/renewals", {})
+        return self._call("POST", f"/branches/{path_part(branch)}/renewals", {})
 
     def follow(self, capability: str) -> JsonObject:
         """Read and replicate a repo, or a branch by itself, by a read capability."""
@@ -297,15 +248,19 @@ class ApiClient:
 
     def check_feeds(self, branch: str) -> JsonObject:
         """Feeds of a branch, and where they fork."""
-        return self._call("GET", f"/branches/{_part(branch)}/feeds")
+        return self._call("GET", f"/branches/{path_part(branch)}/feeds")
 
     def list_files(self, branch: str, after: int = 0, limit: int = 1000) -> JsonObject:
         """A window of a branch's files."""
-        return self._call("GET", f"/branches/{_part(branch)}/files", query={"after": after, "limit": limit})
+        return self._call(
+            "GET", f"/branches/{path_part(branch)}/files", query={"after": after, "limit": limit}
+        )
 
     def add_file(self, branch: str, name: str, content: Iterable[bytes]) -> JsonObject:
         """Add a file, its content streamed."""
-        return self._call("POST", f"/branches/{_part(branch)}/files", content=content, query={"name": name})
+        return self._call(
+            "POST", f"/branches/{path_part(branch)}/files", content=content, query={"name": name}
+        )
 
     @contextmanager
     def get_file(self, branch: str, file: str, start: int = 0, stop: int | None = None) -> Iterator[Download]:
@@ -313,7 +268,7 @@ class ApiClient:
 
         Raises ServiceError, on the way `interrupted` where the daemon or the connection stops.
         """
-        path = f"/branches/{_part(branch)}/files/{_part(file)}"
+        path = f"/branches/{path_part(branch)}/files/{path_part(file)}"
         # A range that is asked for from the very start is none: an empty file has no first byte.
         wanted = {}
         if start or stop is not None:
@@ -329,7 +284,7 @@ class ApiClient:
 
     def remove_file(self, branch: str, file: str) -> JsonObject:
         """Remove a file from a branch."""
-        return self._call("DELETE", f"/branches/{_part(branch)}/files/{_part(file)}")
+        return self._call("DELETE", f"/branches/{path_part(branch)}/files/{path_part(file)}")
 
     def export(self) -> JsonObject:
         """Export what is new."""
@@ -345,11 +300,11 @@ class ApiClient:
 
     def ban_peer(self, peer: str, *, is_banned: bool) -> JsonObject:
         """Speak with a peer no more, or again."""
-        return self._call("PUT" if is_banned else "DELETE", f"/peers/{_part(peer)}/ban")
+        return self._call("PUT" if is_banned else "DELETE", f"/peers/{path_part(peer)}/ban")
 
     def remove_peer(self, peer: str) -> JsonObject:
         """Forget a peer."""
-        return self._call("DELETE", f"/peers/{_part(peer)}")
+        return self._call("DELETE", f"/peers/{path_part(peer)}")
 
     def _call(
         self,
@@ -391,8 +346,3 @@ class ApiClient:
                 f"the daemon stopped sending: {error}",
                 "run the command again to go on from here",
             ) from None
-
-
-def _part(text: str) -> str:
-    """One segment of a path."""
-    return quote(text, safe="")

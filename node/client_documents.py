@@ -2,24 +2,8 @@
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
-from urllib.parse import quote
 
-JsonObject = dict[str, Any]
-
-
-class Call(Protocol):
-    """Makes a request of the API and gives its answer. Raises ServiceError."""
-
-    def __call__(
-        self,
-        method: str,
-        path: str,
-        body: JsonObject | None = None,
-        query: Mapping[str, int | str] | None = None,
-    ) -> JsonObject:
-        """Make it."""
-        ...
+from node.client_calls import Call, JsonObject, path_part
 
 
 class DocumentsClient:
@@ -63,4 +47,4 @@ class DocumentsClient:
 
 
 def _path(branch: str) -> str:
-    return f"/branches/{quote(branch, safe='')}"
+    return f"/branches/{path_part(branch)}"

@@ -6,13 +6,12 @@ the store go through `run_blocking`; nothing here waits without a deadline.
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
-
-import trio
+from typing import Any
 
 from node.documents import Documents
 from node.edits import Edits
 from node.errors import ServiceError
+from node.exports import Exports
 from node.feeds import Feeds
 from node.files import Files
 from node.hub import Hub
@@ -35,18 +34,18 @@ from node.resolve import resolve
 from node.sharing import Sharing
 from node.tangles import show_tangle
 from node.texts import Texts
+from node.timelines import HEADS_SHOWN_MAX, Timelines
 from node.version import VERSION
-from node.views import branch_view, repo_view, timeline_items
+from node.views import branch_view, repo_view
 from node.watching import Watching
 from node.why import explain, list_voids
 from protocol.content import Post
 from protocol.text import PeerAddress, id_text
-from storage.commits import count_commits, count_heads, digest_timeline, load_facts, load_heads, load_timeline
+from storage.commits import count_heads, load_facts, load_heads
 from storage.forgetting import forget_repo
 from storage.repos import Branch, Repo
 from storage.waiting import UNREAD, count_rejections, count_waiting
 
-_HEADS_SHOWN_MAX: Final = 128
 JsonObject = dict[str, Any]
 
 
@@ -73,12 +72,12 @@ class NodeService:
         self._node_key = node_key
         self._home = home
         self._listen = listen
-        self._export_folder = export_folder
         self._clock = clock
         self.files = Files(hub, author, self._branch)
         self.documents = Documents(hub, author, self._branch)
         self.texts = Texts(hub, author, self._branch)
         self.feeds = Feeds(hub, self._branch)
+        self.timelines = Timelines(hub, self._branch)
         self.edits = Edits(hub, self._branch)
         self.imports = Imports(hub, author, self._branch)
         self.members = Members(hub, author, self._whole_repo, self._member_branch)
@@ -86,6 +85,7 @@ class NodeService:
         self.renewing = Renewing(hub, author, self._whole_repo, self._member_branch)
         self.quorums = Quorums(hub, author, self._whole_repo, self._member_branch)
         self.relaying = Relaying(hub)
+        self.exports = Exports(hub, export_folder, id_text(node_key), clock)
         self.names = Names(hub, author, self._whole_repo, self._member_branch)
         self.peers = Peers(hub, network, node_key)
         own_address = PeerAddress(advertise or listen, node_key)
@@ -93,7 +93,6 @@ class NodeService:
         self.inbox = Inbox(hub, author, self.sharing, self._whole_repo, self._member_branch)
         self.watching = Watching(hub, network, home, clock)
         self._started_at = clock()
-        self._exporting = trio.Lock()
 
     async def status(self) -> JsonObject:
         """The node at a glance."""
@@ -210,15 +209,6 @@ class NodeService:
         self._hub.announce(intake)
         return await self._hub.run_blocking(self._commit_view, target, written.commit_id)
 
-    async def timeline(self, branch: str, after_position: int, limit: int) -> JsonObject:
-        """A window of the timeline: `limit` items from the one after `after_position` (-1: from the start)."""
-        target = self._branch(branch)
-        return await self._hub.run_blocking(self._timeline, target, after_position + 1, limit)
-
-    async def digest(self, branch: str) -> JsonObject:
-        """The digest of the whole timeline: equal on two nodes exactly if they show the same."""
-        return await self._hub.run_blocking(self._digest, self._branch(branch))
-
     async def list_voids(self, branch: str) -> JsonObject:
         """Void commits of a branch, and why they are."""
         voids = await self._hub.run_blocking(list_voids, self._hub.replica, self._branch(branch))
@@ -256,11 +246,6 @@ class NodeService:
         return await self._hub.run_blocking(
             show_tangle, self._hub.replica, target, kind, of_branch, user, epoch, limit
         )
-
-    async def export(self) -> JsonObject:
-        """Write what is new since the last export as Parquet."""
-        async with self._exporting:
-            return await self._hub.run_blocking(self._export)
 
     # --- steps ---
 
@@ -329,7 +314,7 @@ class NodeService:
             with self._hub.replica.database.read() as connection:
                 return branch_view(
                     branch,
-                    load_heads(connection, branch.num, _HEADS_SHOWN_MAX),
+                    load_heads(connection, branch.num, HEADS_SHOWN_MAX),
                     count_heads(connection, branch.num),
                     waiting=count_waiting(connection, branch.num),
                     unread=count_waiting(connection, branch.num, reason=UNREAD),
@@ -342,40 +327,6 @@ class NodeService:
         with self._hub.replica.database.read() as connection:
             rank = load_facts(connection, [commit_id])[commit_id].rank
         return {"commit": id_text(commit_id), "rank": rank, "branch": id_text(branch.branch_id)}
-
-    def _timeline(self, branch: Branch, offset: int, limit: int) -> JsonObject:
-        with self._hub.replica.database.read() as connection:
-            rows = load_timeline(connection, branch.num, offset, limit)
-            items = timeline_items(connection, self._hub.replica.on_topics, rows, offset)
-            total = count_commits(connection, branch.num)
-        following = offset + len(rows)
-        return {"items": items, "total": total, "next": following - 1 if rows and following < total else None}
-
-    def _digest(self, branch: Branch) -> JsonObject:
-        with self._hub.replica.database.read() as connection:
-            digest, count = digest_timeline(connection, branch.num)
-            heads = load_heads(connection, branch.num, _HEADS_SHOWN_MAX)
-            head_count = count_heads(connection, branch.num)
-        return {
-            "digest": digest,
-            "commits": count,
-            "heads": [id_text(commit_id) for commit_id, _ in heads],
-            "head_count": head_count,
-        }
-
-    def _export(self) -> JsonObject:
-        # Imported when first needed: pyarrow is a third of a daemon's memory.
-        from storage.export import export_store
-
-        database, created_at = self._hub.replica.database, int(self._clock())
-        summary = export_store(database, self._export_folder, id_text(self._node_key), created_at)
-        return {
-            "path": str(summary.path),
-            "commits": summary.commits,
-            "added": summary.added,
-            "parts": summary.parts,
-            "watermark": summary.watermark,
-        }
 
 
 def _with_members(repo: Repo) -> Repo:

@@ -36,7 +36,7 @@ def checkpoint(context: typer.Context, branch: BranchArgument, as_json: JsonOpti
 
     What the checkpoint does not have in its past stands after it from then on, whenever it was written.
     """
-    answer = client(context).propose_checkpoint(branch)
+    answer = client(context).quorums.propose_checkpoint(branch)
     print_json(answer) if as_json else print_fields(answer.items())
 
 

@@ -37,7 +37,7 @@ class KeptPermission(StrEnum):
 @member.command("list")
 def list_members(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
     """List the members of a repo and what they may do."""
-    answer = client(context).list_members(repo)
+    answer = client(context).members.list_all(repo)
     if as_json:
         print_json(answer)
         return
@@ -57,7 +57,7 @@ def grant(
     Who is to write gets the repo's write secret, sealed for that user alone. Who does not have the repo yet needs an
     invitation (`ravel repo invite`) instead.
     """
-    _show(client(context).grant(repo, user, permission.value), as_json=as_json)
+    _show(client(context).members.grant(repo, user, permission.value), as_json=as_json)
 
 
 @member.command("revoke")
@@ -69,7 +69,7 @@ def revoke(
     as_json: JsonOption = False,
 ) -> None:
     """Take rights from a member, who stays one. What the member writes without having seen it becomes void."""
-    _show(client(context).remove_member(repo, user, keeps.value), as_json=as_json)
+    _show(client(context).members.remove(repo, user, keeps.value), as_json=as_json)
 
 
 @member.command("exclude")
@@ -81,7 +81,7 @@ def exclude(
     The repo gets new secrets, sealed to each remaining member. The excluded keep what they could read before; they
     read, write and follow nothing after.
     """
-    _show(client(context).remove_member(repo, user), as_json=as_json)
+    _show(client(context).members.remove(repo, user), as_json=as_json)
 
 
 @member.command("rekey")
@@ -89,13 +89,13 @@ def rekey(
     context: typer.Context, repo: RepoArgument, user: UserArgument, as_json: JsonOption = False
 ) -> None:
     """Seal the repo's current secrets for a member again, whose node says that it has not got them."""
-    _show(client(context).rekey_member(repo, user), as_json=as_json)
+    _show(client(context).members.rekey(repo, user), as_json=as_json)
 
 
 @member.command("invitations")
 def invitations(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
     """List the invitations of a repo: who made them, for what, until when, and how many came by them."""
-    answer = client(context).list_invitations(repo)
+    answer = client(context).members.invitations(repo)
     if as_json:
         print_json(answer)
         return
@@ -123,7 +123,7 @@ def uninvite(
     as_json: JsonOption = False,
 ) -> None:
     """Revoke an invitation: who joins by it from now on, or did so without this node having seen it, is no member."""
-    _show(client(context).revoke_invitation(repo, invitation), as_json=as_json)
+    _show(client(context).members.revoke_invitation(repo, invitation), as_json=as_json)
 
 
 def _show(answer: JsonObject, *, as_json: bool) -> None:

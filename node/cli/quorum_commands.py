@@ -29,13 +29,13 @@ def set_quorum(
     as_json: JsonOption = False,
 ) -> None:
     """Name the signers. It binds whoever becomes an admin after this: do it before you make admins."""
-    _show(client(context).set_quorum(repo, signers, threshold, removals=removals), as_json=as_json)
+    _show(client(context).quorums.name(repo, signers, threshold, removals=removals), as_json=as_json)
 
 
 @quorum.command("show")
 def show(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
     """Show who must approve, and the latest proposals with their approvals."""
-    answer = client(context).show_quorum(repo)
+    answer = client(context).quorums.show(repo)
     if as_json:
         print_json(answer)
         return
@@ -74,7 +74,7 @@ def propose_removal(
 ) -> None:
     """Ask the signers to exclude or demote a member; `ravel member exclude` or `revoke` does it when they have."""
     kept = keep.value if keep is not None else ""
-    _show(client(context).propose_removal(repo, user, kept), as_json=as_json)
+    _show(client(context).quorums.propose_removal(repo, user, kept), as_json=as_json)
 
 
 @quorum.command("approve")
@@ -82,7 +82,7 @@ def approve(
     context: typer.Context, repo: RepoArgument, proposal: ProposalArgument, as_json: JsonOption = False
 ) -> None:
     """Sign a proposal. The last signature that a checkpoint lacks makes it."""
-    _show(client(context).approve(repo, proposal), as_json=as_json)
+    _show(client(context).quorums.approve(repo, proposal), as_json=as_json)
 
 
 @quorum.command("finish")
@@ -90,7 +90,7 @@ def finish(
     context: typer.Context, repo: RepoArgument, proposal: ProposalArgument, as_json: JsonOption = False
 ) -> None:
     """Make a checkpoint whose last signatures were given at the same time."""
-    _show(client(context).finish_checkpoint(repo, proposal), as_json=as_json)
+    _show(client(context).quorums.finish(repo, proposal), as_json=as_json)
 
 
 def _show(answer: JsonObject, *, as_json: bool) -> None:

@@ -48,7 +48,7 @@ def invite(
     as_json: JsonOption = False,
 ) -> None:
     """Print an invitation link. It is a secret: whoever has it can read the repo."""
-    answer = client(context).invite(repo, permission.value, _seconds(expires), uses)
+    answer = client(context).members.invite(repo, permission.value, _seconds(expires), uses)
     if as_json:
         print_json(answer)
         return
@@ -247,7 +247,7 @@ def leave(
     as_json: JsonOption = False,
 ) -> None:
     """Stop being a member of a repo. What is here stays here, and goes on being replicated."""
-    answer = client(context).leave(repo, force=force)
+    answer = client(context).members.leave(repo, force=force)
     print_json(answer) if as_json else print_fields(answer.items())
 
 

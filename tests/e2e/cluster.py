@@ -164,6 +164,6 @@ def join(alice: Peer, bob: Peer, permission: str = "write") -> tuple[str, str]:
     """Alice creates a repo, bob joins it; gives (repo id, branch id)."""
     repo = str(alice.client.create_repo("shared")["repo"])
     branch = str(alice.client.list_branches(repo)["branches"][0]["branch"])
-    link = alice.client.invite(repo, permission, 3600)["invitation"]
+    link = alice.client.members.invite(repo, permission, 3600)["invitation"]
     bob.client.join(link)
     return repo, branch

@@ -162,7 +162,7 @@ def test_nothing_secret_is_logged_or_bundled(tmp_path: Path) -> None:
         until_equal(alice, bob, branch)
         until(lambda: bool(bob.client.list_repos()["repos"][0]["permission"] == "write"), "bob is a member")
         links = [
-            alice.client.invite(repo, "write", 3600)["invitation"],
+            alice.client.members.invite(repo, "write", 3600)["invitation"],
             alice.client.capability(repo)["capability"],
             alice.client.branch_capability(branch)["capability"],
         ]
@@ -172,7 +172,7 @@ def test_nothing_secret_is_logged_or_bundled(tmp_path: Path) -> None:
                     call(link)
                 with suppress(ServiceError):
                     call(link[:-3] + "aaa")
-        alice.client.remove_member(repo, bob.client.status()["user"])
+        alice.client.members.remove(repo, bob.client.status()["user"])
         alice.client.renew_repo(repo)
         with suppress(ServiceError):
             bob.client.write(branch, text)

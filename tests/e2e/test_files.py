@@ -135,7 +135,7 @@ def test_a_file_is_got_from_the_peer_that_has_it(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.create_repo("notes")
         run_ravel(alice, "file", "add", "main", str(source))
-        link = alice.client.invite("notes", "read", 3600, 1)["invitation"]
+        link = alice.client.members.invite("notes", "read", 3600, 1)["invitation"]
         bob.client.join(link)
         until(lambda: "source.bin" in run_ravel(bob, "file", "list", "main").stdout, "the commit has come")
         part = run_ravel(

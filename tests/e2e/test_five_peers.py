@@ -23,7 +23,7 @@ def _node(peer: Peer) -> str:
 
 
 def _held(peer: Peer, user: str) -> str:
-    members = {item["user"]: item["permission"] for item in peer.client.list_members("shared")["members"]}
+    members = {item["user"]: item["permission"] for item in peer.client.members.list_all("shared")["members"]}
     return str(members.get(user, "none"))
 
 
@@ -55,7 +55,7 @@ def _until_agreed(members: list[Peer], branch: str) -> JsonObject:
     """Wait until they have the same timeline, epoch and members."""
 
     def view(peer: Peer) -> tuple[object, ...]:
-        shown = peer.client.list_members("shared")["members"]
+        shown = peer.client.members.list_all("shared")["members"]
         return (
             digest(peer, branch)["digest"],
             _epoch(peer)["epoch"],
@@ -73,7 +73,7 @@ def test_five_daemons_act_out_the_longest_scenario(tmp_path: Path) -> None:
         ann.client.create_repo("shared")
         branch = str(ann.client.list_branches("shared")["branches"][0]["branch"])
         for peer in everybody[1:]:  # one after the other: who came first is senior
-            peer.client.join(ann.client.invite("shared", "write", 3600)["invitation"])
+            peer.client.join(ann.client.members.invite("shared", "write", 3600)["invitation"])
             _until_held(ann, _user(peer), "write")
         for admin in (ben, cat):
             run_ravel(ann, "member", "grant", "shared", _user(admin), "admin")

@@ -17,7 +17,7 @@ def _user(peer: Peer) -> str:
 
 
 def _held(peer: Peer, user: str) -> str:
-    members = {item["user"]: item["permission"] for item in peer.client.list_members("shared")["members"]}
+    members = {item["user"]: item["permission"] for item in peer.client.members.list_all("shared")["members"]}
     return str(members.get(user, "none"))
 
 

@@ -26,7 +26,7 @@ def test_two_members_who_are_never_online_together(tmp_path: Path) -> None:
         alice.client.create_repo("notes")
         alice.client.write("main", "a line from alice")
         until(lambda: relay.client.list_relayed()["size"] > 0, "the relay keeps something")
-        link = alice.client.invite("notes", "write", 3600, 1)
+        link = alice.client.members.invite("notes", "write", 3600, 1)
         assert relay.listen in link["addresses"]
         until(lambda: _is_in_sync(alice), "all is kept")
         alice.stop()

@@ -34,7 +34,7 @@ def test_offline_writing_merges_and_heads_go_from_two_to_one(tmp_path: Path) -> 
         bob.client.write(branch, "seen both")
         merged = until_equal(alice, bob, branch)
         assert len(merged["heads"]) == 1
-        members = alice.client.list_members(repo)["members"]
+        members = alice.client.members.list_all(repo)["members"]
         assert sorted(member["permission"] for member in members) == ["owner", "write"]
 
 
@@ -153,7 +153,7 @@ def test_a_daemon_stops_cleanly_and_quickly(tmp_path: Path) -> None:
 def test_a_bad_link_is_refused_with_advice(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         repo = alice.client.create_repo("shared")["repo"]
-        link = alice.client.invite(repo, "write", 3600)["invitation"]
+        link = alice.client.members.invite(repo, "write", 3600)["invitation"]
         typo = link[:-10] + ("a" if link[-10] != "a" else "b") + link[-9:]
         for bad in (typo, link[:-1], "hello", "ravel:repo:abc"):
             run_ravel(bob, "repo", "join", bad, code=ERROR_KINDS["bad_link"].exit_code)
@@ -173,7 +173,7 @@ def test_a_repo_is_followed_by_its_read_capability(tmp_path: Path) -> None:
         until(lambda: digest(bob, "main")["digest"] == digest(alice, "main")["digest"], "bob reads it")
         done = run_ravel(bob, "write", "main", "mine", code=ERROR_KINDS["not_permitted"].exit_code)
         assert "may read" in done.stderr
-        members = alice.client.list_members("shared")["members"]
+        members = alice.client.members.list_all("shared")["members"]
         assert [member["permission"] for member in members] == ["owner"]
         for peer in (alice, bob):
             assert "ravel:read" not in (peer.home / "daemon.log").read_text()
@@ -225,7 +225,7 @@ def test_repo_sync_returns_when_all_is_here_and_says_what_is_missing_else(tmp_pa
         for number in range(5):
             alice.client.write("main", f"post {number}")
         assert "ravel status" in run_ravel(alice, "repo", "sync", "notes", "--timeout", "0", code=24).stderr
-        bob.client.join(alice.client.invite("notes", "write", 3600, 1)["invitation"])
+        bob.client.join(alice.client.members.invite("notes", "write", 3600, 1)["invitation"])
         assert json.loads(run_ravel(bob, "repo", "sync", "notes", "--json").stdout)["commits"] == 6
         assert _texts(bob) == _texts(alice)
 
@@ -233,7 +233,7 @@ def test_repo_sync_returns_when_all_is_here_and_says_what_is_missing_else(tmp_pa
 def test_a_banned_peer_is_neither_served_nor_dialed_until_it_is_unbanned(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.create_repo("notes")
-        bob.client.join(alice.client.invite("notes", "write", 3600, 1)["invitation"])
+        bob.client.join(alice.client.members.invite("notes", "write", 3600, 1)["invitation"])
         until(lambda: _speaks(alice), "they are connected")
         bob_id = str(bob.client.status()["node"])
         run_ravel(alice, "peer", "ban", bob_id[:8])

@@ -124,7 +124,7 @@ def test_a_page_goes_on_after_the_daemon_was_started_again(tmp_path: Path, page:
 def test_what_becomes_void_is_struck_and_comes_back(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
         _, branch = join(alice, bob)
-        carol.client.join(alice.client.invite("shared", "write", 3600)["invitation"])
+        carol.client.join(alice.client.members.invite("shared", "write", 3600)["invitation"])
         until_equal(alice, carol, branch)
         until_equal(alice, bob, branch)
         node = alice.client.status()["node"]
@@ -137,7 +137,7 @@ def test_what_becomes_void_is_struck_and_comes_back(tmp_path: Path, page: Browse
         page.until(f"[...{ROWS}].some((row) => row.textContent.includes('unseen by alice'))")
         page.until("document.getElementById('peers').textContent.includes('connected')")
         page.until("document.getElementById('members').children.length === 3")
-        alice.client.remove_member("shared", bob.client.status()["user"])
+        alice.client.members.remove("shared", bob.client.status()["user"])
         carol.client.add_peer(alice.listen, node)
         struck = "document.querySelectorAll('#timeline > li.void').length"
         page.until(f"{struck} === 1")
@@ -156,7 +156,7 @@ def test_invitations_and_exports_are_made_on_the_page(tmp_path: Path, page: Brow
         page.until(f"{ROWS}.length === 1")
         page.evaluate("document.getElementById('invite').requestSubmit()")
         page.until("document.getElementById('link').value.startsWith('ravel:invite:')")
-        (invitation,) = alice.client.list_invitations("notes")["invitations"]
+        (invitation,) = alice.client.members.invitations("notes")["invitations"]
         assert (invitation["permission"], invitation["uses"]) == ("write", 1)
         page.evaluate("document.getElementById('export').click()")
         page.until("document.getElementById('exported').textContent.includes(' commits')")
