@@ -6,17 +6,15 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config as AlembicConfig
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import create_engine, insert, select, text
+from sqlalchemy import insert, select, text
 
 from protocol.block import seal_block
-from storage import database as database_module
 from storage.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
 from storage.database import Database, NewerSchema, StorageError, newest_revision, read_store
 from storage.schema import metadata, peers
+from tests.older_stores import make_older_store
 
 
 def test_migrations_make_the_declared_schema(tmp_path: Path) -> None:
@@ -56,19 +54,6 @@ def test_a_store_of_a_newer_ravel_is_left_alone(tmp_path: Path) -> None:
         Database(tmp_path)
 
 
-def _store_of(folder: Path, revision: str) -> None:
-    """A store as an older Ravel left it, with one peer in it."""
-    config = AlembicConfig()
-    config.set_main_option("script_location", str(Path(database_module.__file__).parent / "migrations"))
-    engine = create_engine(f"sqlite:///{folder / 'ravel.sqlite'}")
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
-        old = "INSERT INTO peers (peer, address, is_dialed) VALUES (:peer, 'x:1', true)"
-        connection.execute(text(old), {"peer": b"p" * 32})
-    engine.dispose()
-
-
 def _revision(path: Path) -> str:
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*) FROM peers").fetchone() == (1,)
@@ -76,7 +61,7 @@ def _revision(path: Path) -> str:
 
 
 def test_an_older_store_is_copied_before_it_is_migrated(tmp_path: Path) -> None:
-    _store_of(tmp_path, "r0007")
+    make_older_store(tmp_path, "r0007")
     for leftover in ("ravel-of-r0007.sqlite.part", "ravel-of-r0005.sqlite"):
         (tmp_path / leftover).write_bytes(b"of an earlier time")
     Database(tmp_path).close()
@@ -90,7 +75,7 @@ def test_an_older_store_is_copied_before_it_is_migrated(tmp_path: Path) -> None:
 
 
 def test_a_store_that_cannot_be_copied_is_not_migrated(tmp_path: Path) -> None:
-    _store_of(tmp_path, "r0007")
+    make_older_store(tmp_path, "r0007")
     (tmp_path / "ravel-of-r0007.sqlite.part").mkdir()
     with pytest.raises(StorageError, match="left as it is"):
         Database(tmp_path)
@@ -112,7 +97,7 @@ def test_a_moment_of_a_store_is_read_beside_its_writer_and_never_written(tmp_pat
 def test_a_store_of_another_schema_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="not there"), read_store(tmp_path):
         raise AssertionError("read")
-    _store_of(tmp_path, "r0007")
+    make_older_store(tmp_path, "r0007")
     with pytest.raises(StorageError, match="r0007"), read_store(tmp_path):
         raise AssertionError("read")
     assert _revision(tmp_path / "ravel.sqlite") == "r0007"

@@ -1,0 +1,311 @@
+"""Two nodes that are killed at any moment, round after round, and must have all that they ever acknowledged.
+
+A round has the victim do one thing (write, add files, take in what the other wrote, export, collect garbage, back up,
+upgrade a store), kills the process that does it with SIGKILL while it does, starts the node again and compares it with
+the ledger: what its API answered before. `python -m tests.crash.rounds` plays rounds of a seed; see the Makefile's
+`crash`. A seed says what happens in each round and when to strike; where that falls within the work is the machine's to
+say.
+"""
+
+import argparse
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import func, select
+
+from analytics.export_reader import read_export
+from node.backup import restore_backup
+from node.client import ApiClient
+from node.errors import ServiceError
+from node.fsck import check_store
+from node.home import open_home
+from storage.database import Database
+from storage.schema import peers as stored_peers
+from tests.e2e.cluster import RAVEL, Peer, join, peers, until_equal
+from tests.older_stores import make_older_store
+
+_WRITERS: Final = 2
+_ACKS_MAX: Final = 25
+"""Acknowledgements after which, at the latest, the process is killed."""
+_WAIT_SECONDS: Final = 60.0
+_OLDER_ROWS: Final = 100_000
+"""Rows of a store that is upgraded: enough for some tenths of copying."""
+_FILE_SIZES: Final = (1, 5_000, 300_000, 2_000_000)
+"""Bytes: of one block, of rows, of a pack, of a pack with a tree."""
+
+
+@dataclass
+class Ledger:
+    """What was acknowledged: ids of commits, and the content of files by their names."""
+
+    commits: set[str] = field(default_factory=set)
+    files: dict[str, bytes] = field(default_factory=dict)
+
+
+class Crashes:
+    """Two running nodes that share a branch, and what each of them acknowledged."""
+
+    def __init__(self, alice: Peer, bob: Peer, folder: Path, chance: random.Random) -> None:
+        self.struck: Counter[str] = Counter()
+        self._peers = (alice, bob)
+        self._ledgers = {alice.home: Ledger(), bob.home: Ledger()}
+        self._folder = folder
+        self._chance = chance
+        self._names = 0
+        _, self._branch = join(alice, bob)
+        until_equal(alice, bob, self._branch)
+
+    @property
+    def acts(self) -> dict[str, Callable[[Peer], None]]:
+        """What a node can be killed in."""
+        return {
+            "write": self._write,
+            "file": self._add_files,
+            "sync": self._take_in,
+            "export": self._export,
+            "gc": self._collect,
+            "backup": self._back_up,
+            "upgrade": self._upgrade,
+        }
+
+    def play(self, act: str) -> None:
+        """One round. Raises AssertionError where something is lost."""
+        victim = self._chance.choice(self._peers)
+        self.acts[act](victim)
+        self._compare(victim)
+
+    def finish(self) -> int:
+        """Let them meet, and see that both have what either acknowledged; gives the number of commits."""
+        alice, bob = self._peers
+        until_equal(alice, bob, self._branch, _WAIT_SECONDS)
+        for peer in self._peers:
+            held = self._held(peer)
+            for ledger in self._ledgers.values():
+                assert ledger.commits <= held, f"{peer.home.name} lacks {len(ledger.commits - held)} commits"
+        for peer in self._peers:
+            for ledger in self._ledgers.values():
+                for name, content in ledger.files.items():
+                    self._check_file(peer, name, content)
+        for peer in self._peers:
+            peer.stop()
+            findings = check_store(peer.home)
+            assert not findings.kinds, findings.problems
+        return len(held)
+
+    # --- acts ---
+
+    def _write(self, victim: Peer) -> None:
+        ledger = self._ledgers[victim.home]
+
+        def write(api: ApiClient) -> None:
+            ledger.commits.add(str(api.write(self._branch, "a post")["commit"]))
+
+        self._kill_amid(victim, write, _ACKS_MAX)
+
+    def _add_files(self, victim: Peer) -> None:
+        ledger = self._ledgers[victim.home]
+        sizes = [self._chance.choice(_FILE_SIZES) for _ in range(10 * _ACKS_MAX)]
+        contents = [(self._name(), self._chance.randbytes(size)) for size in sizes]
+
+        def add(api: ApiClient) -> None:
+            name, content = contents.pop()
+            api.add_file(self._branch, name, [content])
+            ledger.files[name] = content
+
+        self._kill_amid(victim, add, _ACKS_MAX // 3)
+
+    def _take_in(self, victim: Peer) -> None:
+        """The other writes while the victim is away, which is killed while it takes that in."""
+        (other,) = (peer for peer in self._peers if peer is not victim)
+        victim.kill()
+        items = [
+            {"id": self._name(), "parents": [], "author": "a", "time": 1, "text": "x" * 50}
+            for _ in range(self._chance.randint(1, 400))
+        ]
+        for start in range(0, len(items), 100):
+            other.client.import_items(self._branch, items[start : start + 100], "crash")
+        victim.start()
+        self._pause(0.5)
+        self.struck["sync"] += self._count(victim) < self._count(other)
+        victim.kill()
+        victim.start()
+
+    def _export(self, victim: Peer) -> None:
+        def export(api: ApiClient) -> None:
+            api.export()
+
+        self._kill_amid(victim, export, 2)
+        folder = open_home(victim.home).export_folder
+        read_export(folder)
+        victim.client.export()
+        assert read_export(folder).rows >= self._count(victim)
+
+    def _collect(self, victim: Peer) -> None:
+        """Garbage is what a removed file leaves."""
+        ledger = self._ledgers[victim.home]
+        name, content = self._name(), self._chance.randbytes(self._chance.choice(_FILE_SIZES))
+        victim.client.add_file(self._branch, name, [content])
+        ledger.files[name] = content
+        gone = self._chance.choice(list(ledger.files))
+        del ledger.files[gone]
+        victim.client.remove_file(self._branch, gone)
+        victim.stop()
+        self._kill_command(victim, "gc", "--removed")
+        victim.start()
+
+    def _back_up(self, victim: Peer) -> None:
+        """Beside the daemon; either of them is killed."""
+        out = self._folder / "backup"
+        if self._chance.random() < 0.5:
+            self._kill_command(victim, "backup", str(out))
+        else:
+            process = self._start_command(victim, "backup", str(out))
+            self._pause(1.0)
+            victim.kill()
+            assert process.wait(_WAIT_SECONDS) == 0, "a backup needs no daemon"
+            victim.start()
+        if out.exists():
+            restored = self._folder / "restored"
+            restore_backup(out, restored)
+            findings = check_store(restored)
+            assert not findings.kinds, findings.problems
+            shutil.rmtree(restored)
+            shutil.rmtree(out)
+
+    def _upgrade(self, _victim: Peer) -> None:
+        """Of another store, which an older Ravel left."""
+        home = self._folder / "older"
+        home.mkdir()
+        make_older_store(home, "r0007", _OLDER_ROWS)
+        code = "import sys, pathlib, storage.database as d; d.Database(pathlib.Path(sys.argv[1])).close()"
+        process = subprocess.Popen([sys.executable, "-c", code, str(home)])
+        try:
+            process.wait(self._chance.uniform(0.3, 1.2))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            self.struck["upgrade"] += 1
+        process.wait()
+        database = Database(home)
+        with database.read() as connection:
+            assert (
+                connection.execute(select(func.count()).select_from(stored_peers)).scalar_one() == _OLDER_ROWS
+            )
+        database.close()
+        shutil.rmtree(home)
+
+    # --- steps ---
+
+    def _kill_amid(self, victim: Peer, request: Callable[[ApiClient], None], acks_max: int) -> None:
+        """Have some make a request again and again, kill the daemon soon after some answers, and start it."""
+        answered = threading.Semaphore(0)
+        is_over = threading.Event()
+
+        def work() -> None:
+            with closing(ApiClient.for_home(victim.home)) as api:
+                while not is_over.is_set():
+                    try:
+                        request(api)
+                    except ServiceError as error:
+                        if is_over.is_set() and error.code in ("not_running", "interrupted"):
+                            return
+                        raise
+                    answered.release()
+
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            writers = [pool.submit(work) for _ in range(_WRITERS)]
+            for _ in range(self._chance.randint(1, acks_max)):
+                assert answered.acquire(timeout=_WAIT_SECONDS), f"{victim.home.name} does not answer"
+            self._pause(0.03)
+            is_over.set()
+            victim.kill()
+            for writer in writers:
+                writer.result(_WAIT_SECONDS)
+        victim.start()
+
+    def _start_command(self, victim: Peer, *arguments: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [*RAVEL, "--home", str(victim.home), *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def _kill_command(self, victim: Peer, *arguments: str) -> None:
+        process = self._start_command(victim, *arguments)
+        try:
+            # It takes some tenths to begin, and hundredths then.
+            process.wait(self._chance.uniform(0.25, 1.0))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            self.struck[arguments[0]] += 1
+        process.wait()
+
+    def _pause(self, longest: float) -> None:
+        threading.Event().wait(self._chance.uniform(0, longest))
+
+    def _compare(self, victim: Peer) -> None:
+        ledger = self._ledgers[victim.home]
+        lacking = ledger.commits - self._held(victim)
+        assert not lacking, f"{victim.home.name} acknowledged {len(lacking)} commits that it does not have"
+        for name, content in list(ledger.files.items())[-3:]:
+            self._check_file(victim, name, content)
+
+    def _check_file(self, peer: Peer, name: str, content: bytes) -> None:
+        with peer.client.get_file(self._branch, name) as download:
+            assert b"".join(download.pieces) == content, f"{peer.home.name} has another {name}"
+
+    def _held(self, peer: Peer) -> set[str]:
+        held: set[str] = set()
+        following: int | None = -1
+        while following is not None:
+            window = peer.client.timeline(self._branch, following, 1000)
+            held.update(item["commit"] for item in window["items"])
+            following = window["next"]
+        return held
+
+    def _count(self, peer: Peer) -> int:
+        return int(peer.client.digest(self._branch)["commits"])
+
+    def _name(self) -> str:
+        self._names += 1
+        return f"name {self._names}"
+
+
+def play(folder: Path, seed: int, acts: list[str]) -> tuple[int, Counter[str]]:
+    """Play rounds; gives the number of commits at the end and how often commands and syncs were struck on their way."""
+    with peers(folder, "alice", "bob") as (alice, bob):
+        crashes = Crashes(alice, bob, folder, random.Random(seed))
+        for number, act in enumerate(acts):
+            print(f"round {number + 1} of {len(acts)}: {act}", file=sys.stderr, flush=True)
+            crashes.play(act)
+        return crashes.finish(), crashes.struck
+
+
+def main() -> None:
+    """Play ROUNDS of a seed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    kinds = ("write", "file", "sync", "export", "gc", "backup", "upgrade")
+    chance = random.Random(arguments.seed)
+    acts = [chance.choice(kinds) for _ in range(arguments.rounds)]
+    with tempfile.TemporaryDirectory() as folder:
+        commits, struck = play(Path(folder), arguments.seed, acts)
+    print(
+        f"{len(acts)} rounds {dict(Counter(acts))}, struck on their way {dict(struck)}: all {commits} commits are there"
+    )
+
+
+if __name__ == "__main__":
+    main()
