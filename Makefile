@@ -21,7 +21,7 @@ COUNT ?= 20000
 FUZZER := .venv/fuzzer
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check check-format check-lint check-types check-imports format bench dist histories fuzz sim sim-long crash vectors lock clean
+.PHONY: help setup java demo test check check-format check-lint check-types check-imports format bench dist histories fuzz sim sim-long crash vectors reference lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -92,6 +92,9 @@ crash: setup ## Kill two nodes at any moment, again and again; all they acknowle
 
 vectors: setup ## Write the test vectors again; git shows whether they changed
 	$(VENV)/python tests/vectors/generate.py
+
+reference: setup ## Write docs/reference again: commands and configuration, from the code
+	$(VENV)/python -m tests.reference
 
 lock: setup ## Resolve requirements.lock again (UPGRADE=1: to the newest versions)
 	$(VENV)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --all-extras --group dev \

@@ -1,0 +1,84 @@
+"""The reference pages that are made from the code: every command with its options, every key of the configuration.
+
+`python -m tests.reference` (`make reference`) writes them into docs/reference; a test sees that they are up to date.
+"""
+
+import html
+import re
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from node.config import CONFIG_KEYS, default_config_text
+from node.config_layers import variable_of
+
+_ROOT: Final = Path(__file__).parents[1]
+FOLDER: Final = _ROOT / "docs" / "reference"
+_MADE: Final = "*Made from the code by `make reference`: change it there.*\n"
+_HELP: Final = "* `--help`: Show this message and exit.\n"
+
+
+def pages() -> dict[str, str]:
+    """Name of each page -> its text."""
+    return {"cli.md": _commands(), "configuration.md": _configuration()}
+
+
+def _commands() -> str:
+    with TemporaryDirectory() as folder:
+        made = Path(folder) / "cli.md"
+        typer = [sys.executable, "-m", "typer", "node.cli.main", "utils", "docs", "--name", "ravel"]
+        subprocess.run([*typer, "--output", str(made)], check=True, capture_output=True, cwd=_ROOT)
+        text = html.unescape(made.read_text())
+    text = text.replace(_HELP, "").replace("**Options**:\n\n\n", "")  # every command has it
+    abouts = dict(re.findall(r"^#+ `(ravel [^`]+)`\n\n(.+)", text, re.MULTILINE))
+    lines: list[str] = []
+    group = ""
+    for line in text.splitlines():
+        if heading := re.fullmatch(r"#+ `(ravel[^`]*)`", line):
+            group = heading[1]
+        if listed := re.fullmatch(r"\* `([a-z-]+)`: .*\.\.\.", line):  # cut where it did not fit a terminal
+            line = f"* `{listed[1]}`: {abouts[f'{group} {listed[1]}']}"
+        lines.append(line)
+    title, rest = "\n".join(lines).split("\n", 1)
+    about = (
+        "What each of these means for a user, exit codes, and JSON: [cli.md](../cli.md). All take `--help`.\n"
+    )
+    return f"{title}\n\n{_MADE}\n{about}{rest.rstrip()}\n"
+
+
+def _configuration() -> str:
+    """From the commented file that `ravel init` writes: a section each, a key with its default and comment."""
+    lines = [
+        "# Configuration\n",
+        _MADE,
+        "`config.toml` in the node's folder; what overrides it: [operations.md](../operations.md#configuration).",
+    ]
+    comments: list[str] = []
+    section = ""
+    for line in default_config_text().splitlines()[1:]:
+        if line.startswith("["):
+            section, comments = line.strip("[]"), []
+            lines += ["", f"## [{section}]", "", "| key | default | variable | |", "|---|---|---|---|"]
+        elif line.startswith("#"):
+            comments.append(line.removeprefix("#").strip())
+        elif found := re.fullmatch(r"(\w+) = (.*)", line):
+            about = " ".join(comments).replace("|", "\\|") or "as above"
+            key, default = found.groups()
+            lines.append(f"| `{key}` | `{default}` | `{variable_of(section, key)}` | {about} |")
+            comments = []
+    made = sum(line.startswith("| `") for line in lines)
+    assert made == sum(map(len, CONFIG_KEYS.values())), "a key is not in the commented file, or there twice"
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write them."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text)
+
+
+if __name__ == "__main__":
+    main()
