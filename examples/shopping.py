@@ -1,0 +1,72 @@
+"""A shopping list that several people keep, also while they are apart: a set on a branch, shown in a small web page.
+
+    python examples/shopping.py FOLDER BRANCH [PORT]
+
+FOLDER is that of a running node. docs/tutorial.md explains it line by line.
+"""
+
+import html
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs
+
+from node.client import ApiClient
+from node.errors import ServiceError
+
+PAGE = """<!doctype html><meta charset="utf-8"><title>Shopping</title><h1>Shopping</h1>
+<form method="post"><input name="add" autofocus> <button>Add</button></form>
+<form method="post"><ul>{items}</ul></form>"""
+ITEM = '<li>{text} <button name="remove" value="{text}">got it</button></li>'
+
+
+def answer_from(api: ApiClient, branch: str, own: str) -> type[BaseHTTPRequestHandler]:
+    """A handler of requests that shows and changes the set of a branch. Its page is at `own`."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            """Show the list."""
+            try:
+                items = [entry["item"] for entry in api.documents.show_set(branch)["items"]]
+            except ServiceError as error:
+                self.send_error(503, error.message, error.next_step)
+                return
+            page = PAGE.format(items="".join(ITEM.format(text=html.escape(item)) for item in items)).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+        def do_POST(self) -> None:
+            """Add an item or remove one, and show the list again."""
+            if self.headers.get("Origin") not in (None, own):  # another site's page, in the same browser
+                self.send_error(403, "only this page's own forms")
+                return
+            size = min(int(self.headers.get("Content-Length", 0)), 10_000)
+            form = parse_qs(self.rfile.read(size).decode())
+            try:
+                api.documents.edit_set(branch, add=form.get("add", []), remove=form.get("remove", []))
+            except ServiceError as error:
+                self.send_error(400, error.message, error.next_step)
+                return
+            self.send_response(303)
+            self.send_header("Location", "/")
+            self.end_headers()
+
+    return Handler
+
+
+def main() -> None:
+    """Serve the page on loopback."""
+    folder, branch = Path(sys.argv[1]), sys.argv[2]
+    port = int(sys.argv[3]) if len(sys.argv) > 3 else 8000
+    server = HTTPServer(("127.0.0.1", port), BaseHTTPRequestHandler)
+    own = f"http://127.0.0.1:{server.server_port}"
+    server.RequestHandlerClass = answer_from(ApiClient.for_home(folder), branch, own)
+    print(f"{own}/", flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""The tutorial's apps, run as it says, between two nodes."""
+
+import re
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.e2e.cluster import Peer, join, peers, until, until_equal
+
+pytestmark = pytest.mark.slow
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def _app(name: str, *arguments: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_the_tutorial_quotes_its_apps() -> None:
+    text = (EXAMPLES.parent / "docs" / "tutorial.md").read_text()
+    code = "".join(path.read_text() for path in (EXAMPLES / "chat.py", EXAMPLES / "shopping.py"))
+    quoted = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(quoted) > 4
+    assert [part for part in quoted if part not in code] == []
+    for name in ("chat.py", "shopping.py"):
+        assert len((EXAMPLES / name).read_text().splitlines()) < 100
+
+
+def test_two_people_chat_and_see_one_order(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        _, branch = join(alice, bob)
+        until(lambda: bob.client.list_repos()["repos"][0]["permission"] == "write", "bob may write")
+        chats = [_app("chat.py", str(peer.home), branch) for peer in (alice, bob)]
+        for number, chat in enumerate(chats):
+            assert chat.stdin is not None
+            chat.stdin.write(f"hello from {number}\n")
+            chat.stdin.flush()
+        until(lambda: len(_posts(alice, branch)) == len(_posts(bob, branch)) == 2, "both have both")
+        for chat in chats:
+            assert chat.stdout is not None
+            shown: list[str] = []
+            while len(shown) < 2:  # the screens come one after another, an empty line before each
+                line = chat.stdout.readline().strip()
+                shown = [*shown, line] if line else []
+            assert [line.split("> ")[1] for line in shown] == _posts(alice, branch)
+            chat.kill()
+            chat.communicate()
+
+
+def _posts(peer: Peer, branch: str) -> list[str]:
+    return [item["text"] for item in peer.client.timeline(branch, -1, 100)["items"] if item["text"]]
+
+
+def test_a_shopping_list_is_one_also_after_time_apart(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        _, branch = join(alice, bob)
+        until(lambda: bob.client.list_repos()["repos"][0]["permission"] == "write", "bob may write")
+        apps = [_app("shopping.py", str(peer.home), branch, "0") for peer in (alice, bob)]
+        pages = [app.stdout.readline().strip() for app in apps if app.stdout is not None]
+        assert httpx.post(pages[0], data={"add": "pears & plums"}).headers["location"] == "/"
+        until(lambda: "pears &amp; plums" in httpx.get(pages[1]).text, "bob sees it")
+        httpx.post(pages[1], data={"remove": "pears & plums"})
+        httpx.post(pages[0], data={"add": "tea"})
+        until_equal(alice, bob, branch)
+        for page in pages:
+            until(partial(_shows_tea_alone, page), "all see the tea and no pears")
+        assert (
+            httpx.post(pages[0], data={"add": "x"}, headers={"Origin": "http://evil.example"}).status_code
+            == 403
+        )
+        for app in apps:
+            app.kill()
+            app.communicate()
+
+
+def _shows_tea_alone(page: str) -> bool:
+    text = httpx.get(page).text
+    return "tea" in text and "pears" not in text
