@@ -3,7 +3,7 @@
 Who may call at all is `api_gate`'s to say; what a body may hold, `api_bodies`'. docs/api.md lists the endpoints.
 """
 
-from typing import Final, TypeVar
+from typing import Final
 
 import structlog
 from starlette.applications import Starlette
@@ -24,6 +24,7 @@ from node.errors import ServiceError
 from node.event_streams import EventStreams
 from node.metrics import CONTENT_TYPE
 from node.service import NodeService
+from node.tangles import TangleQuestion
 from node.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
 from protocol.limits import (
     TANGLE_WINDOW_MAX,
@@ -35,7 +36,7 @@ log = structlog.get_logger()
 TIMELINE_WINDOW_MAX: Final = 1000
 """Items of one timeline answer."""
 
-T = TypeVar("T")
+_TANGLE_PARTS: Final = ("branch", "author", "epoch", "message", "name")
 
 
 def create_app(service: NodeService, token: str, streams: EventStreams | None = None) -> ASGIApp:
@@ -226,13 +227,9 @@ class _Endpoints:
 
     async def _tangle(self, request: Request) -> Response:
         limit = read_number(request, "limit", 100, 1, TANGLE_WINDOW_MAX)
-        branch = request.query_params.get("branch", "main")
-        author = request.query_params.get("author", "")
-        epoch = request.query_params.get("epoch", "")
-        params = request.path_params
-        return await answer_json(
-            self._service.tangle(params["repo"], params["kind"], branch, author, epoch, limit)
-        )
+        named = {key: request.query_params[key] for key in _TANGLE_PARTS if key in request.query_params}
+        question = TangleQuestion(request.path_params["kind"], limit, **named)
+        return await answer_json(self._service.tangle(request.path_params["repo"], question))
 
     async def _add_peer(self, request: Request) -> Response:
         body = await read_body(request, bodies.Peer)

@@ -110,11 +110,9 @@ class ApiClient:
             "GET", f"/branches/{path_part(branch)}/past/{path_part(commit)}", query={"limit": limit}
         )
 
-    def tangle(
-        self, repo: str, kind: str, branch: str, author: str, limit: int, epoch: str = ""
-    ) -> JsonObject:
-        """The end of a tangle."""
-        query: dict[str, int | str] = {"branch": branch, "author": author, "epoch": epoch, "limit": limit}
+    def tangle(self, repo: str, kind: str, limit: int, **parts: str) -> JsonObject:
+        """The end of a tangle; `parts` are the endpoint's: `branch`, `author`, `epoch`, `message`, `name`."""
+        query: dict[str, int | str] = {"limit": limit, **parts}
         return self._call("GET", f"/repos/{path_part(repo)}/tangles/{path_part(kind)}", query=query)
 
     def edit_branch(

@@ -32,7 +32,7 @@ from node.renewing import Renewing
 from node.replica import load_tables
 from node.resolve import resolve
 from node.sharing import Sharing
-from node.tangles import show_tangle
+from node.tangles import TangleQuestion, show_tangle
 from node.texts import Texts
 from node.timelines import HEADS_SHOWN_MAX, Timelines
 from node.version import VERSION
@@ -231,21 +231,17 @@ class NodeService:
             commit = id_text(tag.commit)
         return await self._hub.run_blocking(list_past, self._hub.replica, target, commit, limit)
 
-    async def tangle(
-        self, repo: str, kind: str, branch: str, author: str, epoch: str, limit: int
-    ) -> JsonObject:
+    async def tangle(self, repo: str, question: TangleQuestion) -> JsonObject:
         """The end of a tangle of a repo."""
-        is_of_branch = kind in ("branch", "feed")
+        is_of_branch = question.kind in ("branch", "feed")
         target = self._repo(repo) if is_of_branch else self._whole_repo(repo)
         if is_of_branch:
-            of_branch = self._branch(f"{id_text(target.repo_id)}:{branch}")
+            branch = self._branch(f"{id_text(target.repo_id)}:{question.branch}")
         else:
-            of_branch = self._hub.replica.root_branch(target)
+            branch = self._hub.replica.root_branch(target)
         users = await self._hub.run_blocking(self._hub.replica.members, target)
-        user = find_user(author, users) if author else self._author.user
-        return await self._hub.run_blocking(
-            show_tangle, self._hub.replica, target, kind, of_branch, user, epoch, limit
-        )
+        user = find_user(question.author, users) if question.author else self._author.user
+        return await self._hub.run_blocking(show_tangle, self._hub.replica, target, question, branch, user)
 
     # --- steps ---
 

@@ -9,10 +9,12 @@ from typing import Any
 from sqlalchemy import Connection
 
 from node.errors import ServiceError
+from node.importers.ssb_threads import THREAD, source_of, thread_kind
 from node.replica import Replica, load_blocks_of, open_stored
 from node.resolve import resolve
 from protocol.body import Body, UnknownBody, body_kind
 from protocol.commit import Commit
+from protocol.content import Imported
 from protocol.limits import TANGLE_SHOWN_COMMITS_MAX
 from protocol.text import id_text
 from storage.commits import TimelineRow, count_commits, iterate_arrivals
@@ -32,25 +34,38 @@ class _Stored:
     row: TimelineRow
 
 
-def show_tangle(
-    replica: Replica, repo: Repo, kind_name: str, branch: Branch, author: bytes, epoch: str, limit: int
-) -> JsonObject:
-    """The last `limit` commits, in canonical order, of one tangle of a repo, and what each follows in it.
+@dataclass(frozen=True, slots=True)
+class TangleQuestion:
+    """Which tangle of a repo, as it was asked for, and how many commits of its end.
 
-    `branch` is that of a branch's or a feed's tangle, `author` that of a feed's, `epoch` (id or prefix; empty: the one
-    that is written in) that of the members'; the others begin at the repo's init.
-    Raises ServiceError `bad_request`, `not_found`, `too_large`.
+    `branch` is that of a branch's or a feed's tangle, `author` that of a feed's (empty: this user), `epoch` (id or
+    prefix; empty: the one that is written in) that of the members'; `message` is the root of a thread of imported
+    messages, `name` what these call such tangles. The others begin at the repo's init.
     """
-    kinds = TangleKinds()
-    if kind_name not in kinds:
-        raise ServiceError("bad_request", f"a kind is one of {', '.join(kinds)}, not {kind_name!r}")
-    kind = kinds[kind_name]
-    sources = [branch] if kind_name in ("branch", "feed") else []
-    if not sources and kind_name != "group":
-        sources = [replica.root_branch(repo)]
-    if kind_name == "group":
+
+    kind: str
+    limit: int
+    branch: str = "main"
+    author: str = ""
+    epoch: str = ""
+    message: str = ""
+    name: str = THREAD
+
+
+def show_tangle(
+    replica: Replica, repo: Repo, question: TangleQuestion, branch: Branch, author: bytes
+) -> JsonObject:
+    """The last commits, in canonical order, of one tangle of a repo, and what each follows in it.
+
+    `branch` and `author` are those that the question names. Raises ServiceError `bad_request`, `not_found`, `too_large`.
+    """
+    kinds, kind_name = TangleKinds(), question.kind
+    if kind_name not in (*kinds, THREAD):
+        raise ServiceError("bad_request", f"a kind is one of {', '.join(kinds)}, {THREAD}, not {kind_name!r}")
+    sources = [branch] if kind_name in ("branch", "feed") else [replica.root_branch(repo)]
+    if kind_name in ("group", THREAD):
         sources = [one for one in replica.branches.values() if one.repo_num == repo.num]
-    begin = _find_epoch(replica, repo, epoch) if kind_name == "members" else None
+    begin = _find_epoch(replica, repo, question.epoch) if kind_name == "members" else None
     with replica.database.read() as connection:
         if sum(count_commits(connection, one.num) for one in sources) > TANGLE_SHOWN_COMMITS_MAX:
             raise ServiceError(
@@ -59,13 +74,24 @@ def show_tangle(
                 "export it, and use Spark",
             )
         stored = _load(replica, connection, sources)
-        if kind_name == "feed":
-            stored = [one for one in stored if one.row.author == author]
-        tangle, rows = _grow(kind, stored, begin)
+    if kind_name == "feed":
+        stored = [one for one in stored if one.row.author == author]
+    if kind_name == THREAD:
+        messages = _messages(stored)
+        begin = messages.get(question.message)
+        if begin is None:
+            raise ServiceError(
+                "not_found",
+                f"no message {question.message!r} was imported",
+                "name the one that begins the thread, as %...sha256: `ravel import ssb`",
+            )
+        tangle, rows = _grow(thread_kind(question.name, messages), stored, begin)
+    else:
+        tangle, rows = _grow(kinds[kind_name], stored, begin)
     if tangle is None:
         raise ServiceError("not_found", "there is no commit of that tangle here")
     graph = tangle.graph
-    shown = list(graph.in_order())[-limit:]
+    shown = list(graph.in_order())[-question.limit :]
     return {
         "kind": kind_name,
         "root": id_text(graph.root),
@@ -83,10 +109,27 @@ def show_tangle(
                 "tip": graph.is_tip(commit_id),
                 "branch": graph.is_branch(commit_id),
                 "merge": graph.is_merge(commit_id),
+                **_imported_fields(rows[commit_id]),
             }
             for commit_id in shown
         ],
     }
+
+
+def _messages(stored: list[_Stored]) -> dict[str, bytes]:
+    """The commit that keeps each imported message, the first where there are several."""
+    found: dict[str, bytes] = {}
+    for one in stored:
+        source = source_of(one)
+        if source is not None:
+            found.setdefault(source, one.row.commit_id)
+    return found
+
+
+def _imported_fields(one: _Stored) -> JsonObject:
+    if not isinstance(one.body, Imported):
+        return {}
+    return {"source": one.body.source_id, "imported_author": one.body.author}
 
 
 def _find_epoch(replica: Replica, repo: Repo, text: str) -> bytes:

@@ -21,6 +21,7 @@ class TangleKindName(StrEnum):
     GROUP = "group"
     MEMBERS = "members"
     EPOCH = "epoch"
+    THREAD = "thread"
 
 
 @tangle.command("show")
@@ -35,12 +36,20 @@ def show(
     epoch: Annotated[
         str, typer.Option(help="Of a members' tangle: the epoch; the current one, if none is said.")
     ] = "",
+    message: Annotated[
+        str,
+        typer.Option("--root", help="Of a thread of imported messages: the id of the one that begins it."),
+    ] = "",
+    name: Annotated[
+        str, typer.Option(help="Of a thread: what its messages call it, under `tangles`.")
+    ] = "thread",
     limit: Annotated[int, typer.Option(min=1, max=TANGLE_WINDOW_MAX, help="How many, the last ones.")] = 50,
     dot: Annotated[bool, typer.Option("--dot", help="For Graphviz: pipe it into `dot -Tsvg`.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Show the end of a tangle: its commits in canonical order, and what each follows in it."""
-    answer = client(context).tangle(repo, kind.value, branch, author, limit, epoch)
+    parts = {"branch": branch, "author": author, "epoch": epoch, "message": message, "name": name}
+    answer = client(context).tangle(repo, kind.value, limit, **parts)
     if as_json:
         print_json(answer)
     elif dot:
@@ -53,7 +62,7 @@ def show(
                     item["commit"][:_ID_WIDTH],
                     item["rank"],
                     iso_time(item["time"]),
-                    item["author"][:_ID_WIDTH],
+                    item.get("imported_author", item["author"])[:_ID_WIDTH],
                     item["body"],
                     " ".join(previous[:_ID_WIDTH] for previous in item["previous"]),
                     ", ".join(name for name in ("void", "tip", "branch", "merge") if item[name]),

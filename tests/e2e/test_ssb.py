@@ -53,3 +53,26 @@ def test_a_log_is_imported_again_and_again_and_replicates(tmp_path: Path) -> Non
             message = read_ssb_message(again.encode())
             verify_ssb_signature(message)
             assert message.text == item["text"]
+
+
+def test_a_thread_of_a_log_is_shown_as_a_tangle(tmp_path: Path) -> None:
+    first, second = Feed("a"), Feed("b")
+    opening = first.write("who is here?")
+    root = key_of_line(opening)
+    answers = [
+        feed.write(content={"type": "post", "text": "me", "root": root, "branch": root})
+        for feed in (first, second)
+    ]
+    last = second.write(
+        content={"type": "post", "text": "all", "root": root, "branch": [key_of_line(one) for one in answers]}
+    )
+    log = tmp_path / "log.jsonl"
+    log.write_bytes(b"".join([opening, *answers, first.write("something else"), last]))
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("feeds")
+        run_ravel(alice, "import", "ssb", str(log), "--repo", "feeds")
+        command = ("tangle", "show", "feeds", "thread", "--root", root)
+        thread = json.loads(run_ravel(alice, *command, "--json").stdout)
+        assert [item["rank"] for item in thread["commits"]] == [0, 1, 1, 2]
+        assert thread["commits"][-1]["source"] == key_of_line(last)
+        assert run_ravel(alice, *command, "--dot").stdout.count("->") == 4
