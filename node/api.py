@@ -23,6 +23,7 @@ from node.api_requests import Handler, answer_json, answer_of, read_body, read_n
 from node.errors import ServiceError
 from node.event_streams import EventStreams
 from node.metrics import CONTENT_TYPE
+from node.qr import draw_qr
 from node.service import NodeService
 from node.tangles import TangleQuestion
 from node.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
@@ -117,6 +118,7 @@ class _Endpoints:
             ("GET", "/branches/{branch:path}/edits", self._followed.edits),
             ("GET", "/events", self._followed.node),
             ("POST", "/codes", lambda _: answer_json(self._codes.make())),
+            ("POST", "/qr", self._draw_qr),
             ("GET", "/branches/{branch:path}/digest", answer_of("branch", service.timelines.digest)),
             ("GET", "/branches/{branch:path}/feeds", answer_of("branch", service.feeds.check)),
             ("POST", "/export", lambda _: answer_json(service.exports.write())),
@@ -142,6 +144,9 @@ class _Endpoints:
     async def metrics(self, _request: Request) -> Response:
         """For Prometheus."""
         return Response(await self._service.watching.metrics(), media_type=CONTENT_TYPE)
+
+    async def _draw_qr(self, request: Request) -> Response:
+        return JSONResponse(draw_qr((await read_body(request, bodies.Qr)).text))
 
     async def _create_repo(self, request: Request) -> Response:
         body = await read_body(request, bodies.Named)

@@ -57,6 +57,12 @@ class Quorum(_Strict, frozen=True):
     removals: bool = False
 
 
+class Qr(_Strict, frozen=True):
+    """What a QR code is to say."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=LINK_SIZE_MAX)]
+
+
 class Join(_Strict, frozen=True):
     """Joins by an invitation."""
 

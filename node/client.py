@@ -51,6 +51,10 @@ class ApiClient:
         """A code by which the web page gets the token, once."""
         return self._call("POST", "/codes", {})
 
+    def draw_qr(self, text: str) -> JsonObject:
+        """A QR code of a link, as an SVG path."""
+        return self._call("POST", "/qr", {"text": text})
+
     def status(self) -> JsonObject:
         """The node at a glance."""
         return self._call("GET", "/status")

@@ -45,6 +45,7 @@ def invite(
     uses: Annotated[
         int, typer.Option(min=1, max=INVITATION_USE_COUNT_MAX, help="For how many people it is.")
     ] = 1,
+    qr: Annotated[bool, typer.Option("--qr", help="Also as a QR code, to be read from the screen.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print an invitation link. It is a secret: whoever has it can read the repo."""
@@ -53,6 +54,10 @@ def invite(
         print_json(answer)
         return
     print(answer["invitation"])
+    if qr:
+        from node.qr import print_qr
+
+        print(print_qr(answer["invitation"]), end="")
     note_addresses(answer["addresses"])
 
 

@@ -243,6 +243,9 @@ on("invite", "submit", async (form) => {
     : "It names no address that can be dialed from elsewhere.";
   byId("invitation").hidden = false;
   byId("link").select();
+  const { size, path } = await api.post("/qr", { text: answer.invitation });
+  byId("qr").setAttribute("viewBox", `0 0 ${size} ${size}`);
+  byId("qr").firstElementChild.setAttribute("d", path);
 });
 on("copy", "click", () => navigator.clipboard.writeText(byId("link").value));
 on("export", "click", async () => {

@@ -158,6 +158,9 @@ def test_invitations_and_exports_are_made_on_the_page(tmp_path: Path, page: Brow
         page.until("document.getElementById('link').value.startsWith('ravel:invite:')")
         (invitation,) = alice.client.members.invitations("notes")["invitations"]
         assert (invitation["permission"], invitation["uses"]) == ("write", 1)
+        page.until("document.querySelector('#qr path').hasAttribute('d')")
+        drawn = alice.client.draw_qr(page.evaluate("document.getElementById('link').value"))
+        assert page.evaluate("document.querySelector('#qr path').getAttribute('d')") == drawn["path"]
         page.evaluate("document.getElementById('export').click()")
         page.until("document.getElementById('exported').textContent.includes(' commits')")
         until(lambda: (alice.home / "exports").is_dir(), "the export is there")
