@@ -8,13 +8,14 @@ checked while the last one is being stored.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import structlog
 import trio
 
 from node.answer import Answer
-from node.exchange import Load, find_missing_causes, read_store, reconcile, topic_place
+from node.exchange import Load, find_missing_causes, read_store, reconcile, topic_place, topic_set
 from node.hub import Hub, NotFetched
 from node.opening import CARRIER_FAULTS
 from node.transport import SecureStream, TransportError
@@ -286,7 +287,8 @@ class Connection:
         if followed is None:
             self._end("topic_forgotten")
             return
-        self._take(await self._hub.run_blocking(read_store, self._hub.replica, followed, load))
+        read = partial(read_store, of_publications=self._session.compares_publications)
+        self._take(await self._hub.run_blocking(read, self._hub.replica, followed, load))
         if isinstance(load, LoadSummary):
             await self._hub.run_blocking(self._hub.replica.sketches.write)
 
@@ -300,7 +302,8 @@ class Connection:
             is_answerer = isinstance(work, OpenReconciliation)
             reconciler = Reconciler(work.topic, self._stream.session_id, is_answerer=is_answerer)
             self._reconcilers[work.topic] = reconciler
-        step = await self._hub.run_blocking(reconcile, self._hub.replica, followed, reconciler, work)
+        kept = topic_set(followed, of_publications=self._session.compares_publications)
+        step = await self._hub.run_blocking(reconcile, self._hub.replica, kept, reconciler, work)
         if step.is_over:
             del self._reconcilers[work.topic]
         self._take(step)
@@ -316,8 +319,9 @@ class Connection:
             wanted: list[bytes] = []
             if intake.waiting:
                 wanted = await self._hub.run_blocking(find_missing_causes, self._hub.replica, followed)
-            taken = BatchTaken(output.topic, len(intake.accepted.get(output.topic, ())), tuple(wanted))
             dropped = intake.dropped
+            accepted = len(intake.accepted.get(output.topic, ()))
+            taken = BatchTaken(output.topic, accepted, tuple(wanted), dropped=dropped.total())
         else:
             relayed = await self._hub.relay_batch(followed, output.items, previous, self.peer, self)
             taken = BatchTaken(output.topic, len(relayed.nums), (), relayed.refused)

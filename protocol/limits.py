@@ -138,6 +138,8 @@ WANTED_COUNT_MAX: Final = 100_000
 """Commit ids asked for on one session, each once: 3 MB to remember; beyond it a reconnect starts afresh."""
 FETCHED_COUNT_MAX: Final = 4
 """Blocks of files asked for on one connection and not answered yet: of 1 MiB each, so what a peer can have in memory."""
+VARIANTS_WANTED_MAX: Final = 8
+"""Publications of one commit, the latest, with which a relay answers who wants it: a question of 32 bytes."""
 REASON_SIZE_MAX: Final = 200
 """Characters of the reason in a goodbye."""
 

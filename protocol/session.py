@@ -89,6 +89,11 @@ class Session:
         self._is_dead = False
 
     @property
+    def compares_publications(self) -> bool:
+        """Whether sets of publications are compared instead of commits: where one side is a relay, which opens none."""
+        return self._is_relay or self._peer_is_relay
+
+    @property
     def topics(self) -> list[TopicProgress]:
         """Progress of the topics this node follows."""
         return [progress for progress in self._topics.values() if progress.followed]
@@ -178,6 +183,8 @@ class Session:
     def _met_relay(self) -> list[Output]:
         if self._peer_is_relay:
             return self._close("second_relay")
+        if any(progress.announced_by_peer for progress in self._topics.values()):
+            return self._close("late_relay")  # what is compared must be agreed before it is
         self._peer_is_relay = True
         entrusted = tuple(progress.topic for progress in self.topics if progress.is_entrusted)
         return [Send(Deposit(entrusted))] if entrusted else []
@@ -254,6 +261,7 @@ class Session:
             case BatchTaken():
                 progress.unreceipted -= 1
                 progress.received += event.accepted
+                progress.dropped += event.dropped
                 outputs: list[Output] = [Send(Receipt(blind))]
                 room = min(WANT_COUNT_MAX, WANTED_COUNT_MAX - len(self._asked))
                 wanted = [commit_id for commit_id in event.wanted if commit_id not in self._asked][:room]

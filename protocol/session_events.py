@@ -76,6 +76,7 @@ class BatchTaken:
     accepted: int
     wanted: tuple[bytes, ...]
     refused: str = ""  # why no more is taken: a relay's quota
+    dropped: int = 0  # publications that were at fault
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ class TopicProgress:
     refused: str = ""  # why the peer takes no more
     sent: int = 0
     received: int = 0
+    dropped: int = 0  # publications of the peer's that were at fault
 
     @property
     def is_joined(self) -> bool:
@@ -55,10 +56,10 @@ class TopicProgress:
 
     @property
     def behind(self) -> int:
-        """How many commits the peer has said to hold beyond those that are here, at least."""
+        """How many commits the peer has said to hold beyond those that are here and those that were no use, at least."""
         if self.own is None or self.peer is None:
             return 0
-        return max(0, self.peer.count - self.own.count - self.received)
+        return max(0, self.peer.count - self.own.count - self.received - self.dropped)
 
     @property
     def state(self) -> str:

@@ -4,6 +4,9 @@ Nothing here opens anything: a topic is a public key, a publication is ciphertex
 here is kept all the same (they may have been published on another topic), so ranks are only as good as what is known;
 they serve to compare topics (`storage.difference`), which stays right with wrong ones and merely sends more.
 
+Of one commit there may be several publications. All but one may be bad (sealed with another key, or without the body)
+and none can be told from the good one here, so each is kept, and given, and counts for itself; quotas are their bound.
+
 Quotas: bytes of a topic, of what one peer brought, and of everything. For the last one, topics are forgotten whole, the
 longest untouched first, never pinned ones.
 """
@@ -14,7 +17,7 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from protocol.publication import Publication
+from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, Publication
 from storage.database import Database, keep_last_number
 from storage.difference import TopicTables
 from storage.forgetting import forget_sketches
@@ -150,28 +153,36 @@ def take_publications(
     now_ms: int,
 ) -> Taken:
     """Keep publications of a topic (each with its encoding), those that are not kept yet, up to the first over a quota."""
-    known = _load_ranks(connection, topic_num, [one.commit_id for one, _ in new])
-    fresh = {one.commit_id: (one, encoded) for one, encoded in new if one.commit_id not in known}
-    kept, refused, has_forgotten = _within(connection, topic_num, peer, list(fresh.values()), quotas)
+    named = {one.publication_id: (one, encoded) for one, encoded in new}
+    known = _find_known(connection, topic_num, list(named))
+    fresh = [item for name, item in named.items() if name not in known]
+    kept, refused, has_forgotten = _within(connection, topic_num, peer, fresh, quotas)
     connection.execute(update(relay_topics).where(relay_topics.c.num == topic_num).values(touched_at=now_ms))
     if not kept:
         return Taken((), refused, has_forgotten)
     acks = {ack for one, _ in kept for ack in one.blocks[0].acks}
-    ranks = _load_ranks(connection, topic_num, acks)
-    rows = []
+    ranks = _load_ranks(connection, topic_num, [*acks, *(one.commit_id for one, _ in kept)])
+    before = {one.commit_id for one, _ in kept} & ranks.keys()
+    rows, seen = [], set(before)
     nums = database.next_nums(connection, relay_commits, len(kept))
     for num, (one, encoded) in zip(nums, kept, strict=True):
         causes = one.blocks[0].acks
-        rank = ranks[one.commit_id] = 1 + max((ranks.get(ack, -1) for ack in causes), default=-1)
+        is_variant = one.commit_id in seen
+        if not is_variant:
+            ranks[one.commit_id] = 1 + max((ranks.get(ack, -1) for ack in causes), default=-1)
+        seen.add(one.commit_id)
         rows.append(
             {
                 "num": num,
                 "id_key": id_key(one.commit_id),
                 "commit_id": one.commit_id,
                 "topic_num": topic_num,
-                "rank": rank,
+                "rank": ranks[one.commit_id],
                 "acks": pack_ids(causes),
                 "publication": encoded,
+                "publication_id": one.publication_id,
+                "publication_key": id_key(one.publication_id[PUBLICATION_ID_COMMIT_SIZE:]),
+                "is_variant": is_variant,
             }
         )
     connection.execute(insert(relay_commits), rows)
@@ -179,9 +190,8 @@ def take_publications(
         here = relay_heads.c.topic_num == topic_num
         connection.execute(delete(relay_heads).where(here, relay_heads.c.commit_id.in_(part)))
     heads = [
-        {"topic_num": topic_num, "commit_id": one.commit_id, "rank": ranks[one.commit_id]}
-        for one, _ in kept
-        if one.commit_id not in acks
+        {"topic_num": topic_num, "commit_id": commit_id, "rank": ranks[commit_id]}
+        for commit_id in sorted(seen - before - acks)
     ]
     if heads:
         connection.execute(insert(relay_heads), heads)
@@ -265,12 +275,25 @@ def _make_room(connection: Connection, topic_num: int, wanted: int) -> int:
     return freed
 
 
+def _find_known(connection: Connection, topic_num: int, ids: Iterable[bytes]) -> set[bytes]:
+    """Those of these publications that are kept."""
+    wanted = set(ids)
+    found: set[bytes] = set()
+    columns = relay_commits.c
+    for part in chunks([id_key(raw[PUBLICATION_ID_COMMIT_SIZE:]) for raw in wanted]):
+        here = (columns.publication_key.in_(part)) & (columns.topic_num == topic_num)
+        found.update(connection.execute(select(columns.publication_id).where(here)).scalars())
+    return found & wanted
+
+
 def _load_ranks(connection: Connection, topic_num: int, ids: Iterable[bytes]) -> dict[bytes, int]:
     wanted = set(ids)
     found: dict[bytes, int] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
         query = select(relay_commits.c.commit_id, relay_commits.c.rank).where(
-            relay_commits.c.id_key.in_(part), relay_commits.c.topic_num == topic_num
+            relay_commits.c.id_key.in_(part),
+            relay_commits.c.topic_num == topic_num,
+            ~relay_commits.c.is_variant,
         )
         found.update((row[0], row[1]) for row in connection.execute(query) if row[0] in wanted)
     return found

@@ -7,7 +7,6 @@ the last commit that they contain; what came after it is added again when they a
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,14 +16,13 @@ from protocol.hashing import symbol_key
 from protocol.riblt import Prefix, prefix_length
 from protocol.set_digest import SetDigest
 from storage.database import Database
-from storage.difference import TopicTables
 from storage.schema import sketches
+from storage.topic_sets import TopicSet, iterate_ids
 
 _WRITTEN_AFTER: Final = 20_000
 """Commits that are added before a sketch is written again: a fifth of a second of adding, for 1.5 MB of writing."""
 _KEPT_MAX: Final = 1024
 """Sketches in memory: of small topics 10 KB each, of the largest 5 MB."""
-_READ_AT_ONCE: Final = 10_000
 
 
 @dataclass(slots=True)
@@ -43,15 +41,15 @@ class Sketches:
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[bytes, str], _Sketch] = OrderedDict()
 
-    def digest(self, connection: Connection, tables: TopicTables, num: int, topic: bytes) -> bytes:
+    def digest(self, connection: Connection, kept: TopicSet) -> bytes:
         """The set digest of a topic (`set_digest`), of all that `connection` sees of it."""
         with self._lock:
-            return self._current(connection, tables, num, topic).digest.digest()
+            return self._current(connection, kept).digest.digest()
 
-    def symbols(self, connection: Connection, tables: TopicTables, num: int, topic: bytes) -> tuple[int, ...]:
+    def symbols(self, connection: Connection, kept: TopicSet) -> tuple[int, ...]:
         """Its symbols (`riblt`), as they are now."""
         with self._lock:
-            return self._current(connection, tables, num, topic).prefix.symbols()
+            return self._current(connection, kept).prefix.symbols()
 
     def write(self) -> None:
         """Write those that have grown enough since they were read. Raises StorageError."""
@@ -65,7 +63,8 @@ class Sketches:
                 return
             with self._database.write() as connection:
                 for topic, place, sketch in grown:
-                    connection.execute(delete(sketches).where(sketches.c.topic == topic))
+                    old = (sketches.c.topic == topic) & (sketches.c.place == place)
+                    connection.execute(delete(sketches).where(old))
                     values = {
                         "topic": topic,
                         "place": place,
@@ -77,22 +76,21 @@ class Sketches:
             for _, _, sketch in grown:
                 sketch.written = sketch.prefix.id_count
 
-    def _current(self, connection: Connection, tables: TopicTables, num: int, topic: bytes) -> _Sketch:
-        # A topic that was forgotten and is kept again is another row: nothing of it is here.
-        place = f"{tables.topics.name} {num}"
-        sketch = self._kept.get((topic, place))
+    def _current(self, connection: Connection, kept: TopicSet) -> _Sketch:
+        name = (kept.topic, kept.place)
+        sketch = self._kept.get(name)
         if sketch is None:
-            sketch = self._kept[topic, place] = _load(connection, topic, place)
+            sketch = self._kept[name] = _load(connection, *name)
             if len(self._kept) > _KEPT_MAX:
                 self._kept.popitem(last=False)
-        self._kept.move_to_end((topic, place))
-        for last, ids in _iterate(connection, tables, num, sketch.upto):
+        self._kept.move_to_end(name)
+        for last, ids in iterate_ids(connection, kept, sketch.upto):
             sketch.digest.add(ids)
             sketch.prefix.add(ids)
             sketch.upto = last
         length = prefix_length(sketch.prefix.id_count)
         if length > len(sketch.prefix):
-            everything = (raw for _, ids in _iterate(connection, tables, num, 0) for raw in ids)
+            everything = (raw for _, ids in iterate_ids(connection, kept) for raw in ids)
             sketch.prefix.lengthen(length, everything)
         return sketch
 
@@ -105,17 +103,3 @@ def _load(connection: Connection, topic: bytes, place: str) -> _Sketch:
         return _Sketch(0, SetDigest(), Prefix(key, prefix_length(0)), 0)
     prefix = Prefix.from_bytes(key, row.prefix)
     return _Sketch(row.upto, SetDigest.from_bytes(row.digest), prefix, prefix.id_count)
-
-
-def _iterate(
-    connection: Connection, tables: TopicTables, topic_num: int, after: int
-) -> Iterator[tuple[int, list[bytes]]]:
-    """Commit ids of a topic above a number, some at a time, with the last one's number."""
-    columns = tables.commits.c
-    query = (
-        select(columns.num, columns.commit_id)
-        .where(columns.topic_num == topic_num, columns.num > after)
-        .order_by(columns.num)
-    )
-    for rows in connection.execute(query).partitions(_READ_AT_ONCE):
-        yield rows[-1][0], [row[1] for row in rows]

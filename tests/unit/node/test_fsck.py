@@ -20,6 +20,7 @@ from storage.database import Database
 from storage.difference import REPLICA
 from storage.inspection import Findings, count_rows
 from storage.relay import RelayQuotas, load_kept, open_topics, take_publications
+from storage.topic_sets import TopicSet
 from tests.builders import World
 from tests.nodes import Node, meet, members_of, open_nodes, share, together
 
@@ -211,6 +212,12 @@ RELAYED = {
     "acks": ("UPDATE relay_commits SET acks = randomblob(32)", "relayed"),
     "publication": ("UPDATE relay_commits SET publication = x'00'", "relayed"),
     "other_commit": ("UPDATE relay_commits SET commit_id = randomblob(32) WHERE num = 1", "relayed"),
+    "other_publication": (
+        "UPDATE relay_commits SET publication_id = randomblob(32) WHERE num = 1",
+        "relayed",
+    ),
+    "other_key": ("UPDATE relay_commits SET publication_key = 9 WHERE num = 1", "relayed"),
+    "no_first": ("UPDATE relay_commits SET is_variant = 1 WHERE num = 1", "relayed"),
     "topic": ("UPDATE relay_commits SET topic_num = 9", "reference"),
 }
 
@@ -236,13 +243,18 @@ def test_what_is_kept_for_others_is_checked_as_far_as_it_can_be(tmp_path: Path, 
     assert (kind in findings.kinds) if damage else (findings.problems == [])
 
 
-def test_what_topics_are_compared_by_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("of_publications", [False, True])
+def test_what_topics_are_compared_by_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_publications: bool
+) -> None:
     world = _world(tmp_path)
     monkeypatch.setattr(sketches_module, "_WRITTEN_AFTER", 1)
     database = world.replica.database
     kept = sketches_module.Sketches(database)
     with database.read() as connection:
-        kept.symbols(connection, REPLICA, world.branch.topic_num, world.branch.topic)
+        kept.symbols(
+            connection, TopicSet(REPLICA, world.branch.topic_num, world.branch.topic, of_publications)
+        )
     kept.write()
     good = check_store(tmp_path)
     assert (good.problems, good.checked["sketches"]) == ([], 1)

@@ -13,8 +13,9 @@ from protocol.content import Post
 from protocol.hashing import symbol_key
 from protocol.riblt import Prefix, prefix_length
 from protocol.session_events import OpenReconciliation, Reconciled
-from storage.difference import REPLICA, load_topic
+from storage.difference import REPLICA
 from storage.sketches import Sketches
+from storage.topic_sets import TopicSet, load_set
 from tests.nodes import Node, connected, open_nodes, share, until_equal
 
 
@@ -73,26 +74,28 @@ async def test_what_symbols_missed_is_found_by_ranges(
     assert kinds == ([False, False, True] if by_ranges else [False])
 
 
+@pytest.mark.parametrize("of_publications", [False, True])
 def test_a_sketch_follows_the_store_and_is_written_and_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_publications: bool
 ) -> None:
     monkeypatch.setattr("storage.sketches._WRITTEN_AFTER", 100)
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
+        kept = TopicSet(REPLICA, branch.topic_num, branch.topic, of_publications)
         for count in (50, 600, 20):
             _write(alice, count)
             with alice.replica.database.read() as connection:
-                found = alice.replica.sketches.symbols(connection, REPLICA, branch.topic_num, branch.topic)
-                digest = alice.replica.sketches.digest(connection, REPLICA, branch.topic_num, branch.topic)
-                _, ids = load_topic(connection, branch.topic_num)
+                found = alice.replica.sketches.symbols(connection, kept)
+                digest = alice.replica.sketches.digest(connection, kept)
+                _, ids = load_set(connection, kept)
             anew = Prefix(symbol_key(branch.topic), prefix_length(len(ids)))
             anew.add(ids)
             assert found == anew.symbols()
             alice.replica.sketches.write()
         again = Sketches(alice.replica.database)
         with alice.replica.database.read() as connection:
-            assert again.symbols(connection, REPLICA, branch.topic_num, branch.topic) == found
-            assert again.digest(connection, REPLICA, branch.topic_num, branch.topic) == digest
+            assert again.symbols(connection, kept) == found
+            assert again.digest(connection, kept) == digest
 
 
 async def test_many_topics_that_differ_are_reconciled_a_few_at_a_time(

@@ -1,15 +1,16 @@
 """What a relay keeps: each publication once, within every quota, the longest untouched topic going first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from protocol.block import seal_block
+from protocol.limits import VARIANTS_WANTED_MAX
 from protocol.publication import Publication, encode_publication, seal_publication
 from protocol.signing import public_key
 from storage.database import Database
-from storage.difference import plan_sending, summarise
+from storage.difference import find_nums, plan_sending, summarise
 from storage.relay import (
     RELAY,
     KeptTopic,
@@ -21,6 +22,7 @@ from storage.relay import (
     pin_topic,
     take_publications,
 )
+from storage.topic_sets import TopicSet, find_by_short_ids, load_set
 
 SEEDS = {name: name.encode() * 32 for name in "abc"}
 TOPICS = {name: public_key(seed) for name, seed in SEEDS.items()}
@@ -84,6 +86,55 @@ def test_publications_are_kept_once_and_given_as_they_came(store: Store) -> None
         assert load_kept_publications(connection, kept.num, everything.nums, 1 << 20) == [first[1], second[1]]
         assert load_kept_publications(connection, kept.num, everything.nums, 1) == [first[1]]
         assert load_kept_publications(connection, kept.num, rest.nums, 1 << 20) == [second[1]]
+
+
+def _variant(made: Publication, number: int, seed: bytes = SEEDS["a"]) -> tuple[Publication, bytes]:
+    """The same commit, sealed with a key of its own."""
+    nonce = number.to_bytes(24, "big")
+    sealed = seal_publication(seed, b"r" * 32, b"k" * 32, made.blocks, nonce)
+    blocks = tuple(one.encoded for one in sealed.blocks)
+    return sealed, encode_publication(sealed.topic, sealed.sealed_key, blocks, sealed.signature)
+
+
+def test_publications_of_one_commit_are_kept_and_given_each_for_itself(store: Store) -> None:
+    store.open("a")
+    first = _publish("a", "first")
+    second = _publish("a", "second", first[0])
+    bad = _variant(first[0], 1)
+    assert len(store.take("a", bad, second).nums) == 2
+    assert len(store.take("a", bad, first, first).nums) == 1, "the good one, once"
+    assert store.take("a", bad, first, second) == Taken((), "")
+    kept = store.kept()["a"]
+    assert kept.commit_count == 3
+    with store.database.read() as connection:
+        assert summarise(connection, kept.num, RELAY).heads == (second[0].commit_id,)
+
+        def given(nums: Sequence[int]) -> list[bytes]:
+            return load_kept_publications(connection, kept.num, nums, 1 << 20)
+
+        assert given(plan_sending(connection, kept.num, (), RELAY).nums) == [bad[1], second[1], first[1]]
+        assert given(plan_sending(connection, kept.num, (first[0].commit_id,), RELAY).nums) == [second[1]]
+        assert given(find_nums(connection, kept.num, [first[0].commit_id], RELAY)) == [bad[1], first[1]]
+        names = {one.publication_id: encoded for one, encoded in (first, second, bad)}
+        whole = TopicSet(RELAY, kept.num, kept.topic, of_publications=True)
+        nums, ids = load_set(connection, whole)
+        assert [names[raw] for raw in ids] == given(nums)
+        for raw in names:
+            assert given(list(find_by_short_ids(connection, whole, [raw[:16]]).values())) == [names[raw]]
+        assert find_by_short_ids(connection, whole, [first[0].commit_id[:16]]) == {}
+
+
+def test_who_wants_a_commit_of_many_publications_gets_the_first_and_the_latest(store: Store) -> None:
+    store.open("a", "b")
+    first = _publish("a", "first")
+    others = [_variant(first[0], number) for number in range(VARIANTS_WANTED_MAX + 1)]
+    nums = store.take("a", first, *others).nums
+    assert len(nums) == VARIANTS_WANTED_MAX + 2
+    with store.database.read() as connection:
+        num = store.kept()["a"].num
+        assert find_nums(connection, num, [first[0].commit_id], RELAY) == [nums[0], *nums[2:]], "one over"
+        assert list(plan_sending(connection, num, (), RELAY).nums) == list(nums)
+        assert find_nums(connection, store.kept()["b"].num, [first[0].commit_id], RELAY) == []
 
 
 def test_an_effect_that_comes_before_its_cause_is_kept_and_both_are_given(store: Store) -> None:
