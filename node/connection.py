@@ -29,9 +29,7 @@ from protocol.limits import (
     TOPIC_COUNT_MAX,
 )
 from protocol.messages import (
-    Announce,
     Blocks,
-    Deposit,
     Goodbye,
     KeepAlive,
     Message,
@@ -60,6 +58,8 @@ from protocol.session_events import (
     Take,
     TakeFrame,
     TopicFollowed,
+    TopicsRefused,
+    say_together,
 )
 from protocol.topic_progress import TopicProgress
 from storage.database import StorageError
@@ -87,10 +87,15 @@ class Connection:
     """One conversation with one peer. `run` returns when it has ended."""
 
     def __init__(
-        self, hub: Hub, stream: SecureStream, may_keep: Callable[[Branch], bool] = lambda _: False
+        self,
+        hub: Hub,
+        stream: SecureStream,
+        may_keep: Callable[[Branch], bool] = lambda _: False,
+        subnet: str = "",
     ) -> None:
-        """`may_keep` says of which branches' topics the peer may be told, if it is a relay."""
+        """`may_keep` says of which branches' topics the peer may be told, if it is a relay; `subnet` is where it is."""
         self._may_keep = may_keep
+        self._subnet = subnet
         self.peer = stream.peer_key
         self._hub = hub
         self._stream = stream
@@ -164,7 +169,7 @@ class Connection:
             self._followed[branch.topic] = topic_place(branch)
             event = TopicFollowed(branch.topic, branch.facts.is_root_branch, self._may_keep(branch))
             outputs += self._session.take(event)
-        for output in _said_together(outputs):
+        for output in say_together(outputs):
             self._perform(output)
 
     def has_joined(self, topic: bytes) -> bool:
@@ -323,7 +328,9 @@ class Connection:
             accepted = len(intake.accepted.get(output.topic, ()))
             taken = BatchTaken(output.topic, accepted, tuple(wanted), dropped=dropped.total())
         else:
-            relayed = await self._hub.relay_batch(followed, output.items, previous, self.peer, self)
+            assert self._hub.relay is not None, "it keeps the topic"
+            visitor = self._hub.relay.visitor(self.peer, self._subnet)
+            relayed = await self._hub.relay_batch(followed, output.items, previous, visitor, self)
             taken = BatchTaken(output.topic, len(relayed.nums), (), relayed.refused)
             dropped = relayed.dropped
         done.set()
@@ -335,13 +342,15 @@ class Connection:
     async def _open_topics(self, topics: tuple[bytes, ...]) -> None:
         """Follow what the peer entrusts to this relay, unless it is followed already."""
         assert self._hub.relay is not None, "the session says no otherwise"
-        kept = await self._hub.relay.open([topic for topic in topics if topic not in self._followed])
-        outputs: list[Output] = []
-        for one in kept:
+        visitor = self._hub.relay.visitor(self.peer, self._subnet)
+        new = [topic for topic in topics if topic not in self._followed]
+        entrusted = await self._hub.relay.open(new, visitor)
+        outputs = self._session.take(TopicsRefused(entrusted.refused, entrusted.reason))
+        for one in entrusted.kept:
             if len(self._followed) < TOPIC_COUNT_MAX and one.topic not in self._followed:
                 self._followed[one.topic] = topic_place(one)
                 outputs += self._session.take(TopicFollowed(one.topic, is_root=False))
-        for output in _said_together(outputs):
+        for output in say_together(outputs):
             self._perform(output)
 
     def _start(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
@@ -377,22 +386,3 @@ class Connection:
         self._send_outgoing.close()
         with trio.move_on_after(_LAST_WORDS_SECONDS):
             await self._written.wait()
-
-
-def _said_together(outputs: list[Output]) -> list[Output]:
-    """The same, with one announcement (and one deposit) of many topics instead of many of one."""
-    announced: list[bytes] = []
-    deposited: list[bytes] = []
-    others: list[Output] = []
-    for output in outputs:
-        match output:
-            case Send(Announce(topics)):
-                announced += topics
-            case Send(Deposit(topics)):
-                deposited += topics
-            case _:
-                others.append(output)
-    said: list[Output] = [Send(Announce(tuple(announced)))] if announced else []
-    if deposited:
-        said.append(Send(Deposit(tuple(deposited))))
-    return [*said, *others]

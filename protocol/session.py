@@ -64,6 +64,7 @@ from protocol.session_events import (
     SummaryLoaded,
     Take,
     TopicFollowed,
+    TopicsRefused,
     WantedFound,
 )
 from protocol.topic_progress import TopicProgress
@@ -118,6 +119,9 @@ class Session:
                 return self._comparison.check()
             case BlocksWanted():
                 return self._fetch(event)
+            case TopicsRefused(topics, reason):
+                blinds = [blind_topic(topic, self._session_id) for topic in topics]
+                return [Send(Refused(blind, reason)) for blind in blinds]
             case _:
                 return self._continue(event, self._topics[self._blind[event.topic]])
 
@@ -152,7 +156,9 @@ class Session:
             case Deposit():
                 return self._take_deposit(message.topics)
         progress = self._topics.get(message.topic)
-        if progress is None or not progress.is_joined:
+        if progress is None or not (
+            progress.is_joined or (progress.is_entrusted and isinstance(message, Refused))
+        ):
             return self._close("unknown_topic")
         match message:
             case Summary():

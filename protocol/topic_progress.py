@@ -64,10 +64,10 @@ class TopicProgress:
     @property
     def state(self) -> str:
         """One of the states that status shows."""
-        if not self.is_joined:
-            return "not joined"
         if self.refused:
             return f"refused: {self.refused}"
+        if not self.is_joined:
+            return "not joined"
         if self.queue or self.in_flight or self.loading:
             return "sending"
         if self.unreceipted:

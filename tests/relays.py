@@ -10,10 +10,19 @@ from node.blocking import inline
 from node.connection import Connection
 from node.relay import Relay
 from protocol.signing import check_claims
-from storage.relay import RelayQuotas
+from storage.relay_quotas import RelayQuotas
 from tests.nodes import Node, connected, open_nodes
 
-PLENTY = RelayQuotas(total=1 << 30, topic=1 << 30, peer=1 << 30, topic_count=100)
+PLENTY = RelayQuotas(
+    total=1 << 30,
+    topic=1 << 30,
+    peer=1 << 30,
+    subnet=1 << 30,
+    topic_count=100,
+    peer_topic_count=100,
+    subnet_topic_count=100,
+)
+"""More than any test keeps."""
 
 
 @contextmanager

@@ -19,10 +19,12 @@ from storage import sketches as sketches_module
 from storage.database import Database
 from storage.difference import REPLICA
 from storage.inspection import Findings, count_rows
-from storage.relay import RelayQuotas, load_kept, open_topics, take_publications
+from storage.relay import load_kept, open_topics, take_publications
+from storage.relay_quotas import Visitor
 from storage.topic_sets import TopicSet
 from tests.builders import World
 from tests.nodes import Node, meet, members_of, open_nodes, share, together
+from tests.relays import PLENTY
 
 
 def _world(folder: Path) -> World:
@@ -225,15 +227,15 @@ RELAYED = {
 @pytest.mark.parametrize("damage", [None, *RELAYED])
 def test_what_is_kept_for_others_is_checked_as_far_as_it_can_be(tmp_path: Path, damage: str | None) -> None:
     world = _world(tmp_path / "writer")
-    quotas = RelayQuotas(total=1 << 30, topic=1 << 30, peer=1 << 30, topic_count=10)
+    alice = Visitor(b"p" * 32)
     items = [(decode_publication(item), item) for item in world.publications(world.branch)]
     world.close()
     (tmp_path / "relay").mkdir()
     database = Database(tmp_path / "relay")
     with database.write() as connection:
-        open_topics(database, connection, [world.branch.topic], 10, 1)
+        open_topics(database, connection, [world.branch.topic], alice, PLENTY, 1)
         (kept,) = load_kept(connection).values()
-        take_publications(database, connection, kept.num, b"p" * 32, items, quotas, 2)
+        take_publications(database, connection, kept.num, alice, items, PLENTY, 2)
         statement, kind = RELAYED[damage] if damage else ("", "")
         if damage:
             connection.execute(text(statement))

@@ -1,5 +1,6 @@
 """A relay between members who never meet: what it keeps, what it refuses, and what it cannot know."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,8 @@ from trio.testing import MockClock
 from node.errors import ServiceError
 from node.relaying import Relaying
 from protocol.text import id_text
-from storage.relay import RelayQuotas
 from tests.nodes import connected, ids, open_nodes, share
-from tests.relays import is_settled, open_relay, states, until, visit
+from tests.relays import PLENTY, is_settled, open_relay, states, until, visit
 
 
 async def test_members_who_never_meet_agree_through_a_relay(
@@ -79,7 +79,7 @@ async def test_nothing_that_a_relay_keeps_opens_anything(tmp_path: Path, autojum
 
 
 async def test_over_its_quota_a_relay_says_so_and_goes_on(tmp_path: Path, autojump_clock: MockClock) -> None:
-    tight = RelayQuotas(total=1 << 30, topic=2_000, peer=1 << 30, topic_count=100)
+    tight = replace(PLENTY, topic=2_000)
     with (
         trio.fail_after(300),
         open_nodes(tmp_path, "alice") as (alice,),
@@ -95,6 +95,38 @@ async def test_over_its_quota_a_relay_says_so_and_goes_on(tmp_path: Path, autoju
             alice.write(alice.branch(), "one more")
             await trio.sleep(10)
             assert is_settled(alice), "nothing more is sent there"
+
+
+async def test_a_stranger_is_told_that_only_known_peers_add_topics_and_uses_those_of_others(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with (
+        trio.fail_after(300),
+        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
+        open_relay(tmp_path / "r", replace(PLENTY, takes_strangers=False)) as relay,
+    ):
+        await share(alice, bob)
+        alice.write(alice.branch(), "news")
+        relaying = Relaying(relay.hub)
+        for member in (bob, alice):
+            async with connected(member, relay):
+                await trio.sleep(1)
+                assert states(member) == ["refused: not_known"] * 2
+        with pytest.raises(ServiceError, match="not a peer id"):
+            await relaying.allow("alice")
+        await relaying.allow(id_text(alice.key))
+        await visit(alice, relay)
+        await visit(bob, relay)
+        assert ids(bob) == ids(alice)
+        bob.create_repo("another")
+        async with connected(bob, relay):
+            await trio.sleep(5)
+            assert states(bob) == ["in sync"] * 2 + ["refused: not_known"] * 2
+        listed = await relaying.list_all()
+        assert (listed["takes_strangers"], listed["allowed"]) == (False, [id_text(alice.key)])
+        assert {one["brought_by"] for one in listed["topics"]} == {id_text(alice.key)}
+        await relaying.deny(id_text(alice.key)[:8])
+        assert (await relaying.list_all())["allowed"] == []
 
 
 async def test_topics_are_entrusted_to_whom_one_dials_and_to_nobody_who_comes(
@@ -122,6 +154,7 @@ async def test_an_operator_lists_pins_and_unpins(tmp_path: Path, autojump_clock:
         absent = id_text(b"t" * 32)
         assert (await relaying.pin(absent)) == {
             "topic": absent, "commits": 0, "size": 0, "pinned": True, "touched_at": 0,
+            "brought_by": None, "known": True, "shared": False,
         }  # fmt: skip
         with pytest.raises(ServiceError, match="no relayed topic"):
             await relaying.unpin("nothing")
@@ -142,7 +175,7 @@ async def test_who_follows_a_forgotten_topic_is_left_and_entrusts_it_again(
         await visit(alice, relay)
         assert relay.hub.relay is not None
         size = sum(one.size for one in await relay.hub.relay.list_all())
-        relay.hub.relay.quotas = RelayQuotas(total=size + 100, topic=1 << 30, peer=1 << 30, topic_count=100)
+        relay.hub.relay.quotas = replace(PLENTY, total=size + 100)
         bob.create_repo("two")
         async with connected(alice, relay):
             await trio.sleep(1)

@@ -61,6 +61,7 @@ from protocol.session_events import (
     Take,
     TakeFrame,
     TopicFollowed,
+    TopicsRefused,
     WantedFound,
 )
 
@@ -352,6 +353,19 @@ def test_what_a_relay_refuses_is_not_sent_any_more() -> None:
     assert session.take(CommitsAccepted(MAIN, (2000,))) == []
     (progress,) = session.topics
     assert progress.state == "refused: topic_full"
+
+
+def test_what_a_relay_does_not_keep_it_says_of_topics_that_it_was_entrusted_with() -> None:
+    relay = Session(SESSION_ID, is_relay=True)
+    refused = relay.take(TopicsRefused((MAIN, ROOT), "not_known"))
+    assert refused == [Send(Refused(BLIND_MAIN, "not_known")), Send(Refused(BLIND_ROOT, "not_known"))]
+    session = Session(SESSION_ID)
+    session.take(MessageReceived(Relay()))
+    session.take(TopicFollowed(MAIN, is_root=False, is_entrusted=True))
+    session.take(TopicFollowed(ROOT, is_root=True))
+    assert session.take(MessageReceived(Refused(BLIND_MAIN, "not_known"))) == []
+    assert [topic.state for topic in session.topics] == ["refused: not_known", "not joined"]
+    assert session.take(MessageReceived(Refused(BLIND_ROOT, "not_known"))) == [Close("unknown_topic")]
 
 
 def test_a_quota_that_is_met_is_said_with_the_receipt() -> None:
