@@ -21,25 +21,46 @@ from storage.topic_sets import TopicSet, iterate_ids
 
 _WRITTEN_AFTER: Final = 20_000
 """Commits that are added before a sketch is written again: a fifth of a second of adding, for 1.5 MB of writing."""
-_KEPT_MAX: Final = 1024
-"""Sketches in memory: of small topics 10 KB each, of the largest 5 MB."""
+_WRITTEN_LEAVING: Final = 100
+"""The same where it leaves memory: what came since is added again each time that it returns, at 10 microseconds each."""
+_KEPT_SIZE_MAX: Final = 128 << 20
+"""Bytes of sketches in memory, about: 11,000 small topics, or 25 of the largest."""
+_SKETCH_SIZE: Final = 10_000
+_SYMBOL_SIZE: Final = 80
+"""Bytes of one in memory, and of each of its symbols beside (measured)."""
 
 
 @dataclass(slots=True)
 class _Sketch:
+    kept: TopicSet
     upto: int
     digest: SetDigest
     prefix: Prefix
     written: int  # commits in it when it was last written
 
+    @property
+    def size(self) -> int:
+        """Bytes in memory, about."""
+        return _SKETCH_SIZE + _SYMBOL_SIZE * len(self.prefix)
+
+    @property
+    def grown(self) -> int:
+        """Commits since it was last written."""
+        return self.prefix.id_count - self.written
+
 
 class Sketches:
-    """Sketches of the topics of a store. Thread-safe."""
+    """Sketches of the topics of a store: those of the latest use in memory, others as they were written. Thread-safe."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, size_max: int = _KEPT_SIZE_MAX) -> None:
+        """`size_max` bytes are kept in memory, about; one sketch at least."""
         self._database = database
+        self._size_max = size_max
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[bytes, str], _Sketch] = OrderedDict()
+        self._kept: OrderedDict[TopicSet, _Sketch] = OrderedDict()
+        self._size = 0
+        self._leaving: dict[TopicSet, _Sketch] = {}
+        """What has left memory and is worth writing; it is, soon."""
 
     def digest(self, connection: Connection, kept: TopicSet) -> bytes:
         """The set digest of a topic (`set_digest`), of all that `connection` sees of it."""
@@ -52,38 +73,25 @@ class Sketches:
             return self._current(connection, kept).prefix.symbols()
 
     def write(self) -> None:
-        """Write those that have grown enough since they were read. Raises StorageError."""
+        """Write those that have grown enough since they were read, or since they left memory. Raises StorageError."""
         with self._lock:
-            grown = [
-                (topic, place, sketch)
-                for (topic, place), sketch in self._kept.items()
-                if sketch.prefix.id_count - sketch.written >= _WRITTEN_AFTER
-            ]
+            grown = [sketch for sketch in self._kept.values() if sketch.grown >= _WRITTEN_AFTER]
+            grown += self._leaving.values()
             if not grown:
                 return
             with self._database.write() as connection:
-                for topic, place, sketch in grown:
-                    old = (sketches.c.topic == topic) & (sketches.c.place == place)
-                    connection.execute(delete(sketches).where(old))
-                    values = {
-                        "topic": topic,
-                        "place": place,
-                        "upto": sketch.upto,
-                        "digest": sketch.digest.to_bytes(),
-                        "prefix": sketch.prefix.to_bytes(),
-                    }
-                    connection.execute(insert(sketches).values(values))
-            for _, _, sketch in grown:
+                for sketch in grown:
+                    _write(connection, sketch)
+            for sketch in grown:
                 sketch.written = sketch.prefix.id_count
+            self._leaving.clear()
 
     def _current(self, connection: Connection, kept: TopicSet) -> _Sketch:
-        name = (kept.topic, kept.place)
-        sketch = self._kept.get(name)
+        sketch = self._kept.pop(kept, None)
         if sketch is None:
-            sketch = self._kept[name] = _load(connection, *name)
-            if len(self._kept) > _KEPT_MAX:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(name)
+            sketch = self._leaving.pop(kept, None) or _load(connection, kept)
+        else:
+            self._size -= sketch.size
         for last, ids in iterate_ids(connection, kept, sketch.upto):
             sketch.digest.add(ids)
             sketch.prefix.add(ids)
@@ -92,14 +100,41 @@ class Sketches:
         if length > len(sketch.prefix):
             everything = (raw for _, ids in iterate_ids(connection, kept) for raw in ids)
             sketch.prefix.lengthen(length, everything)
+        self._kept[kept] = sketch
+        self._size += sketch.size
+        self._make_room()
         return sketch
 
+    def _make_room(self) -> None:
+        """Let go of those of the earliest use, never of the one that is used now."""
+        while self._size > self._size_max and len(self._kept) > 1:
+            leaving, sketch = self._kept.popitem(last=False)
+            self._size -= sketch.size
+            if sketch.grown >= _WRITTEN_LEAVING:
+                self._leaving[leaving] = sketch
 
-def _load(connection: Connection, topic: bytes, place: str) -> _Sketch:
-    key = symbol_key(topic)
-    query = select(sketches).where(sketches.c.topic == topic, sketches.c.place == place)
+
+def _write(connection: Connection, sketch: _Sketch) -> None:
+    topic, place, of_topics = sketch.kept.topic, sketch.kept.place, sketch.kept.tables.topics.c
+    connection.execute(delete(sketches).where((sketches.c.topic == topic) & (sketches.c.place == place)))
+    here = select(of_topics.num).where(of_topics.num == sketch.kept.num, of_topics.topic == topic)
+    if connection.execute(here).first() is None:
+        return  # the topic was forgotten meanwhile
+    values = {
+        "topic": topic,
+        "place": place,
+        "upto": sketch.upto,
+        "digest": sketch.digest.to_bytes(),
+        "prefix": sketch.prefix.to_bytes(),
+    }
+    connection.execute(insert(sketches).values(values))
+
+
+def _load(connection: Connection, kept: TopicSet) -> _Sketch:
+    key = symbol_key(kept.topic)
+    query = select(sketches).where(sketches.c.topic == kept.topic, sketches.c.place == kept.place)
     row = connection.execute(query).first()
     if row is None:
-        return _Sketch(0, SetDigest(), Prefix(key, prefix_length(0)), 0)
+        return _Sketch(kept, 0, SetDigest(), Prefix(key, prefix_length(0)), 0)
     prefix = Prefix.from_bytes(key, row.prefix)
-    return _Sketch(row.upto, SetDigest.from_bytes(row.digest), prefix, prefix.id_count)
+    return _Sketch(kept, row.upto, SetDigest.from_bytes(row.digest), prefix, prefix.id_count)
