@@ -120,6 +120,11 @@ class Connection:
         """Progress of each topic on this connection."""
         return self._session.topics
 
+    @property
+    def peer_is_relay(self) -> bool:
+        """Whether the peer has said that it keeps topics for others."""
+        return self._session.peer_is_relay
+
     async def run(self) -> Ended:
         """Converse until either side ends it."""
         try:

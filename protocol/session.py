@@ -90,6 +90,11 @@ class Session:
         self._is_dead = False
 
     @property
+    def peer_is_relay(self) -> bool:
+        """Whether the peer keeps topics for others."""
+        return self._peer_is_relay
+
+    @property
     def compares_publications(self) -> bool:
         """Whether sets of publications are compared instead of commits: where one side is a relay, which opens none."""
         return self._is_relay or self._peer_is_relay
@@ -173,7 +178,7 @@ class Session:
             case Receipt():
                 if progress.in_flight == 0:
                     return self._close("unasked_receipt")
-                progress.in_flight -= 1
+                progress.confirmed += progress.sent_sizes.popleft()
                 return self._pump()
             case Want():
                 return self._wanted(progress, message.ids)
@@ -291,7 +296,7 @@ class Session:
             progress.queue.popleft()
         if not items:
             return self._pump()
-        progress.in_flight += 1
+        progress.sent_sizes.append(len(items))
         return [Send(Publications(blind, items)), *self._pump()]
 
     def _append_accepted(self, event: CommitsAccepted) -> list[Output]:

@@ -32,7 +32,7 @@ class TopicProgress:
     early: list[int] = field(default_factory=list)  # accepted while the plan was being loaded
     queue: "deque[array[int]]" = field(default_factory=deque)
     loading: bool = False
-    in_flight: int = 0
+    sent_sizes: "deque[int]" = field(default_factory=deque)  # commits of each batch without a receipt
     unreceipted: int = 0
     # What the peer asked for; the first is being looked up.
     wants: "deque[tuple[bytes, ...]]" = field(default_factory=deque)
@@ -41,6 +41,7 @@ class TopicProgress:
     served: "deque[bytes]" = field(default_factory=deque)
     refused: str = ""  # why the peer takes no more
     sent: int = 0
+    confirmed: int = 0  # of those, whose receipt has come: what the peer takes of them is durable there
     received: int = 0
     dropped: int = 0  # publications of the peer's that were at fault
 
@@ -48,6 +49,11 @@ class TopicProgress:
     def is_joined(self) -> bool:
         """Whether both sides follow it."""
         return self.followed and self.announced_by_peer
+
+    @property
+    def in_flight(self) -> int:
+        """How many batches are without a receipt."""
+        return len(self.sent_sizes)
 
     @property
     def to_send(self) -> int:
