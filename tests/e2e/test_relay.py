@@ -57,6 +57,13 @@ def test_two_members_who_are_never_online_together(tmp_path: Path) -> None:
         assert len(listed.splitlines()) == 4, "two topics, what they take, and who may add more"
         topic = relay.client.list_relayed()["topics"][0]["topic"]
         assert "pinned" in run_ravel(relay, "relay", "pin", topic[:8]).stdout
+        known = str(alice.client.status()["node"])
+        run_ravel(relay, "relay", "allow", known)
+        listed = run_ravel(relay, "relay", "list").stdout
+        assert f"allowed  {known}" in listed
+        assert listed.count("known peers\n") == 2
+        run_ravel(relay, "relay", "deny", known[:8])
+        assert relay.client.list_relayed()["allowed"] == []
         assert relay.client.status()["repos"] == 0
         alice.stop()
         _look_for_secrets(alice, bob, relay, parse_id(topic))

@@ -38,6 +38,33 @@ async def test_members_who_never_meet_agree_through_a_relay(
         assert not relay.replica.branches
 
 
+async def test_with_a_relay_only_what_differs_is_sent(tmp_path: Path, autojump_clock: MockClock) -> None:
+    """Both compare publications: nothing where all is equal, and where both hold something new, that alone."""
+    with (
+        trio.fail_after(300),
+        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
+        open_relay(tmp_path / "r") as relay,
+    ):
+        await share(alice, bob)
+        for number in range(30):
+            alice.write(alice.branch(), f"post {number}")
+        for member in (alice, bob):
+            await visit(member, relay)
+        bob.write(bob.branch(), "from bob")
+        await visit(bob, relay)
+        alice.write(alice.branch(), "from alice")
+        for new in (1, 0):
+            async with connected(alice, relay) as (of_alice, _):
+                await trio.sleep(1)
+                await until(lambda: is_settled(alice))
+                await trio.sleep(1)
+                progress = next(one for one in of_alice.topics if one.topic == alice.branch().topic)
+                assert (progress.sent, progress.received) == (new, new)
+        assert progress.own is not None
+        assert progress.peer is not None
+        assert progress.own.digest == progress.peer.digest
+
+
 async def test_what_is_published_while_both_are_there_is_passed_on_at_once(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
