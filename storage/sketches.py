@@ -21,6 +21,8 @@ from storage.topic_sets import TopicSet, iterate_ids
 
 _WRITTEN_AFTER: Final = 20_000
 """Commits that are added before a sketch is written again: a fifth of a second of adding, for 1.5 MB of writing."""
+_WRITTEN_FIRST: Final = 1000
+"""The same for small topics, which are written again when they have doubled: what a start has to add is half at most."""
 _WRITTEN_LEAVING: Final = 100
 """The same where it leaves memory: what came since is added again each time that it returns, at 10 microseconds each."""
 _KEPT_SIZE_MAX: Final = 128 << 20
@@ -42,6 +44,11 @@ class _Sketch:
     def size(self) -> int:
         """Bytes in memory, about."""
         return _SKETCH_SIZE + _SYMBOL_SIZE * len(self.prefix)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it has grown enough to be written while it stays in memory."""
+        return self.grown >= min(_WRITTEN_AFTER, max(_WRITTEN_FIRST, self.written))
 
     @property
     def grown(self) -> int:
@@ -75,7 +82,7 @@ class Sketches:
     def write(self) -> None:
         """Write those that have grown enough since they were read, or since they left memory. Raises StorageError."""
         with self._lock:
-            grown = [sketch for sketch in self._kept.values() if sketch.grown >= _WRITTEN_AFTER]
+            grown = [sketch for sketch in self._kept.values() if sketch.is_due]
             grown += self._leaving.values()
             if not grown:
                 return

@@ -18,7 +18,7 @@ from protocol.hashing import symbol_key
 from protocol.riblt import Prefix, prefix_length
 from protocol.session_events import OpenReconciliation, Reconciled
 from storage.difference import REPLICA
-from storage.sketches import _WRITTEN_LEAVING, Sketches
+from storage.sketches import _WRITTEN_FIRST, _WRITTEN_LEAVING, Sketches
 from storage.topic_sets import TopicSet, iterate_ids, load_set
 from tests.nodes import Node, connected, open_nodes, share, until_equal
 
@@ -149,6 +149,23 @@ def test_sketches_that_leave_memory_are_written_and_go_on_from_there(
         kept.write()
         with store.read() as connection:
             assert connection.execute(text("SELECT count(*) FROM sketches")).scalar() == 0, "it is not there"
+
+
+def test_a_sketch_of_a_small_topic_is_written_when_it_has_doubled(tmp_path: Path) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        main = TopicSet(REPLICA, branch.topic_num, branch.topic)
+        store = alice.replica.database
+        kept, written = Sketches(store), []
+        for count in (_WRITTEN_FIRST - 2, 1, _WRITTEN_FIRST - 1, 1):  # beside its root
+            _write(alice, count)
+            with store.read() as connection:
+                kept.digest(connection, main)
+            kept.write()
+            with store.read() as connection:
+                written.append(connection.execute(text("SELECT count(*), max(upto) FROM sketches")).one())
+        assert [row[0] for row in written] == [0, 1, 1, 1]
+        assert written[1] == written[2] != written[3]
 
 
 async def test_many_topics_that_differ_are_reconciled_a_few_at_a_time(
