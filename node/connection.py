@@ -350,6 +350,8 @@ class Connection:
         visitor = self._hub.relay.visitor(self.peer, self._subnet)
         new = [topic for topic in topics if topic not in self._followed]
         entrusted = await self._hub.relay.open(new, visitor)
+        if entrusted.has_lost:
+            self._hub.topics_changed()
         outputs = self._session.take(TopicsRefused(entrusted.refused, entrusted.reason))
         for one in entrusted.kept:
             if len(self._followed) < TOPIC_COUNT_MAX and one.topic not in self._followed:

@@ -54,6 +54,7 @@ class Entrusted:
     kept: tuple[KeptTopic, ...]
     refused: tuple[bytes, ...] = ()
     reason: str = ""
+    has_lost: bool = False  # others were forgotten for them, with what was published on them
 
 
 class Relay:
@@ -92,7 +93,7 @@ class Relay:
             room = await self._run_blocking(self._open, topics, visitor)
         kept = tuple(self.topics[topic] for topic in topics if topic in self.topics)
         refused = tuple(topic for topic in topics if topic not in self.topics)
-        return Entrusted(kept, refused, room.refused or "relay_full")
+        return Entrusted(kept, refused, room.refused or "relay_full", room.has_lost)
 
     async def take(
         self, topic: KeptTopic, items: Sequence[bytes], previous: trio.Event, visitor: Visitor

@@ -51,6 +51,7 @@ class Room:
     count: int
     refused: str = ""
     has_forgotten: bool = False
+    has_lost: bool = False  # publications with them
 
 
 def find_topic_room(connection: Connection, visitor: Visitor, wanted: int, quotas: RelayQuotas) -> Room:
@@ -70,13 +71,15 @@ def find_topic_room(connection: Connection, visitor: Visitor, wanted: int, quota
         return Room(granted, refused)
     empty = _going(visitor).where(relay_topics.c.commit_count == 0).limit(surplus)
     going = [row.num for row in connection.execute(empty)]
+    full: list[int] = []
     if visitor.is_known and len(going) < surplus:
         strangers = _going(visitor).where(~relay_topics.c.is_known, relay_topics.c.commit_count > 0)
-        going += [row.num for row in connection.execute(strangers.limit(surplus - len(going)))]
+        full = [row.num for row in connection.execute(strangers.limit(surplus - len(going)))]
+        going += full
     forget_topics(connection, going)
     if len(going) < surplus:
         granted, refused = max(0, granted - (surplus - len(going))), "relay_full"
-    return Room(granted, refused, bool(going))
+    return Room(granted, refused, bool(going), bool(full))
 
 
 def find_room(

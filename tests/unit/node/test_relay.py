@@ -189,6 +189,27 @@ async def test_an_operator_lists_pins_and_unpins(tmp_path: Path, autojump_clock:
             await Relaying(alice.hub).list_all()
 
 
+async def test_who_follows_a_topic_that_a_known_peers_took_the_place_of_is_left(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with (
+        trio.fail_after(300),
+        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
+        open_relay(tmp_path / "r", replace(PLENTY, topic_count=2)) as relay,
+    ):
+        alice.create_repo("one")
+        bob.create_repo("two")
+        await Relaying(relay.hub).allow(id_text(bob.key))
+        async with connected(alice, relay):
+            await trio.sleep(1)
+            await until(lambda: is_settled(alice))
+            async with connected(bob, relay):
+                await until(lambda: not alice.hub.sources)  # the relay has hung up
+        async with connected(alice, relay):
+            await trio.sleep(5)
+            assert states(alice) == ["refused: relay_full"] * 2
+
+
 async def test_who_follows_a_forgotten_topic_is_left_and_entrusts_it_again(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:

@@ -214,7 +214,7 @@ def test_there_are_as_many_topics_as_may_be_and_empty_ones_make_room(store: Stor
     store.take("c", _publish("c", "c"))
     assert store.open("b", quotas=two) == Room(0, "relay_full"), "one over: none is empty"
     assert set(store.kept()) == {"a", "c"}
-    assert store.open("b", by=FRIEND, quotas=two) == Room(1, "", has_forgotten=True)
+    assert store.open("b", by=FRIEND, quotas=two) == Room(1, "", has_forgotten=True, has_lost=True)
     assert set(store.kept()) == {"b", "c"}, (
         "for a known peer, of strangers' topics the longest untouched goes"
     )
