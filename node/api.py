@@ -125,6 +125,8 @@ class _Endpoints:
             ("GET", "/relay/topics", lambda _: answer_json(service.relaying.list_all())),
             ("PUT", "/relay/topics/{topic}/pin", answer_of("topic", service.relaying.pin)),
             ("DELETE", "/relay/topics/{topic}/pin", answer_of("topic", service.relaying.unpin)),
+            ("PUT", "/relay/peers/{peer}", answer_of("peer", service.relaying.allow)),
+            ("DELETE", "/relay/peers/{peer}", answer_of("peer", service.relaying.deny)),
             ("GET", "/peers", lambda _: answer_json(service.peers.list_all())),
             ("POST", "/peers", self._add_peer),
             ("DELETE", "/peers/{peer}", answer_of("peer", service.peers.remove)),

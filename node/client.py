@@ -146,6 +146,10 @@ class ApiClient:
         """Say whether a topic may be forgotten to make room."""
         return self._call("PUT" if is_pinned else "DELETE", f"/relay/topics/{path_part(topic)}/pin")
 
+    def allow_relayed(self, peer: str, *, is_allowed: bool) -> JsonObject:
+        """Say of a peer whether this relay knows it."""
+        return self._call("PUT" if is_allowed else "DELETE", f"/relay/peers/{path_part(peer)}")
+
     def why(self, commit: str) -> JsonObject:
         """The verdict on a commit."""
         return self._call("GET", f"/commits/{path_part(commit)}/verdict")

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from node.errors import ServiceError
+from node.relay_config import ACCEPT_CHOICES, ANYONE, RELAY_KEYS, RELAY_NUMBERS, RELAY_TEXT, RelayConfig
 from protocol.codec import DecodeError
 from protocol.text import parse_id
 
@@ -68,16 +69,6 @@ class ExportConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class RelayConfig:
-    """[relay]: whether topics of others are kept, and MiB of all of them, of one, and of what one peer brought."""
-
-    enabled: bool = False
-    size_max: int = 10_240
-    topic_size_max: int = 1_024
-    peer_size_max: int = 4_096
-
-
-@dataclass(frozen=True, slots=True)
 class LogConfig:
     """[log]"""
 
@@ -101,7 +92,7 @@ CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "network": ("listen", "advertise", "peers"),
     "api": ("listen",),
     "export": ("directory",),
-    "relay": ("enabled", "size_max", "topic_size_max", "peer_size_max"),
+    "relay": RELAY_KEYS,
     "log": ("level",),
 }
 """Section -> its keys."""
@@ -139,15 +130,7 @@ listen = {_quoted(api)}
 # Folder that `ravel export` writes to; "" is `exports` in the node's folder.
 directory = ""
 
-[relay]
-# Whether this node keeps topics for others, which it cannot open. Who dials it has it keep what they follow.
-enabled = false
-# MiB that are kept at most: of all topics, of one topic, of what one peer brought. When all is full, topics are
-# forgotten, the longest untouched first; `ravel relay pin` excepts one.
-size_max = 10240
-topic_size_max = 1024
-peer_size_max = 4096
-
+{RELAY_TEXT}
 [log]
 # debug, info, warning or error; logs go to standard error.
 level = "info"
@@ -219,9 +202,8 @@ def read_config(
         ExportConfig(reader.text("export", "directory", "")),
         RelayConfig(
             reader.flag("relay", "enabled", default=False),
-            reader.whole("relay", "size_max", 10_240),
-            reader.whole("relay", "topic_size_max", 1_024),
-            reader.whole("relay", "peer_size_max", 4_096),
+            reader.choice("relay", "accept", ANYONE, ACCEPT_CHOICES),
+            *(reader.whole("relay", key, getattr(RelayConfig(), key)) for key in RELAY_NUMBERS),
         ),
         LogConfig(reader.choice("log", "level", "info", LOG_LEVELS)),
     )

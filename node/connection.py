@@ -8,13 +8,14 @@ checked while the last one is being stored.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import structlog
 import trio
 
 from node.answer import Answer
-from node.exchange import Load, find_missing_causes, read_store, reconcile, topic_place
+from node.exchange import Load, find_missing_causes, read_store, reconcile, topic_place, topic_set
 from node.hub import Hub, NotFetched
 from node.opening import CARRIER_FAULTS
 from node.transport import SecureStream, TransportError
@@ -28,9 +29,7 @@ from protocol.limits import (
     TOPIC_COUNT_MAX,
 )
 from protocol.messages import (
-    Announce,
     Blocks,
-    Deposit,
     Goodbye,
     KeepAlive,
     Message,
@@ -59,6 +58,8 @@ from protocol.session_events import (
     Take,
     TakeFrame,
     TopicFollowed,
+    TopicsRefused,
+    say_together,
 )
 from protocol.topic_progress import TopicProgress
 from storage.database import StorageError
@@ -86,10 +87,15 @@ class Connection:
     """One conversation with one peer. `run` returns when it has ended."""
 
     def __init__(
-        self, hub: Hub, stream: SecureStream, may_keep: Callable[[Branch], bool] = lambda _: False
+        self,
+        hub: Hub,
+        stream: SecureStream,
+        may_keep: Callable[[Branch], bool] = lambda _: False,
+        subnet: str = "",
     ) -> None:
-        """`may_keep` says of which branches' topics the peer may be told, if it is a relay."""
+        """`may_keep` says of which branches' topics the peer may be told, if it is a relay; `subnet` is where it is."""
         self._may_keep = may_keep
+        self._subnet = subnet
         self.peer = stream.peer_key
         self._hub = hub
         self._stream = stream
@@ -113,6 +119,11 @@ class Connection:
     def topics(self) -> list[TopicProgress]:
         """Progress of each topic on this connection."""
         return self._session.topics
+
+    @property
+    def peer_is_relay(self) -> bool:
+        """Whether the peer has said that it keeps topics for others."""
+        return self._session.peer_is_relay
 
     async def run(self) -> Ended:
         """Converse until either side ends it."""
@@ -163,7 +174,7 @@ class Connection:
             self._followed[branch.topic] = topic_place(branch)
             event = TopicFollowed(branch.topic, branch.facts.is_root_branch, self._may_keep(branch))
             outputs += self._session.take(event)
-        for output in _said_together(outputs):
+        for output in say_together(outputs):
             self._perform(output)
 
     def has_joined(self, topic: bytes) -> bool:
@@ -286,7 +297,8 @@ class Connection:
         if followed is None:
             self._end("topic_forgotten")
             return
-        self._take(await self._hub.run_blocking(read_store, self._hub.replica, followed, load))
+        read = partial(read_store, of_publications=self._session.compares_publications)
+        self._take(await self._hub.run_blocking(read, self._hub.replica, followed, load))
         if isinstance(load, LoadSummary):
             await self._hub.run_blocking(self._hub.replica.sketches.write)
 
@@ -300,7 +312,8 @@ class Connection:
             is_answerer = isinstance(work, OpenReconciliation)
             reconciler = Reconciler(work.topic, self._stream.session_id, is_answerer=is_answerer)
             self._reconcilers[work.topic] = reconciler
-        step = await self._hub.run_blocking(reconcile, self._hub.replica, followed, reconciler, work)
+        kept = topic_set(followed, of_publications=self._session.compares_publications)
+        step = await self._hub.run_blocking(reconcile, self._hub.replica, kept, reconciler, work)
         if step.is_over:
             del self._reconcilers[work.topic]
         self._take(step)
@@ -316,10 +329,13 @@ class Connection:
             wanted: list[bytes] = []
             if intake.waiting:
                 wanted = await self._hub.run_blocking(find_missing_causes, self._hub.replica, followed)
-            taken = BatchTaken(output.topic, len(intake.accepted.get(output.topic, ())), tuple(wanted))
             dropped = intake.dropped
+            accepted = len(intake.accepted.get(output.topic, ()))
+            taken = BatchTaken(output.topic, accepted, tuple(wanted), dropped=dropped.total())
         else:
-            relayed = await self._hub.relay_batch(followed, output.items, previous, self.peer, self)
+            assert self._hub.relay is not None, "it keeps the topic"
+            visitor = self._hub.relay.visitor(self.peer, self._subnet)
+            relayed = await self._hub.relay_batch(followed, output.items, previous, visitor, self)
             taken = BatchTaken(output.topic, len(relayed.nums), (), relayed.refused)
             dropped = relayed.dropped
         done.set()
@@ -331,13 +347,17 @@ class Connection:
     async def _open_topics(self, topics: tuple[bytes, ...]) -> None:
         """Follow what the peer entrusts to this relay, unless it is followed already."""
         assert self._hub.relay is not None, "the session says no otherwise"
-        kept = await self._hub.relay.open([topic for topic in topics if topic not in self._followed])
-        outputs: list[Output] = []
-        for one in kept:
+        visitor = self._hub.relay.visitor(self.peer, self._subnet)
+        new = [topic for topic in topics if topic not in self._followed]
+        entrusted = await self._hub.relay.open(new, visitor)
+        if entrusted.has_lost:
+            self._hub.topics_changed()
+        outputs = self._session.take(TopicsRefused(entrusted.refused, entrusted.reason))
+        for one in entrusted.kept:
             if len(self._followed) < TOPIC_COUNT_MAX and one.topic not in self._followed:
                 self._followed[one.topic] = topic_place(one)
                 outputs += self._session.take(TopicFollowed(one.topic, is_root=False))
-        for output in _said_together(outputs):
+        for output in say_together(outputs):
             self._perform(output)
 
     def _start(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
@@ -373,22 +393,3 @@ class Connection:
         self._send_outgoing.close()
         with trio.move_on_after(_LAST_WORDS_SECONDS):
             await self._written.wait()
-
-
-def _said_together(outputs: list[Output]) -> list[Output]:
-    """The same, with one announcement (and one deposit) of many topics instead of many of one."""
-    announced: list[bytes] = []
-    deposited: list[bytes] = []
-    others: list[Output] = []
-    for output in outputs:
-        match output:
-            case Send(Announce(topics)):
-                announced += topics
-            case Send(Deposit(topics)):
-                deposited += topics
-            case _:
-                others.append(output)
-    said: list[Output] = [Send(Announce(tuple(announced)))] if announced else []
-    if deposited:
-        said.append(Send(Deposit(tuple(deposited))))
-    return [*said, *others]

@@ -19,7 +19,6 @@ import trio
 from node import logs
 from node.api import create_app
 from node.blocking import threads, tune_interpreter
-from node.config import RelayConfig
 from node.errors import ServiceError
 from node.event_streams import EventStreams
 from node.home import Home, lock_home, run_file
@@ -31,6 +30,7 @@ from node.network import Network, listening_address, open_listener
 from node.outbound import Author
 from node.readiness import READY, STOPPING, notify
 from node.relay import Relay
+from node.relay_config import ANYONE, RelayConfig
 from node.replica import Replica
 from node.service import NodeService
 from node.signature_pool import SignaturePool
@@ -39,7 +39,7 @@ from protocol.signing import public_key
 from protocol.text import id_text
 from storage.database import NewerSchema, StorageError
 from storage.peers import load_links, load_peers
-from storage.relay import RelayQuotas
+from storage.relay_quotas import RelayQuotas
 
 log = structlog.get_logger()
 
@@ -81,6 +81,8 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
     author = Author(replica, home.user_seed, _clock_ms)
     joiner = Joiner(hub, author)
     network = Network(hub, node_seed, time.time)
+    if hub.relay is not None:
+        hub.relay.is_dialed = network.is_dialed
     node_key = public_key(node_seed)
     if (accepted := sum(map(len, retry_unread(replica, _clock_ms()).accepted.values()))) > 0:
         log.info("commits read that an older version could not", count=accepted)
@@ -145,7 +147,11 @@ def _relay_quotas(config: RelayConfig) -> RelayQuotas:
         total=config.size_max * MIB,
         topic=config.topic_size_max * MIB,
         peer=config.peer_size_max * MIB,
+        subnet=config.subnet_size_max * MIB,
         topic_count=RELAY_TOPIC_COUNT_MAX,
+        peer_topic_count=config.peer_topics_max,
+        subnet_topic_count=config.subnet_topics_max,
+        takes_strangers=config.accept == ANYONE,
     )
 
 

@@ -31,15 +31,14 @@ from storage.blocks import DamagedBlock
 from storage.difference import (
     REPLICA,
     TopicTables,
-    find_by_short_ids,
     find_nums,
     load_publications,
-    load_topic,
     plan_sending,
     summarise,
 )
 from storage.relay import RELAY, KeptTopic, load_kept_publications
 from storage.repos import Branch
+from storage.topic_sets import TopicSet, find_by_short_ids, load_set
 from storage.waiting import missing_causes
 
 log = structlog.get_logger()
@@ -54,14 +53,21 @@ def topic_place(followed: Followed) -> tuple[TopicTables, int]:
     return (REPLICA, followed.topic_num) if isinstance(followed, Branch) else (RELAY, followed.num)
 
 
-def read_store(replica: Replica, followed: Followed, load: Load) -> Event:
-    """What the session asked for. Raises StorageError."""
+def topic_set(followed: Followed, *, of_publications: bool) -> TopicSet:
+    """The set that the topic is compared by: what is kept for others always by publications."""
+    tables, num = topic_place(followed)
+    return TopicSet(tables, num, followed.topic, of_publications or isinstance(followed, KeptTopic))
+
+
+def read_store(replica: Replica, followed: Followed, load: Load, *, of_publications: bool) -> Event:
+    """What the session asked for, which compares publications or commits. Raises StorageError."""
     tables, num = topic_place(followed)
     with replica.database.read() as connection:
         match load:
             case LoadSummary(topic):
                 summary = summarise(connection, num, tables)
-                digest = replica.sketches.digest(connection, tables, num, topic)
+                kept = topic_set(followed, of_publications=of_publications)
+                digest = replica.sketches.digest(connection, kept)
                 return SummaryLoaded(topic, summary.heads, summary.count, digest, summary.upto)
             case LoadPlan(topic, held):
                 plan = plan_sending(connection, num, held, tables)
@@ -75,11 +81,11 @@ def read_store(replica: Replica, followed: Followed, load: Load) -> Event:
 
 
 def reconcile(
-    replica: Replica, followed: Followed, reconciler: Reconciler, work: OpenReconciliation | TakeFrame
+    replica: Replica, kept: TopicSet, reconciler: Reconciler, work: OpenReconciliation | TakeFrame
 ) -> Reconciled:
     """The next step of a reconciliation. Raises StorageError."""
     with replica.database.read() as connection:
-        held = _StoredSet(replica, connection, followed)
+        held = _StoredSet(replica, connection, kept)
         try:
             if isinstance(work, OpenReconciliation):
                 step = reconciler.open(held, by_ranges=work.by_ranges)
@@ -91,27 +97,26 @@ def reconcile(
 
 
 class _StoredSet:
-    """A topic's commits in the store (`reconciling.HeldSet`)."""
+    """What the store holds of a topic (`reconciling.HeldSet`)."""
 
-    def __init__(self, replica: Replica, connection: Connection, followed: Followed) -> None:
+    def __init__(self, replica: Replica, connection: Connection, kept: TopicSet) -> None:
         self._replica = replica
         self._connection = connection
-        self._topic = followed.topic
-        self._tables, self._num = topic_place(followed)
+        self._kept = kept
 
     def symbols(self) -> Sequence[int]:
-        return self._replica.sketches.symbols(self._connection, self._tables, self._num, self._topic)
+        return self._replica.sketches.symbols(self._connection, self._kept)
 
     def find(self, short_ids: Sequence[bytes]) -> Mapping[bytes, int]:
-        return find_by_short_ids(self._connection, self._num, short_ids, self._tables)
+        return find_by_short_ids(self._connection, self._kept, short_ids)
 
     def lookup(self) -> RangeLookup:
         # All at one depth: ranks would keep late commits together, but a relay does not know them all.
-        _, ids = load_topic(self._connection, self._num, self._tables)
+        _, ids = load_set(self._connection, self._kept)
         return SortedItems((0, raw) for raw in ids)
 
     def everything(self) -> Sequence[int]:
-        return load_topic(self._connection, self._num, self._tables)[0]
+        return load_set(self._connection, self._kept)[0]
 
 
 def find_missing_causes(replica: Replica, branch: Branch) -> list[bytes]:

@@ -23,6 +23,7 @@ from node.relay import Relay, Relayed
 from node.replica import Replica
 from protocol.signing import CheckClaims, check_claims
 from storage.relay import KeptTopic
+from storage.relay_quotas import Visitor
 from storage.repos import Branch
 
 log = structlog.get_logger()
@@ -155,12 +156,12 @@ class Hub:
         topic: KeptTopic,
         items: Sequence[bytes],
         previous: trio.Event,
-        peer: bytes,
+        visitor: Visitor,
         source: Listener,
     ) -> Relayed:
         """Keep publications of a topic for others, after `previous`; then tell everyone else. Raises StorageError."""
         assert self.relay is not None, "it keeps the topic"
-        relayed = await self.relay.take(topic, items, previous, peer)
+        relayed = await self.relay.take(topic, items, previous, visitor)
         self.totals.dropped += relayed.dropped.total()
         if relayed.dropped:
             log.warning("publications dropped", reasons=dict(relayed.dropped))

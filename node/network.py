@@ -14,6 +14,7 @@ import trio
 
 from node.connection import Connection
 from node.hub import Hub
+from node.subnets import subnet_of
 from node.transport import SecureStream, TransportError, accept, dial
 from protocol.limits import (
     CONNECTIONS_MAX,
@@ -179,7 +180,10 @@ class Network:
     async def _converse(self, state: PeerState, secure: SecureStream) -> None:
         is_dialed = state.direction == "out"
         state.connection = Connection(
-            self._hub, secure, lambda branch: is_dialed and self.may_keep(state.peer, branch)
+            self._hub,
+            secure,
+            lambda branch: is_dialed and self.may_keep(state.peer, branch),
+            subnet_of(state.address),
         )
         log.info("connected", peer=id_text(state.peer), direction=state.direction, address=state.address)
         try:
@@ -194,6 +198,10 @@ class Network:
     def may_keep(self, peer: bytes, branch: Branch) -> bool:
         """Whether a peer, if it is a relay, may be told of a branch's topic."""
         return peer in self.relays or branch.facts.repo_id in self.linked.get(peer, ())
+
+    def is_dialed(self, peer: bytes) -> bool:
+        """Whether this node keeps a connection to a peer of its own accord."""
+        return peer in self._dialed
 
     def _is_connected(self, peer: bytes) -> bool:
         return any(state.peer == peer and state.connection is not None for state in self.peers)

@@ -18,14 +18,18 @@ from protocol.signing import CheckClaims, Claim
 from storage.database import Database
 from storage.relay import (
     KeptTopic,
-    RelayQuotas,
     Taken,
+    allow_peer,
+    deny_peer,
+    load_allowed,
     load_kept,
     load_some,
     open_topics,
     pin_topic,
     take_publications,
+    unpin_topic,
 )
+from storage.relay_quotas import RelayQuotas, Room, Visitor
 
 _BAD_SIGNATURE: Final = "bad_topic_signature"
 
@@ -41,6 +45,16 @@ class Relayed:
     dropped: Counter[str] = field(default_factory=Counter)
     refused: str = ""
     has_forgotten: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entrusted:
+    """What became of topics that a peer entrusted: those that are kept, and why the others are not."""
+
+    kept: tuple[KeptTopic, ...]
+    refused: tuple[bytes, ...] = ()
+    reason: str = ""
+    has_lost: bool = False  # others were forgotten for them, with what was published on them
 
 
 class Relay:
@@ -62,16 +76,27 @@ class Relay:
         self._check = check
         self._storing = trio.Lock()
         self.topics: Mapping[bytes, KeptTopic] = {}
+        self.allowed: frozenset[bytes] = frozenset()
+        """Peers that the operator has named as known."""
+        self.is_dialed: Callable[[bytes], bool] = lambda _: False
+        """Whether this node keeps a connection to a peer of its own accord, so that its operator knows it."""
         self._refresh()
 
-    async def open(self, topics: Sequence[bytes]) -> list[KeptTopic]:
-        """Keep these topics; gives those that are kept, which may be fewer. Raises StorageError."""
+    def visitor(self, peer: bytes, subnet: str) -> Visitor:
+        """A peer as quotas see it; `subnet` is where it comes from."""
+        is_known = peer in self.allowed or self.is_dialed(peer)
+        return Visitor(peer, "" if is_known else subnet, is_known)
+
+    async def open(self, topics: Sequence[bytes], visitor: Visitor) -> Entrusted:
+        """Keep these topics, those that quotas allow. Raises StorageError."""
         async with self._storing:
-            await self._run_blocking(self._open, topics)
-        return [self.topics[topic] for topic in topics if topic in self.topics]
+            room = await self._run_blocking(self._open, topics, visitor)
+        kept = tuple(self.topics[topic] for topic in topics if topic in self.topics)
+        refused = tuple(topic for topic in topics if topic not in self.topics)
+        return Entrusted(kept, refused, room.refused or "relay_full", room.has_lost)
 
     async def take(
-        self, topic: KeptTopic, items: Sequence[bytes], previous: trio.Event, peer: bytes
+        self, topic: KeptTopic, items: Sequence[bytes], previous: trio.Event, visitor: Visitor
     ) -> Relayed:
         """Check publications and keep them, after `previous`. Raises StorageError."""
         relayed = Relayed()
@@ -82,7 +107,7 @@ class Relay:
             relayed.dropped[_BAD_SIGNATURE] += len(read) - len(new)
         await previous.wait()
         async with self._storing:
-            taken = await self._run_blocking(self._take, topic, peer, new)
+            taken = await self._run_blocking(self._take, topic, visitor, new)
         relayed.nums, relayed.refused, relayed.has_forgotten = taken.nums, taken.refused, taken.has_forgotten
         return relayed
 
@@ -91,26 +116,30 @@ class Relay:
         async with self._storing:
             await self._run_blocking(self._pin, topic, is_pinned)
 
+    async def allow(self, peer: bytes, *, is_allowed: bool) -> None:
+        """Say of a peer whether it is known. Raises StorageError."""
+        async with self._storing:
+            await self._run_blocking(self._allow, peer, is_allowed)
+
     async def list_all(self) -> list[KeptTopic]:
         """All topics that are kept, as they stand now, the latest touched first. Raises StorageError."""
         await self._run_blocking(self._refresh)
         return list(self.topics.values())
 
-    def _open(self, topics: Sequence[bytes]) -> None:
+    def _open(self, topics: Sequence[bytes], visitor: Visitor) -> Room:
         with self._database.write() as connection:
-            has_forgotten = open_topics(
-                self._database, connection, topics, self.quotas.topic_count, self._clock_ms()
-            )
-        if has_forgotten:
+            room = open_topics(self._database, connection, topics, visitor, self.quotas, self._clock_ms())
+        if room.has_forgotten:
             self._refresh()
-            return
+            return room
         with self._database.read() as connection:  # a relay has many more
             self.topics = {**self.topics, **load_some(connection, topics)}
+        return room
 
-    def _take(self, topic: KeptTopic, peer: bytes, new: Sequence[tuple[Publication, bytes]]) -> Taken:
+    def _take(self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]) -> Taken:
         with self._database.write() as connection:
             taken = take_publications(
-                self._database, connection, topic.num, peer, new, self.quotas, self._clock_ms()
+                self._database, connection, topic.num, visitor, new, self.quotas, self._clock_ms()
             )
         if taken.has_forgotten:
             self._refresh()
@@ -118,13 +147,21 @@ class Relay:
 
     def _pin(self, topic: bytes, is_pinned: bool) -> None:
         with self._database.write() as connection:
-            open_topics(self._database, connection, [topic], self.quotas.topic_count, self._clock_ms())
-            pin_topic(connection, topic, is_pinned=is_pinned)
+            if is_pinned:
+                pin_topic(self._database, connection, topic, self.quotas, self._clock_ms())
+            else:
+                unpin_topic(connection, topic)
+        self._refresh()
+
+    def _allow(self, peer: bytes, is_allowed: bool) -> None:
+        with self._database.write() as connection:
+            (allow_peer if is_allowed else deny_peer)(connection, peer)
         self._refresh()
 
     def _refresh(self) -> None:
         with self._database.read() as connection:
             self.topics = load_kept(connection)
+            self.allowed = frozenset(load_allowed(connection))
 
 
 def _read(topic: bytes, items: Sequence[bytes], dropped: Counter[str]) -> list[tuple[Publication, bytes]]:

@@ -14,7 +14,7 @@ JsonObject = dict[str, Any]
 
 
 class Relaying:
-    """Lists, pins and unpins topics. Raises ServiceError `bad_config` on a node that is no relay."""
+    """Topics that are kept, and peers that are known. Raises ServiceError `bad_config` on a node that is no relay."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -27,6 +27,8 @@ class Relaying:
             "topics": [_topic_view(one) for one in kept],
             "size": sum(one.size for one in kept),
             "size_max": relay.quotas.total,
+            "takes_strangers": relay.quotas.takes_strangers,
+            "allowed": sorted(map(id_text, relay.allowed)),
         }
 
     async def pin(self, text: str) -> JsonObject:
@@ -42,6 +44,25 @@ class Relaying:
         """Let a topic be forgotten to make room, like others."""
         relay = self._relay()
         return await self._pin(relay, self._find(relay, text), is_pinned=False)
+
+    async def allow(self, text: str) -> JsonObject:
+        """Know a peer, of a full id, from its next connection on; what it brought before counts as a known peer's."""
+        relay = self._relay()
+        try:
+            peer = parse_id(text)
+        except DecodeError:
+            raise ServiceError(
+                "bad_request", f"{text!r} is not a peer id", "`ravel id` on the other node prints it"
+            ) from None
+        await relay.allow(peer, is_allowed=True)
+        return {"peer": id_text(peer), "allowed": True}
+
+    async def deny(self, text: str) -> JsonObject:
+        """Know a peer no more."""
+        relay = self._relay()
+        peer = resolve("allowed peer", text, [(peer, "", peer) for peer in relay.allowed])
+        await relay.allow(peer, is_allowed=False)
+        return {"peer": id_text(peer), "allowed": False}
 
     async def _pin(self, relay: Relay, topic: bytes, *, is_pinned: bool) -> JsonObject:
         await relay.pin(topic, is_pinned=is_pinned)
@@ -69,4 +90,7 @@ def _topic_view(one: KeptTopic) -> JsonObject:
         "size": one.size,
         "pinned": one.is_pinned,
         "touched_at": one.touched_at // 1000,
+        "brought_by": id_text(one.brought_by) if one.brought_by is not None else None,
+        "known": one.is_known,
+        "shared": one.is_shared,
     }

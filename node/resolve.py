@@ -19,6 +19,7 @@ _LISTS: Final = {
     "epoch": "ravel repo epochs REPO",
     "offer": "ravel inbox list REPO",
     "relayed topic": "ravel relay list",
+    "allowed peer": "ravel relay list",
     "proposal": "ravel quorum show REPO",
 }
 """What is resolved -> the command that lists it."""

@@ -69,6 +69,7 @@ def peer_view(state: PeerState, branches: dict[bytes, Branch], now: int) -> Json
         "state": state.state,
         "since": int(state.since),
         "last_error": state.last_error,
+        "relay": state.connection is not None and state.connection.peer_is_relay,
         "topics": [
             {
                 "branch": id_text(branches[topic.topic].branch_id),
@@ -77,6 +78,7 @@ def peer_view(state: PeerState, branches: dict[bytes, Branch], now: int) -> Json
                 "behind": topic.behind,
                 "to_send": topic.to_send,
                 "sent": topic.sent,
+                "confirmed": topic.confirmed,
                 "received": topic.received,
                 "stalled_since": _stalled_since(state, topic, now),
             }

@@ -2,7 +2,7 @@
 
 Both sides say a summary (round 0). Whose set is part of the other's holds less; so
 
-- who knows all heads of the other sends what these do not imply;
+- who knows all heads of the other sends what these do not imply (where that is nothing, they imply what is not there);
 - who holds more, and does not know them all, knows that both lack something, and answers in a reconciliation
   (`protocol.reconciling`), which it opens; the other waits, for commits or for the first frame.
 
@@ -86,8 +86,8 @@ class Comparison:
         if not answers:
             return self._go_on(progress)
         progress.is_doubtful = progress.round < _RANGES_FROM_ROUND
-        if is_first and event.is_exact:
-            return self._go_on(progress)
+        if is_first and event.is_exact and len(event.nums):
+            return self._go_on(progress)  # it may lack these alone
         progress.reconciling = "waiting"
         self._to_open.append(progress)
         return self._open()

@@ -138,6 +138,8 @@ WANTED_COUNT_MAX: Final = 100_000
 """Commit ids asked for on one session, each once: 3 MB to remember; beyond it a reconnect starts afresh."""
 FETCHED_COUNT_MAX: Final = 4
 """Blocks of files asked for on one connection and not answered yet: of 1 MiB each, so what a peer can have in memory."""
+VARIANTS_WANTED_MAX: Final = 8
+"""Publications of one commit, the latest, with which a relay answers who wants it: a question of 32 bytes."""
 REASON_SIZE_MAX: Final = 200
 """Characters of the reason in a goodbye."""
 
@@ -210,6 +212,9 @@ FETCH_WINDOW_COUNT_MAX: Final = 16
 """Blocks of a file that are fetched together, from all peers that have them, before the first is read: 16 MiB in memory."""
 RELAY_TOPIC_COUNT_MAX: Final = 100_000
 """Topics that a relay keeps: 30 MB in memory."""
+SUBNET_IPV4_BITS: Final = 24
+SUBNET_IPV6_BITS: Final = 48
+"""Bits of an address that name the place it is at, where strangers are bounded together: what one customer is given."""
 STALLED_SECONDS: Final = 10
 """Seconds without a receipt after which status calls a topic stalled. SEND_TIMEOUT_SECONDS ends what moves no byte."""
 DIAL_BACKOFF_MIN_SECONDS: Final = 0.5

@@ -88,8 +88,8 @@ class Blocks(Wire, frozen=True, tag="blocks1"):
     ]
 
 
-class Relay(Wire, frozen=True, tag="relay1"):
-    """The sender keeps topics for others. Said first, if at all."""
+class Relay(Wire, frozen=True, tag="relay2"):
+    """The sender keeps topics for others, so that publications are compared here and not commits. Said first, if at all."""
 
 
 class Deposit(Wire, frozen=True, tag="deposit1"):

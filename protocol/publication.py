@@ -16,6 +16,8 @@ from protocol.codec import DecodeError, Id, Signature, Value, Wire, decode, enco
 from protocol.limits import BLOCK_SIZE_MAX, PUBLICATION_BLOCK_COUNT_MAX, PUBLICATION_SIZE_MAX
 
 PUBLICATION_TAG: Final = "publication1"
+PUBLICATION_ID_COMMIT_SIZE: Final = 8
+"""Bytes of the commit's id with which a publication's begins: whoever looks up commits by them finds it, too."""
 NONCE_SIZE: Final = 24
 _SEALED_KEY_SIZE: Final = NONCE_SIZE + 32 + 16
 
@@ -55,6 +57,11 @@ class Publication(Value, frozen=True):
     def digest(self) -> bytes:
         """What the topic's key signed."""
         return _digest(self.topic, self.sealed_key, tuple(block.block_id for block in self.blocks))
+
+    @property
+    def publication_id(self) -> bytes:
+        """Its id (`publication_id`)."""
+        return _id(self.commit_id, self.digest)
 
 
 class SealBroken(Exception):
@@ -109,6 +116,21 @@ def sign_publication(
 ) -> bytes:
     """The topic's signature of a publication, made again from its parts, blocks as stored."""
     return signing.sign(topic_secret, _digest(topic, sealed_key, tuple(map(hashing.block_id, blocks))))
+
+
+def publication_id(topic: bytes, sealed_key: bytes, blocks: tuple[bytes, ...]) -> bytes:
+    """The id of a publication, from its parts, blocks as stored: 8 bytes of its commit's id, then 24 of its digest.
+
+    All that it carries follows from it but the topic's signature. A commit's id does not say how its key is sealed, nor
+    whether its body is there, so who cannot open publications tells them apart by this.
+    """
+    block_ids = tuple(map(hashing.block_id, blocks))
+    return _id(block_ids[0], _digest(topic, sealed_key, block_ids))
+
+
+def _id(commit_id: bytes, digest: bytes) -> bytes:
+    rest = len(commit_id) - PUBLICATION_ID_COMMIT_SIZE
+    return commit_id[:PUBLICATION_ID_COMMIT_SIZE] + digest[:rest]
 
 
 def _digest(topic: bytes, sealed_key: bytes, block_ids: tuple[bytes, ...]) -> bytes:

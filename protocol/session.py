@@ -64,6 +64,7 @@ from protocol.session_events import (
     SummaryLoaded,
     Take,
     TopicFollowed,
+    TopicsRefused,
     WantedFound,
 )
 from protocol.topic_progress import TopicProgress
@@ -87,6 +88,16 @@ class Session:
         self._wanted_count = 0
         self._turn: deque[bytes] = deque()
         self._is_dead = False
+
+    @property
+    def peer_is_relay(self) -> bool:
+        """Whether the peer keeps topics for others."""
+        return self._peer_is_relay
+
+    @property
+    def compares_publications(self) -> bool:
+        """Whether sets of publications are compared instead of commits: where one side is a relay, which opens none."""
+        return self._is_relay or self._peer_is_relay
 
     @property
     def topics(self) -> list[TopicProgress]:
@@ -113,6 +124,9 @@ class Session:
                 return self._comparison.check()
             case BlocksWanted():
                 return self._fetch(event)
+            case TopicsRefused(topics, reason):
+                blinds = [blind_topic(topic, self._session_id) for topic in topics]
+                return [Send(Refused(blind, reason)) for blind in blinds]
             case _:
                 return self._continue(event, self._topics[self._blind[event.topic]])
 
@@ -147,7 +161,9 @@ class Session:
             case Deposit():
                 return self._take_deposit(message.topics)
         progress = self._topics.get(message.topic)
-        if progress is None or not progress.is_joined:
+        if progress is None or not (
+            progress.is_joined or (progress.is_entrusted and isinstance(message, Refused))
+        ):
             return self._close("unknown_topic")
         match message:
             case Summary():
@@ -162,7 +178,7 @@ class Session:
             case Receipt():
                 if progress.in_flight == 0:
                     return self._close("unasked_receipt")
-                progress.in_flight -= 1
+                progress.confirmed += progress.sent_sizes.popleft()
                 return self._pump()
             case Want():
                 return self._wanted(progress, message.ids)
@@ -178,6 +194,8 @@ class Session:
     def _met_relay(self) -> list[Output]:
         if self._peer_is_relay:
             return self._close("second_relay")
+        if any(progress.announced_by_peer for progress in self._topics.values()):
+            return self._close("late_relay")  # what is compared must be agreed before it is
         self._peer_is_relay = True
         entrusted = tuple(progress.topic for progress in self.topics if progress.is_entrusted)
         return [Send(Deposit(entrusted))] if entrusted else []
@@ -254,6 +272,7 @@ class Session:
             case BatchTaken():
                 progress.unreceipted -= 1
                 progress.received += event.accepted
+                progress.dropped += event.dropped
                 outputs: list[Output] = [Send(Receipt(blind))]
                 room = min(WANT_COUNT_MAX, WANTED_COUNT_MAX - len(self._asked))
                 wanted = [commit_id for commit_id in event.wanted if commit_id not in self._asked][:room]
@@ -277,7 +296,7 @@ class Session:
             progress.queue.popleft()
         if not items:
             return self._pump()
-        progress.in_flight += 1
+        progress.sent_sizes.append(len(items))
         return [Send(Publications(blind, items)), *self._pump()]
 
     def _append_accepted(self, event: CommitsAccepted) -> list[Output]:

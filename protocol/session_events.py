@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from protocol.messages import Message
+from protocol.messages import Announce, Deposit, Message
 
 # --- events ---
 
@@ -76,6 +76,7 @@ class BatchTaken:
     accepted: int
     wanted: tuple[bytes, ...]
     refused: str = ""  # why no more is taken: a relay's quota
+    dropped: int = 0  # publications that were at fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,14 @@ class Reconciled:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicsRefused:
+    """Answer to OpenTopics, of those that this relay does not keep, and why (a stable code)."""
+
+    topics: tuple[bytes, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class CheckDue:
     """Time to look whether what differed is equal now."""
 
@@ -130,6 +139,7 @@ Event = (
     | BlocksWanted
     | BlocksLoaded
     | Reconciled
+    | TopicsRefused
     | CheckDue
 )
 
@@ -244,3 +254,22 @@ Output = (
     | TakeFrame
     | Close
 )
+
+
+def say_together(outputs: list[Output]) -> list[Output]:
+    """The same, with one announcement (and one deposit) of many topics instead of many of one."""
+    announced: list[bytes] = []
+    deposited: list[bytes] = []
+    others: list[Output] = []
+    for output in outputs:
+        match output:
+            case Send(Announce(topics)):
+                announced += topics
+            case Send(Deposit(topics)):
+                deposited += topics
+            case _:
+                others.append(output)
+    said: list[Output] = [Send(Announce(tuple(announced)))] if announced else []
+    if deposited:
+        said.append(Send(Deposit(tuple(deposited))))
+    return [*said, *others]

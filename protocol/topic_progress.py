@@ -32,7 +32,7 @@ class TopicProgress:
     early: list[int] = field(default_factory=list)  # accepted while the plan was being loaded
     queue: "deque[array[int]]" = field(default_factory=deque)
     loading: bool = False
-    in_flight: int = 0
+    sent_sizes: "deque[int]" = field(default_factory=deque)  # commits of each batch without a receipt
     unreceipted: int = 0
     # What the peer asked for; the first is being looked up.
     wants: "deque[tuple[bytes, ...]]" = field(default_factory=deque)
@@ -41,12 +41,19 @@ class TopicProgress:
     served: "deque[bytes]" = field(default_factory=deque)
     refused: str = ""  # why the peer takes no more
     sent: int = 0
+    confirmed: int = 0  # of those, whose receipt has come: what the peer takes of them is durable there
     received: int = 0
+    dropped: int = 0  # publications of the peer's that were at fault
 
     @property
     def is_joined(self) -> bool:
         """Whether both sides follow it."""
         return self.followed and self.announced_by_peer
+
+    @property
+    def in_flight(self) -> int:
+        """How many batches are without a receipt."""
+        return len(self.sent_sizes)
 
     @property
     def to_send(self) -> int:
@@ -55,18 +62,18 @@ class TopicProgress:
 
     @property
     def behind(self) -> int:
-        """How many commits the peer has said to hold beyond those that are here, at least."""
+        """How many commits the peer has said to hold beyond those that are here and those that were no use, at least."""
         if self.own is None or self.peer is None:
             return 0
-        return max(0, self.peer.count - self.own.count - self.received)
+        return max(0, self.peer.count - self.own.count - self.received - self.dropped)
 
     @property
     def state(self) -> str:
         """One of the states that status shows."""
-        if not self.is_joined:
-            return "not joined"
         if self.refused:
             return f"refused: {self.refused}"
+        if not self.is_joined:
+            return "not joined"
         if self.queue or self.in_flight or self.loading:
             return "sending"
         if self.unreceipted:

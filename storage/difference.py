@@ -9,7 +9,7 @@ where an author wrote on an older topic than others, something may be sent twice
 
 import heapq
 from array import array
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -17,7 +17,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Select, Table, bindparam, func, select
 
 from protocol import signing
-from protocol.limits import SUMMARY_HEAD_COUNT_MAX
+from protocol.limits import SUMMARY_HEAD_COUNT_MAX, VARIANTS_WANTED_MAX
 from protocol.publication import decode_publication, encode_publication, sign_publication
 from storage.blocks import read_blocks
 from storage.id_keys import chunks, id_key, unpack_ids, unpack_nums
@@ -28,18 +28,27 @@ from storage.waiting import find_unread, load_unread
 
 @dataclass(frozen=True)
 class TopicTables:
-    """Tables of one form that hold topics, their commits, and which of these no other of the same topic acks."""
+    """Tables of one form that hold topics, their commits, and which of these no other of the same topic acks.
+
+    Where what is kept cannot be opened, a commit may have several publications: rows of its id, variants all but one.
+    """
 
     topics: Table
     commits: Table
     heads: Table
 
+    @property
+    def has_variants(self) -> bool:
+        """Whether a commit may have several publications."""
+        return "is_variant" in self.commits.c
+
     @cached_property
     def place(self) -> "Select[Any]":
-        """Places of commits by `keys`."""
+        """Places of commits by `keys`, of each one."""
         columns = self.commits.c
         query = select(columns.commit_id, columns.num, columns.rank, columns.acks, columns.topic_num)
-        return query.where(columns.id_key.in_(bindparam("keys", expanding=True)))
+        query = query.where(columns.id_key.in_(bindparam("keys", expanding=True)))
+        return query.where(~columns.is_variant) if self.has_variants else query
 
 
 REPLICA: Final = TopicTables(topics, commits, heads)
@@ -99,8 +108,9 @@ def plan_sending(
     our_heads = _load_heads(connection, tables, topic_num, limit=1_000_000)
     if all(head in known for head in our_heads):
         return SendPlan(array("q"), upto, unread)
-    nums = array("q", sorted(_not_implied(connection, tables, topic_num, our_heads, known)))
-    return SendPlan(nums, upto, unread)
+    nums = _not_implied(connection, tables, topic_num, our_heads, known)
+    variants = _find_variants(connection, tables, topic_num, nums)
+    return SendPlan(array("q", sorted([*nums.values(), *variants])), upto, unread)
 
 
 def load_publications(
@@ -160,36 +170,37 @@ def _signed_again(branch: Branch, encoded: bytes) -> bytes:
 def find_nums(
     connection: Connection, topic_num: int, ids: Sequence[bytes], tables: TopicTables = REPLICA
 ) -> list[int]:
-    """Numbers of those of these commits that came by the topic, unread ones first, then causes before effects."""
-    held = sorted(place.num for place in _places(connection, tables, topic_num, ids).values())
-    return [*(find_unread(connection, topic_num, ids) if tables is REPLICA else ()), *held]
+    """Numbers of those of these commits that came by the topic, unread ones first, then causes before effects.
+
+    Of a commit with many publications the latest VARIANTS_WANTED_MAX, and the first: comparing topics finds the others.
+    """
+    places = _places(connection, tables, topic_num, ids)
+    held = [place.num for place in places.values()]
+    if tables.has_variants and _has_variants(connection, tables, topic_num):
+        columns = tables.commits.c
+        for commit_id in places:
+            of_commit = (columns.id_key == id_key(commit_id)) & (columns.commit_id == commit_id)
+            query = select(columns.num).where(of_commit, columns.is_variant, columns.topic_num == topic_num)
+            latest = query.order_by(columns.num.desc()).limit(VARIANTS_WANTED_MAX)
+            held += connection.execute(latest).scalars()
+    return [*(find_unread(connection, topic_num, ids) if tables is REPLICA else ()), *sorted(held)]
 
 
-def find_by_short_ids(
-    connection: Connection, topic_num: int, short_ids: Sequence[bytes], tables: TopicTables = REPLICA
-) -> dict[bytes, int]:
-    """Numbers of those of these commits that came by the topic, by the first bytes of their ids (8 at least)."""
-    wanted = set(short_ids)
-    size = max(map(len, wanted), default=0)
-    found: dict[bytes, int] = {}
-    for part in chunks([id_key(raw) for raw in wanted]):
-        for commit_id, num, _, _, row_topic in connection.execute(tables.place, {"keys": part}):
-            if commit_id[:size] in wanted and row_topic == topic_num:
-                found[commit_id[:size]] = num
-    return found
-
-
-def load_topic(
-    connection: Connection, topic_num: int, tables: TopicTables = REPLICA
-) -> tuple["array[int]", list[bytes]]:
-    """Numbers and ids of all commits of a topic, causes before effects."""
+def _has_variants(connection: Connection, tables: TopicTables, topic_num: int) -> bool:
     columns = tables.commits.c
-    query = select(columns.num, columns.commit_id).where(columns.topic_num == topic_num).order_by(columns.num)
-    nums, ids = array("q"), []
-    for num, commit_id in connection.execute(query):
-        nums.append(num)
-        ids.append(commit_id)
-    return nums, ids
+    query = select(columns.num).where(columns.topic_num == topic_num, columns.is_variant).limit(1)
+    return connection.execute(query).first() is not None
+
+
+def _find_variants(
+    connection: Connection, tables: TopicTables, topic_num: int, of_commits: Container[bytes]
+) -> list[int]:
+    """Numbers of all publications of these commits but the first of each."""
+    if not tables.has_variants:
+        return []
+    columns = tables.commits.c
+    query = select(columns.num, columns.commit_id).where(columns.topic_num == topic_num, columns.is_variant)
+    return [num for num, commit_id in connection.execute(query) if commit_id in of_commits]
 
 
 def _find_last(connection: Connection, tables: TopicTables, topic_num: int) -> int:
@@ -216,8 +227,8 @@ def _not_implied(
     topic_num: int,
     our_heads: list[bytes],
     known: dict[bytes, _Place],
-) -> list[int]:
-    """Walk down by rank from both sides; stop when nothing is left that the peer is not known to hold.
+) -> dict[bytes, int]:
+    """Numbers by id. Walk down by rank from both sides; stop when nothing is left that the peer is not known to hold.
 
     A commit's acks are of lower rank, so when it is met all its descendants have been: its mark is final.
     """
@@ -226,7 +237,7 @@ def _not_implied(
     queue = [(-place.rank, commit_id) for commit_id, place in places.items()]
     heapq.heapify(queue)
     ours_in_queue = sum(commit_id not in theirs for commit_id in places)
-    result: list[int] = []
+    result: dict[bytes, int] = {}
     while queue and ours_in_queue:
         rank = queue[0][0]
         level: list[bytes] = []
@@ -241,7 +252,7 @@ def _not_implied(
                         theirs.add(ack)
                         ours_in_queue -= ack in places
             else:
-                result.append(place.num)
+                result[commit_id] = place.num
                 ours_in_queue -= 1
             wanted.update(ack for ack in place.acks if ack not in places)
         for commit_id, place in _places(connection, tables, topic_num, list(wanted)).items():

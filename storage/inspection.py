@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Column, Connection, func, select
+from sqlalchemy import Column, Connection, case, func, select
 from sqlalchemy.exc import DBAPIError
 
 from protocol.block import decode_block
 from protocol.codec import DecodeError
 from protocol.hashing import block_id as hash_block
 from protocol.limits import FSCK_PROBLEMS_SHOWN_MAX
-from protocol.publication import decode_publication
+from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from storage import schema
 from storage.database import DATABASE_NAME
 from storage.id_keys import id_key, pack_ids
@@ -155,17 +155,34 @@ def inspect_relayed(connection: Connection, findings: Findings) -> None:
     """See that what is kept for others is what it is kept as, and as much as is said. Nothing of it can be opened."""
     kept = schema.relay_commits
     counts: Counter[int] = Counter()
-    query = select(kept.c.topic_num, kept.c.commit_id, kept.c.acks, kept.c.publication)
-    for topic_num, commit_id, acks, encoded in connection.execute(query.execution_options(yield_per=_BATCH)):
+    query = select(
+        kept.c.topic_num,
+        kept.c.commit_id,
+        kept.c.acks,
+        kept.c.publication,
+        kept.c.publication_id,
+        kept.c.publication_key,
+    )
+    for topic_num, commit_id, acks, encoded, name, key in connection.execute(
+        query.execution_options(yield_per=_BATCH)
+    ):
         findings.checked["relayed"] += 1
         counts[topic_num] += 1
         try:
-            block = decode_publication(encoded).blocks[0]
+            publication = decode_publication(encoded)
         except DecodeError as error:
             findings.add("relayed", commit_id.hex(), str(error))
             continue
+        block = publication.blocks[0]
         if block.block_id != commit_id or pack_ids(block.acks) != acks:
             findings.add("relayed", commit_id.hex(), "its publication is another commit's, or has other acks")
+        elif publication.publication_id != name or id_key(name[PUBLICATION_ID_COMMIT_SIZE:]) != key:
+            findings.add("relayed", commit_id.hex(), "its publication has another id")
+    firsts = func.sum(case((kept.c.is_variant, 0), else_=1))
+    for commit_id, count in connection.execute(
+        select(kept.c.commit_id, firsts).group_by(kept.c.topic_num, kept.c.commit_id).having(firsts != 1)
+    ):
+        findings.add("relayed", commit_id.hex(), f"{count} of its publications count as the first")
     topics = schema.relay_topics
     for num, topic, count in connection.execute(select(topics.c.num, topics.c.topic, topics.c.commit_count)):
         if counts[num] != count:

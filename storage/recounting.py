@@ -12,19 +12,21 @@ from sqlalchemy import Connection, func, select
 from protocol.hashing import symbol_key
 from protocol.riblt import Prefix
 from protocol.set_digest import SetDigest
+from storage.database import StorageError
+from storage.difference import REPLICA
 from storage.id_keys import chunks, id_key, unpack_ids
 from storage.inspection import Findings
+from storage.relay import RELAY
 from storage.schema import (
     branches,
     checkpoints,
     commits,
     feed_forks,
     heads,
-    relay_commits,
-    relay_topics,
     sketches,
     topics,
 )
+from storage.topic_sets import TopicSet, iterate_ids
 
 _BATCH: Final = 500
 _ACKED_IN_TOPIC: Final = 1
@@ -129,8 +131,8 @@ def recount_sums(connection: Connection, findings: Findings) -> None:
 
 def recount_sketches(connection: Connection, findings: Findings) -> None:
     """Make what is kept to compare topics anew: the set digest, and as many symbols as are kept."""
-    query = select(sketches.c.topic, sketches.c.upto, sketches.c.digest, sketches.c.prefix)
-    for topic, upto, digest, prefix in connection.execute(query):
+    query = select(sketches.c.topic, sketches.c.place, sketches.c.upto, sketches.c.digest, sketches.c.prefix)
+    for topic, place, upto, digest, prefix in connection.execute(query).all():
         findings.checked["sketches"] += 1
         name = f"sketch of {topic.hex()}"
         try:
@@ -139,19 +141,25 @@ def recount_sketches(connection: Connection, findings: Findings) -> None:
             findings.add("sketch", name, f"cannot be read: {error!r}")
             continue
         set_digest, made = SetDigest(), Prefix(symbol_key(topic), len(kept))
-        for tables in ((commits, topics), (relay_commits, relay_topics)):
-            ids = (
-                select(tables[0].c.commit_id)
-                .join(tables[1], tables[1].c.num == tables[0].c.topic_num)
-                .where(tables[1].c.topic == topic, tables[0].c.num <= upto)
-            )
-            for part in connection.execute(ids).scalars().partitions(_BATCH):
-                set_digest.add(list(part))
-                made.add(list(part))
-            if made.id_count:
-                break
+        try:
+            for ids in _ids_of(connection, topic, place, upto):
+                set_digest.add(ids)
+                made.add(ids)
+        except StorageError as error:  # blocks that are not here, which are found by themselves
+            findings.add("sketch", name, f"cannot be made anew: {error}")
+            continue
         if set_digest.to_bytes() != digest or made.to_bytes() != prefix:
             findings.add("sketch", name, "is not that of the topic's commits")
+
+
+def _ids_of(connection: Connection, topic: bytes, place: str, upto: int) -> Iterator[list[bytes]]:
+    """The ids of the set that a sketch is of; none where no set is called so."""
+    for tables in (REPLICA, RELAY):
+        num = connection.execute(select(tables.topics.c.num).where(tables.topics.c.topic == topic)).scalar()
+        for of_publications in (False, True):
+            kept = TopicSet(tables, num or 0, topic, of_publications)
+            if kept.place == place:
+                yield from (ids for _, ids in iterate_ids(connection, kept, upto=upto))
 
 
 def recount_forks(connection: Connection, findings: Findings) -> None:

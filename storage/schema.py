@@ -244,7 +244,7 @@ pending = Table(
     Column("commit_id", Bytes(32), nullable=False),
     Column("publication", Bytes(), nullable=False),
     Column("reason", String, nullable=False),  # "causes", or "version" for a format that is not known here
-    UniqueConstraint("commit_id", name="pending_commit_id"),
+    Index("pending_commit", "commit_id"),  # one row each, but of those not known here
     Index("pending_branch", "branch_num"),
     Index("pending_topic", "topic_num"),
 )
@@ -277,7 +277,13 @@ relay_topics = Table(
     Column("commit_count", BigInteger, nullable=False),
     Column("size", BigInteger, nullable=False),  # bytes of its publications
     Column("touched_at", BigInteger, nullable=False),  # unix milliseconds: last asked for or added to
+    Column("brought_by", Bytes(32)),  # the peer that entrusted it first; none: the operator
+    Column("subnet", String, nullable=False, server_default=""),  # where a stranger brought it from
+    Column("is_known", Boolean, nullable=False, server_default=false()),  # to a peer that the operator knows
+    Column("is_shared", Boolean, nullable=False, server_default=false()),  # two peers have asked for it
     Index("relay_topics_touched", "touched_at"),
+    Index("relay_topics_brought", "brought_by"),
+    Index("relay_topics_subnet", "subnet"),
 )
 """Topics that this node keeps for others and cannot open."""
 
@@ -291,9 +297,16 @@ relay_commits = Table(
     Column("rank", BigInteger, nullable=False),  # as far as the causes are here
     Column("acks", Bytes(), nullable=False),  # ids, 32 bytes each
     Column("publication", Bytes(), nullable=False),
-    Index("relay_commits_id_key", "id_key"),
+    Column("publication_id", Bytes(32), nullable=False, server_default=""),
+    Column("publication_key", BigInteger, nullable=False, server_default="0"),  # bytes 8 to 15 of its id
+    # Others of the commit were here before; which of them open nobody can tell here.
+    Column("is_variant", Boolean, nullable=False, server_default=false()),
+    Index("relay_commits_id_key", "id_key", "is_variant", "num"),
+    Index("relay_commits_publication_key", "publication_key"),
     Index("relay_commits_topic", "topic_num", "num"),
+    Index("relay_commits_variants", "topic_num", "is_variant"),
 )
+"""Publications, each once; of one commit there may be several."""
 
 relay_shares = Table(
     "relay_shares",
@@ -301,8 +314,13 @@ relay_shares = Table(
     Column("peer", Bytes(32), primary_key=True),
     Column("topic_num", NUM, primary_key=True),
     Column("size", BigInteger, nullable=False),  # bytes of the topic's publications that this peer brought
+    Column("subnet", String, nullable=False, server_default=""),  # where a stranger first did so from
     Index("relay_shares_topic", "topic_num"),
+    Index("relay_shares_subnet", "subnet"),
 )
+
+relay_allowed = Table("relay_allowed", metadata, Column("peer", Bytes(32), primary_key=True))
+"""Peers that the operator of a relay knows, beside those that are kept or configured."""
 
 relay_heads = Table(
     "relay_heads",
@@ -316,7 +334,8 @@ sketches = Table(
     "sketches",
     metadata,
     Column("topic", Bytes(32), primary_key=True),
-    Column("place", String, nullable=False),  # which row the topic is, of which table: no other is it
+    # Which row the topic is, of which table, and by what it is compared: no other is it.
+    Column("place", String, primary_key=True),
     Column("upto", BigInteger, nullable=False),  # number of the last commit in it
     Column("digest", Bytes(), nullable=False),  # lanes, see `protocol.set_digest`
     Column("prefix", Bytes(), nullable=False),  # see `protocol.riblt`

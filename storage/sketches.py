@@ -7,7 +7,6 @@ the last commit that they contain; what came after it is added again when they a
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,105 +16,132 @@ from protocol.hashing import symbol_key
 from protocol.riblt import Prefix, prefix_length
 from protocol.set_digest import SetDigest
 from storage.database import Database
-from storage.difference import TopicTables
 from storage.schema import sketches
+from storage.topic_sets import TopicSet, iterate_ids
 
 _WRITTEN_AFTER: Final = 20_000
 """Commits that are added before a sketch is written again: a fifth of a second of adding, for 1.5 MB of writing."""
-_KEPT_MAX: Final = 1024
-"""Sketches in memory: of small topics 10 KB each, of the largest 5 MB."""
-_READ_AT_ONCE: Final = 10_000
+_WRITTEN_FIRST: Final = 1000
+"""The same for small topics, which are written again when they have doubled: what a start has to add is half at most."""
+_WRITTEN_LEAVING: Final = 100
+"""The same where it leaves memory: what came since is added again each time that it returns, at 10 microseconds each."""
+_KEPT_SIZE_MAX: Final = 128 << 20
+"""Bytes of sketches in memory, about: 11,000 small topics, or 25 of the largest."""
+_SKETCH_SIZE: Final = 10_000
+_SYMBOL_SIZE: Final = 80
+"""Bytes of one in memory, and of each of its symbols beside (measured)."""
 
 
 @dataclass(slots=True)
 class _Sketch:
+    kept: TopicSet
     upto: int
     digest: SetDigest
     prefix: Prefix
     written: int  # commits in it when it was last written
 
+    @property
+    def size(self) -> int:
+        """Bytes in memory, about."""
+        return _SKETCH_SIZE + _SYMBOL_SIZE * len(self.prefix)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it has grown enough to be written while it stays in memory."""
+        return self.grown >= min(_WRITTEN_AFTER, max(_WRITTEN_FIRST, self.written))
+
+    @property
+    def grown(self) -> int:
+        """Commits since it was last written."""
+        return self.prefix.id_count - self.written
+
 
 class Sketches:
-    """Sketches of the topics of a store. Thread-safe."""
+    """Sketches of the topics of a store: those of the latest use in memory, others as they were written. Thread-safe."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, size_max: int = _KEPT_SIZE_MAX) -> None:
+        """`size_max` bytes are kept in memory, about; one sketch at least."""
         self._database = database
+        self._size_max = size_max
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[bytes, str], _Sketch] = OrderedDict()
+        self._kept: OrderedDict[TopicSet, _Sketch] = OrderedDict()
+        self._size = 0
+        self._leaving: dict[TopicSet, _Sketch] = {}
+        """What has left memory and is worth writing; it is, soon."""
 
-    def digest(self, connection: Connection, tables: TopicTables, num: int, topic: bytes) -> bytes:
+    def digest(self, connection: Connection, kept: TopicSet) -> bytes:
         """The set digest of a topic (`set_digest`), of all that `connection` sees of it."""
         with self._lock:
-            return self._current(connection, tables, num, topic).digest.digest()
+            return self._current(connection, kept).digest.digest()
 
-    def symbols(self, connection: Connection, tables: TopicTables, num: int, topic: bytes) -> tuple[int, ...]:
+    def symbols(self, connection: Connection, kept: TopicSet) -> tuple[int, ...]:
         """Its symbols (`riblt`), as they are now."""
         with self._lock:
-            return self._current(connection, tables, num, topic).prefix.symbols()
+            return self._current(connection, kept).prefix.symbols()
 
     def write(self) -> None:
-        """Write those that have grown enough since they were read. Raises StorageError."""
+        """Write those that have grown enough since they were read, or since they left memory. Raises StorageError."""
         with self._lock:
-            grown = [
-                (topic, place, sketch)
-                for (topic, place), sketch in self._kept.items()
-                if sketch.prefix.id_count - sketch.written >= _WRITTEN_AFTER
-            ]
+            grown = [sketch for sketch in self._kept.values() if sketch.is_due]
+            grown += self._leaving.values()
             if not grown:
                 return
             with self._database.write() as connection:
-                for topic, place, sketch in grown:
-                    connection.execute(delete(sketches).where(sketches.c.topic == topic))
-                    values = {
-                        "topic": topic,
-                        "place": place,
-                        "upto": sketch.upto,
-                        "digest": sketch.digest.to_bytes(),
-                        "prefix": sketch.prefix.to_bytes(),
-                    }
-                    connection.execute(insert(sketches).values(values))
-            for _, _, sketch in grown:
+                for sketch in grown:
+                    _write(connection, sketch)
+            for sketch in grown:
                 sketch.written = sketch.prefix.id_count
+            self._leaving.clear()
 
-    def _current(self, connection: Connection, tables: TopicTables, num: int, topic: bytes) -> _Sketch:
-        # A topic that was forgotten and is kept again is another row: nothing of it is here.
-        place = f"{tables.topics.name} {num}"
-        sketch = self._kept.get((topic, place))
+    def _current(self, connection: Connection, kept: TopicSet) -> _Sketch:
+        sketch = self._kept.pop(kept, None)
         if sketch is None:
-            sketch = self._kept[topic, place] = _load(connection, topic, place)
-            if len(self._kept) > _KEPT_MAX:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end((topic, place))
-        for last, ids in _iterate(connection, tables, num, sketch.upto):
+            sketch = self._leaving.pop(kept, None) or _load(connection, kept)
+        else:
+            self._size -= sketch.size
+        for last, ids in iterate_ids(connection, kept, sketch.upto):
             sketch.digest.add(ids)
             sketch.prefix.add(ids)
             sketch.upto = last
         length = prefix_length(sketch.prefix.id_count)
         if length > len(sketch.prefix):
-            everything = (raw for _, ids in _iterate(connection, tables, num, 0) for raw in ids)
+            everything = (raw for _, ids in iterate_ids(connection, kept) for raw in ids)
             sketch.prefix.lengthen(length, everything)
+        self._kept[kept] = sketch
+        self._size += sketch.size
+        self._make_room()
         return sketch
 
+    def _make_room(self) -> None:
+        """Let go of those of the earliest use, never of the one that is used now."""
+        while self._size > self._size_max and len(self._kept) > 1:
+            leaving, sketch = self._kept.popitem(last=False)
+            self._size -= sketch.size
+            if sketch.grown >= _WRITTEN_LEAVING:
+                self._leaving[leaving] = sketch
 
-def _load(connection: Connection, topic: bytes, place: str) -> _Sketch:
-    key = symbol_key(topic)
-    query = select(sketches).where(sketches.c.topic == topic, sketches.c.place == place)
+
+def _write(connection: Connection, sketch: _Sketch) -> None:
+    topic, place, of_topics = sketch.kept.topic, sketch.kept.place, sketch.kept.tables.topics.c
+    connection.execute(delete(sketches).where((sketches.c.topic == topic) & (sketches.c.place == place)))
+    here = select(of_topics.num).where(of_topics.num == sketch.kept.num, of_topics.topic == topic)
+    if connection.execute(here).first() is None:
+        return  # the topic was forgotten meanwhile
+    values = {
+        "topic": topic,
+        "place": place,
+        "upto": sketch.upto,
+        "digest": sketch.digest.to_bytes(),
+        "prefix": sketch.prefix.to_bytes(),
+    }
+    connection.execute(insert(sketches).values(values))
+
+
+def _load(connection: Connection, kept: TopicSet) -> _Sketch:
+    key = symbol_key(kept.topic)
+    query = select(sketches).where(sketches.c.topic == kept.topic, sketches.c.place == kept.place)
     row = connection.execute(query).first()
     if row is None:
-        return _Sketch(0, SetDigest(), Prefix(key, prefix_length(0)), 0)
+        return _Sketch(kept, 0, SetDigest(), Prefix(key, prefix_length(0)), 0)
     prefix = Prefix.from_bytes(key, row.prefix)
-    return _Sketch(row.upto, SetDigest.from_bytes(row.digest), prefix, prefix.id_count)
-
-
-def _iterate(
-    connection: Connection, tables: TopicTables, topic_num: int, after: int
-) -> Iterator[tuple[int, list[bytes]]]:
-    """Commit ids of a topic above a number, some at a time, with the last one's number."""
-    columns = tables.commits.c
-    query = (
-        select(columns.num, columns.commit_id)
-        .where(columns.topic_num == topic_num, columns.num > after)
-        .order_by(columns.num)
-    )
-    for rows in connection.execute(query).partitions(_READ_AT_ONCE):
-        yield rows[-1][0], [row[1] for row in rows]
+    return _Sketch(kept, row.upto, SetDigest.from_bytes(row.digest), prefix, prefix.id_count)

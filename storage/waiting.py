@@ -14,6 +14,7 @@ from typing import Final
 from sqlalchemy import Connection, delete, func, insert, select
 
 from protocol.limits import PENDING_COUNT_MAX, PENDING_SIZE_MAX, REJECTION_COUNT_MAX, UNREAD_SENT_MAX
+from protocol.publication import decode_publication
 from storage.database import Database
 from storage.id_keys import chunks
 from storage.repos import Branch
@@ -51,12 +52,7 @@ def keep_waiting(
     """Keep what came by one topic and fits under its bounds."""
     if not waiting:
         return Kept(0, ())
-    ids = [item.commit_id for item in waiting]
-    known: set[bytes] = set()
-    for part in chunks(ids):
-        known.update(
-            connection.execute(select(pending.c.commit_id).where(pending.c.commit_id.in_(part))).scalars()
-        )
+    known = _find_known(connection, waiting)
     # Of the topic: whoever still holds an older epoch's secrets fills that, and not the room of those that follow.
     totals = select(func.count(), func.coalesce(func.sum(func.length(pending.c.publication)), 0)).where(
         pending.c.topic_num == branch.topic_num
@@ -65,12 +61,12 @@ def keep_waiting(
     kept = len(known)
     unread: list[int] = []
     for item in waiting:
-        if item.commit_id in known:
+        if _name(item) in known:
             continue
         count, size = count + 1, size + len(item.publication)
         if count > PENDING_COUNT_MAX or size > PENDING_SIZE_MAX:
             break
-        known.add(item.commit_id)
+        known.add(_name(item))
         num = database.next_nums(connection, pending, 1)[0]
         connection.execute(
             insert(pending).values(
@@ -90,6 +86,25 @@ def keep_waiting(
         if item.reason == UNREAD:
             unread.append(-num)
     return Kept(kept, tuple(unread))
+
+
+def _name(item: Waiting) -> bytes:
+    """What is kept once. Of an unread commit nobody can tell here which publication is whole, so it may be several."""
+    return decode_publication(item.publication).publication_id if item.reason == UNREAD else item.commit_id
+
+
+def _find_known(connection: Connection, waiting: Sequence[Waiting]) -> set[bytes]:
+    """Names of those of these that wait already."""
+    known: set[bytes] = set()
+    for part in chunks([item.commit_id for item in waiting if item.reason == CAUSES]):
+        query = select(pending.c.commit_id).where(pending.c.commit_id.in_(part), pending.c.reason == CAUSES)
+        known.update(connection.execute(query).scalars())
+    for part in chunks([item.commit_id for item in waiting if item.reason == UNREAD]):
+        kept = select(pending.c.commit_id, pending.c.publication).where(
+            pending.c.commit_id.in_(part), pending.c.reason == UNREAD
+        )
+        known.update(_name(Waiting(row[0], row[1], (), UNREAD)) for row in connection.execute(kept))
+    return known
 
 
 def find_unread(connection: Connection, topic_num: int, ids: Sequence[bytes] | None = None) -> "array[int]":

@@ -71,11 +71,12 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
         return
     print_fields((name, value) for name, value in answer.items() if name != "peers")
     for peer in answer["peers"]:
-        print(f"\npeer {peer['peer']}  {peer['state']} ({peer['direction']}, {peer['address']})")
+        kind = "relay" if peer["relay"] else "peer"
+        print(f"\n{kind} {peer['peer']}  {peer['state']} ({peer['direction']}, {peer['address']})")
         if peer["last_error"]:
             print_fields([("  last error", peer["last_error"])])
         print_table(
-            ("branch", "state", "behind", "to send", "sent", "received"),
+            ("branch", "state", "behind", "to send", "sent", "confirmed", "received"),
             (
                 (
                     topic["name"],
@@ -85,6 +86,7 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
                     topic["behind"],
                     topic["to_send"],
                     topic["sent"],
+                    topic["confirmed"],
                     topic["received"],
                 )
                 for topic in peer["topics"]

@@ -19,7 +19,7 @@ def list_topics(context: typer.Context, as_json: JsonOption = False) -> None:
         print_json(answer)
         return
     print_table(
-        ("topic", "commits", "bytes", "touched", "pinned"),
+        ("topic", "commits", "bytes", "touched", "pinned", "of"),
         (
             (
                 one["topic"],
@@ -27,11 +27,15 @@ def list_topics(context: typer.Context, as_json: JsonOption = False) -> None:
                 one["size"],
                 iso_time(one["touched_at"]),
                 "pinned" if one["pinned"] else "",
+                "known peers" if one["known"] else "strangers" if one["shared"] else "a stranger",
             )
             for one in answer["topics"]
         ),
     )
     print(f"{answer['size']:,} of {answer['size_max']:,} bytes")
+    print("anyone may add topics" if answer["takes_strangers"] else "only known peers may add topics")
+    for peer in answer["allowed"]:
+        print(f"allowed  {peer}")
 
 
 @relay.command("pin")
@@ -45,4 +49,26 @@ def pin(context: typer.Context, topic: TopicArgument, as_json: JsonOption = Fals
 def unpin(context: typer.Context, topic: TopicArgument, as_json: JsonOption = False) -> None:
     """Let a topic be forgotten to make room, like others."""
     answer = client(context).pin_relayed(topic, is_pinned=False)
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+@relay.command("allow")
+def allow(
+    context: typer.Context,
+    peer: Annotated[str, typer.Argument(help="The node id that `ravel id` prints there.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Know a peer: it may add topics where strangers may not, and these are not forgotten for strangers' topics."""
+    answer = client(context).allow_relayed(peer, is_allowed=True)
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+@relay.command("deny")
+def deny(
+    context: typer.Context,
+    peer: Annotated[str, typer.Argument(help="The node's id, or a unique prefix of one that is allowed.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Know a peer no more; `ravel peer ban` refuses to speak with it."""
+    answer = client(context).allow_relayed(peer, is_allowed=False)
     print_json(answer) if as_json else print_fields(answer.items())

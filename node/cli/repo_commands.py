@@ -124,7 +124,10 @@ def sync(
     timeout: Annotated[float, typer.Option(min=0, help="Seconds after which it gives up.")] = 3600,
     as_json: JsonOption = False,
 ) -> None:
-    """Wait until a connected peer and this node hold the same of a repo, and show how far that is."""
+    """Wait until a connected peer and this node hold the same of a repo, and show how far that is.
+
+    Tells who holds it: what a peer or relay has confirmed is durable there.
+    """
     api = client(context)
     until = time.monotonic() + timeout
     with show_progress("received", "commits", None) as received:
@@ -132,11 +135,12 @@ def sync(
             branches = api.list_branches(repo)["branches"]
             ids = {item["branch"] for item in branches} | {item["repo"] for item in branches}
             peers = [
-                [topic for topic in peer["topics"] if topic["branch"] in ids]
+                (peer, [topic for topic in peer["topics"] if topic["branch"] in ids])
                 for peer in api.list_peers()["peers"]
             ]
-            received(max((sum(topic["received"] for topic in topics) for topics in peers), default=0))
-            if ids and any(_holds_the_same(topics, ids) for topics in peers):
+            received(max((sum(topic["received"] for topic in topics) for _, topics in peers), default=0))
+            held_by = [peer for peer, topics in peers if ids and _holds_the_same(topics, ids)]
+            if held_by:
                 break
             if time.monotonic() > until:
                 raise ServiceError(
@@ -147,7 +151,14 @@ def sync(
             time.sleep(_POLL_SECONDS)  # the daemon is another process, and has no answer that waits for this
     commits = sum(int(item["commits"]) for item in branches)
     answer = {"repo": repo, "branches": len(branches), "commits": commits}
-    print_json(answer) if as_json else print_fields(answer.items())
+    is_relay = {peer["peer"]: peer["relay"] for peer in held_by}  # one may have two connections
+    holders = [{"peer": peer, "relay": relay} for peer, relay in sorted(is_relay.items())]
+    if as_json:
+        print_json({**answer, "held_by": holders})
+        return
+    print_fields(answer.items())
+    for holder in holders:
+        print(f"held by {'relay' if holder['relay'] else 'peer'} {holder['peer']}")
 
 
 def _holds_the_same(topics: list[JsonObject], ids: set[str]) -> bool:

@@ -1,9 +1,15 @@
 """A relay as a daemon of its own, between members who are never online together."""
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
+from node.replica import Replica
+from protocol.text import id_text, parse_id
+from storage.schema import authors, commits
 from tests.e2e.cluster import Peer, run_ravel, until
 
 pytestmark = pytest.mark.slow
@@ -28,7 +34,11 @@ def test_two_members_who_are_never_online_together(tmp_path: Path) -> None:
         until(lambda: relay.client.list_relayed()["size"] > 0, "the relay keeps something")
         link = alice.client.members.invite("notes", "write", 3600, 1)
         assert relay.listen in link["addresses"]
-        until(lambda: _is_in_sync(alice), "all is kept")
+        shown = run_ravel(alice, "repo", "sync", "notes", "--timeout", "30", "--json").stdout
+        assert json.loads(shown)["held_by"] == [{"peer": relay.client.status()["node"], "relay": True}]
+        (topics,) = (one["topics"] for one in alice.client.status()["peers"])
+        assert sorted(topic["confirmed"] for topic in topics) == [2, 3], "all that was sent is durable there"
+        assert "relay" in run_ravel(alice, "status").stdout
         alice.stop()
 
         bob.start()
@@ -44,13 +54,59 @@ def test_two_members_who_are_never_online_together(tmp_path: Path) -> None:
         until(lambda: _count(alice) == 3, "what bob wrote has come")
         assert _digest(alice) == digest
         listed = run_ravel(relay, "relay", "list").stdout
-        assert len(listed.splitlines()) == 3, "two topics, and what they take"
+        assert len(listed.splitlines()) == 4, "two topics, what they take, and who may add more"
         topic = relay.client.list_relayed()["topics"][0]["topic"]
         assert "pinned" in run_ravel(relay, "relay", "pin", topic[:8]).stdout
+        known = str(alice.client.status()["node"])
+        run_ravel(relay, "relay", "allow", known)
+        listed = run_ravel(relay, "relay", "list").stdout
+        assert f"allowed  {known}" in listed
+        assert listed.count("known peers\n") == 2
+        run_ravel(relay, "relay", "deny", known[:8])
+        assert relay.client.list_relayed()["allowed"] == []
         assert relay.client.status()["repos"] == 0
+        alice.stop()
+        _look_for_secrets(alice, bob, relay, parse_id(topic))
     finally:
         for peer in (alice, bob, relay):
             peer.close()
+
+
+def _look_for_secrets(alice: Peer, bob: Peer, relay: Peer, topic: bytes) -> None:
+    """That the running relay holds nothing that opens a commit, nor who wrote it: on disk, in its log, in memory."""
+    secrets = {b"a line from alice", b"a line from bob"}
+    for home in (alice.home, bob.home):
+        replica = Replica(home)
+        for epoch in replica.tables.epochs.values():
+            secrets |= {epoch.read_secret, epoch.write_secret or epoch.read_secret}
+        for branch in replica.on_topics.values():
+            secrets |= {branch.read_key, branch.convergence_secret, branch.topic_seed or branch.read_key}
+        with replica.database.read() as connection:
+            secrets.update(connection.execute(select(commits.c.commit_key)).scalars())
+            secrets.update(connection.execute(select(authors.c.user)).scalars())
+        replica.close()
+    assert len(secrets) > 15
+    wanted = secrets | {id_text(secret).encode() for secret in secrets} | {s.hex().encode() for s in secrets}
+    on_disk = b"".join(path.read_bytes() for path in sorted(relay.home.rglob("*")) if path.is_file())
+    assert topic in on_disk
+    assert not [secret for secret in wanted if secret in on_disk]
+    is_topic_seen = False
+    for memory in _memory(relay.pid):
+        is_topic_seen |= topic in memory
+        assert not [secret for secret in wanted if secret in memory]
+    assert is_topic_seen, "the memory was looked at: what a relay knows is there"
+
+
+def _memory(pid: int) -> Iterator[bytes]:
+    """What a child of this process holds in memory that is not a file's, one mapping after another."""
+    with Path(f"/proc/{pid}/mem").open("rb", buffering=0) as memory:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            places, rights, _, _, inode, *_ = line.split()
+            begin, end = (int(place, 16) for place in places.split("-"))
+            if not rights.startswith("rw") or inode != "0":
+                continue
+            memory.seek(begin)
+            yield memory.read(end - begin)
 
 
 def _count(peer: Peer) -> int:

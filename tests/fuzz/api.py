@@ -7,7 +7,7 @@ The service behind it is a fake that notes what reaches it: what must not get fu
 import json
 import socket
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from typing import Any, Final, cast
 
 import httpx
@@ -157,6 +157,8 @@ class _Service:
         for argument in arguments:
             if isinstance(argument, AsyncIterator):  # an upload
                 plain.append(sum([len(chunk) async for chunk in argument]))
+            elif is_dataclass(argument) and not isinstance(argument, type):
+                plain.append(asdict(argument))
             else:
                 plain.append(argument.hex() if isinstance(argument, bytes) else argument)
         # What gets here can be kept: its text is Unicode.

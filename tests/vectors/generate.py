@@ -240,6 +240,7 @@ def commits() -> JsonObject:
         "commit_key": commit.key.hex(),
         "topic": publication.topic.hex(),
         "publication": _encoded(publication).hex(),
+        "publication_id": publication.publication_id.hex(),
     }
 
 

@@ -109,7 +109,7 @@ MESSAGES: dict[str, Shapes] = {
     "publications1": {"topic": ID, "items": [bytes]},
     "receipt1": {"topic": ID},
     "want1": {"topic": ID, "ids": [ID]},
-    "relay1": {},
+    "relay2": {},
     "deposit1": {"topics": [ID]},
     "refused1": {"topic": ID, "reason": str},
     "fetch1": {"topic": ID, "ids": [ID]},
@@ -380,6 +380,13 @@ def read_publication(encoded: bytes) -> dict[str, Any]:
     for block in publication["blocks"]:
         read_block(block)
     return publication
+
+
+def publication_id(encoded: bytes) -> bytes:
+    """What tells publications of one commit apart."""
+    topic, sealed_key, blocks, _ = read_publication(encoded).values()
+    ids = [blake3(block).digest() for block in blocks]
+    return ids[0][:8] + derive("publication signature v1", pack([topic, sealed_key, ids]))[:24]
 
 
 def open_publication(encoded: bytes, read_key: bytes) -> tuple[bytes, bytes, Blocks]:

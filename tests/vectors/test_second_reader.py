@@ -156,6 +156,7 @@ def remake_commits(vector: Vector) -> Vector:
         "text": body["text"],
         "signed_digest": commit["digest"],
         "publication": vector["publication"],
+        "publication_id": reader.publication_id(bytes.fromhex(vector["publication"])),
     }
 
 

@@ -19,9 +19,12 @@ from storage import sketches as sketches_module
 from storage.database import Database
 from storage.difference import REPLICA
 from storage.inspection import Findings, count_rows
-from storage.relay import RelayQuotas, load_kept, open_topics, take_publications
+from storage.relay import load_kept, open_topics, take_publications
+from storage.relay_quotas import Visitor
+from storage.topic_sets import TopicSet
 from tests.builders import World
 from tests.nodes import Node, meet, members_of, open_nodes, share, together
+from tests.relays import PLENTY
 
 
 def _world(folder: Path) -> World:
@@ -211,6 +214,12 @@ RELAYED = {
     "acks": ("UPDATE relay_commits SET acks = randomblob(32)", "relayed"),
     "publication": ("UPDATE relay_commits SET publication = x'00'", "relayed"),
     "other_commit": ("UPDATE relay_commits SET commit_id = randomblob(32) WHERE num = 1", "relayed"),
+    "other_publication": (
+        "UPDATE relay_commits SET publication_id = randomblob(32) WHERE num = 1",
+        "relayed",
+    ),
+    "other_key": ("UPDATE relay_commits SET publication_key = 9 WHERE num = 1", "relayed"),
+    "no_first": ("UPDATE relay_commits SET is_variant = 1 WHERE num = 1", "relayed"),
     "topic": ("UPDATE relay_commits SET topic_num = 9", "reference"),
 }
 
@@ -218,15 +227,15 @@ RELAYED = {
 @pytest.mark.parametrize("damage", [None, *RELAYED])
 def test_what_is_kept_for_others_is_checked_as_far_as_it_can_be(tmp_path: Path, damage: str | None) -> None:
     world = _world(tmp_path / "writer")
-    quotas = RelayQuotas(total=1 << 30, topic=1 << 30, peer=1 << 30, topic_count=10)
+    alice = Visitor(b"p" * 32)
     items = [(decode_publication(item), item) for item in world.publications(world.branch)]
     world.close()
     (tmp_path / "relay").mkdir()
     database = Database(tmp_path / "relay")
     with database.write() as connection:
-        open_topics(database, connection, [world.branch.topic], 10, 1)
+        open_topics(database, connection, [world.branch.topic], alice, PLENTY, 1)
         (kept,) = load_kept(connection).values()
-        take_publications(database, connection, kept.num, b"p" * 32, items, quotas, 2)
+        take_publications(database, connection, kept.num, alice, items, PLENTY, 2)
         statement, kind = RELAYED[damage] if damage else ("", "")
         if damage:
             connection.execute(text(statement))
@@ -236,13 +245,18 @@ def test_what_is_kept_for_others_is_checked_as_far_as_it_can_be(tmp_path: Path, 
     assert (kind in findings.kinds) if damage else (findings.problems == [])
 
 
-def test_what_topics_are_compared_by_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("of_publications", [False, True])
+def test_what_topics_are_compared_by_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_publications: bool
+) -> None:
     world = _world(tmp_path)
     monkeypatch.setattr(sketches_module, "_WRITTEN_AFTER", 1)
     database = world.replica.database
     kept = sketches_module.Sketches(database)
     with database.read() as connection:
-        kept.symbols(connection, REPLICA, world.branch.topic_num, world.branch.topic)
+        kept.symbols(
+            connection, TopicSet(REPLICA, world.branch.topic_num, world.branch.topic, of_publications)
+        )
     kept.write()
     good = check_store(tmp_path)
     assert (good.problems, good.checked["sketches"]) == ([], 1)

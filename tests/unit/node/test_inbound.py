@@ -283,6 +283,23 @@ def test_what_an_older_version_could_not_read_is_taken_up_at_start(world: World)
         assert count_waiting(connection, branch.num, reason=UNREAD) == 1, "still of a version not known here"
 
 
+def test_a_bad_publication_of_what_cannot_be_read_yet_does_not_stand_in_for_the_good_one(
+    world: World,
+) -> None:
+    """Without its body, which an older version does not look for; whoever it passes it on to does."""
+    (good,) = world.write("a")
+    replica, branch = world.copy()
+    publication, key = decode_publication(good), _open(world, good).key
+    bad = _publish(world.branch, key, publication.blocks[:1])
+    unread = [Waiting(publication.commit_id, item, (), UNREAD) for item in (bad, good, bad, good)]
+    with replica.database.write() as connection:
+        assert len(keep_waiting(replica.database, connection, branch, unread).unread) == 2, "each once"
+        assert keep_waiting(replica.database, connection, branch, unread).unread == ()
+    intake = retry_unread(replica, NOW_MS)
+    assert intake.dropped == {"missing_body": 1}
+    assert len(intake.accepted[branch.topic]) == 1
+
+
 def test_faults_of_the_publication_are_dropped_and_do_not_poison_the_commit(world: World) -> None:
     (good,) = world.write("a")
     publication = decode_publication(good)

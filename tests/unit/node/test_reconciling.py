@@ -1,9 +1,13 @@
 """What differs between two nodes is found at a cost of its own, whatever both hold, and nothing else is sent."""
 
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import trio
+from sqlalchemy import Connection as StoreConnection
+from sqlalchemy import text
 from trio.testing import MockClock
 
 from node import exchange
@@ -13,8 +17,9 @@ from protocol.content import Post
 from protocol.hashing import symbol_key
 from protocol.riblt import Prefix, prefix_length
 from protocol.session_events import OpenReconciliation, Reconciled
-from storage.difference import REPLICA, load_topic
-from storage.sketches import Sketches
+from storage.difference import REPLICA
+from storage.sketches import _WRITTEN_FIRST, _WRITTEN_LEAVING, Sketches
+from storage.topic_sets import TopicSet, iterate_ids, load_set
 from tests.nodes import Node, connected, open_nodes, share, until_equal
 
 
@@ -73,26 +78,94 @@ async def test_what_symbols_missed_is_found_by_ranges(
     assert kinds == ([False, False, True] if by_ranges else [False])
 
 
+@pytest.mark.parametrize("of_publications", [False, True])
 def test_a_sketch_follows_the_store_and_is_written_and_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_publications: bool
 ) -> None:
     monkeypatch.setattr("storage.sketches._WRITTEN_AFTER", 100)
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
+        kept = TopicSet(REPLICA, branch.topic_num, branch.topic, of_publications)
         for count in (50, 600, 20):
             _write(alice, count)
             with alice.replica.database.read() as connection:
-                found = alice.replica.sketches.symbols(connection, REPLICA, branch.topic_num, branch.topic)
-                digest = alice.replica.sketches.digest(connection, REPLICA, branch.topic_num, branch.topic)
-                _, ids = load_topic(connection, branch.topic_num)
+                found = alice.replica.sketches.symbols(connection, kept)
+                digest = alice.replica.sketches.digest(connection, kept)
+                _, ids = load_set(connection, kept)
             anew = Prefix(symbol_key(branch.topic), prefix_length(len(ids)))
             anew.add(ids)
             assert found == anew.symbols()
             alice.replica.sketches.write()
         again = Sketches(alice.replica.database)
         with alice.replica.database.read() as connection:
-            assert again.symbols(connection, REPLICA, branch.topic_num, branch.topic) == found
-            assert again.digest(connection, REPLICA, branch.topic_num, branch.topic) == digest
+            assert again.symbols(connection, kept) == found
+            assert again.digest(connection, kept) == digest
+
+
+def test_sketches_that_leave_memory_are_written_and_go_on_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is room for one: each look at another topic costs what has been added since, not what there is."""
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        _write(alice, _WRITTEN_LEAVING)  # beside its root
+        store, read = alice.replica.database, Counter[str]()
+
+        def count(
+            connection: StoreConnection, kept: TopicSet, after: int = 0
+        ) -> Iterator[tuple[int, list[bytes]]]:
+            for last, ids in iterate_ids(connection, kept, after):
+                read[kept.place] += len(ids)
+                yield last, ids
+
+        monkeypatch.setattr("storage.sketches.iterate_ids", count)
+        main, root = (
+            TopicSet(REPLICA, branch.topic_num, branch.topic)
+            for branch in (alice.branch(), alice.branch("root"))
+        )
+        kept = Sketches(store, size_max=1)
+        digests = set()
+        for _ in range(3):
+            for one in (main, root):
+                with store.read() as connection:
+                    digests.add(kept.digest(connection, one))
+                kept.write()
+        assert len(digests) == 2
+        assert read[main.place] == _WRITTEN_LEAVING + 1, "once"
+        assert read[root.place] == 3 * 2, "one of few commits is not worth writing"
+        _write(alice, 1)
+        with store.read() as connection:
+            kept.symbols(connection, main)
+        assert read[main.place] == _WRITTEN_LEAVING + 2
+        with store.read() as connection:
+            kept.digest(connection, root)
+        _write(alice, _WRITTEN_LEAVING)
+        with store.read() as connection:
+            kept.digest(connection, main)
+            kept.digest(connection, root)
+        with store.write() as connection:
+            connection.execute(text("DELETE FROM sketches"))
+            connection.execute(text("DELETE FROM topics"))
+        kept.write()
+        with store.read() as connection:
+            assert connection.execute(text("SELECT count(*) FROM sketches")).scalar() == 0, "it is not there"
+
+
+def test_a_sketch_of_a_small_topic_is_written_when_it_has_doubled(tmp_path: Path) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        main = TopicSet(REPLICA, branch.topic_num, branch.topic)
+        store = alice.replica.database
+        kept, written = Sketches(store), []
+        for count in (_WRITTEN_FIRST - 2, 1, _WRITTEN_FIRST - 1, 1):  # beside its root
+            _write(alice, count)
+            with store.read() as connection:
+                kept.digest(connection, main)
+            kept.write()
+            with store.read() as connection:
+                written.append(connection.execute(text("SELECT count(*), max(upto) FROM sketches")).one())
+        assert [row[0] for row in written] == [0, 1, 1, 1]
+        assert written[1] == written[2] != written[3]
 
 
 async def test_many_topics_that_differ_are_reconciled_a_few_at_a_time(

@@ -61,6 +61,7 @@ from protocol.session_events import (
     Take,
     TakeFrame,
     TopicFollowed,
+    TopicsRefused,
     WantedFound,
 )
 
@@ -324,6 +325,26 @@ def test_only_a_relay_takes_deposits_and_no_more_than_topics_fit_a_connection() 
     assert relay.take(MessageReceived(Deposit((MAIN,)))) == [Close("too_many_topics")]
 
 
+def test_with_a_relay_publications_are_compared_and_it_says_so_before_anything_is() -> None:
+    assert not Session(SESSION_ID).compares_publications
+    assert Session(SESSION_ID, is_relay=True).compares_publications
+    session = Session(SESSION_ID)
+    session.take(MessageReceived(Relay()))
+    assert session.compares_publications
+    late = Session(SESSION_ID)
+    late.take(MessageReceived(Announce((BLIND_MAIN,))))
+    assert late.take(MessageReceived(Relay())) == [Close("late_relay")]
+
+
+def test_what_was_dropped_is_nothing_that_this_node_is_behind() -> None:
+    session = _summarised((7, b"a" * 32), (9, b"b" * 32))
+    session.take(INEXACT)
+    session.take(MessageReceived(Publications(BLIND_MAIN, (b"good", b"bad"))))
+    assert session.topics[0].behind == 2
+    session.take(BatchTaken(MAIN, 1, (), dropped=1))
+    assert (session.topics[0].behind, session.topics[0].received) == (0, 1)
+
+
 def test_what_a_relay_refuses_is_not_sent_any_more() -> None:
     session = _joined(MAIN)
     assert _with_plan(session, MAIN, 1, 2, 3) == [LoadBatch(MAIN, (1, 2, 3))]
@@ -332,6 +353,19 @@ def test_what_a_relay_refuses_is_not_sent_any_more() -> None:
     assert session.take(CommitsAccepted(MAIN, (2000,))) == []
     (progress,) = session.topics
     assert progress.state == "refused: topic_full"
+
+
+def test_what_a_relay_does_not_keep_it_says_of_topics_that_it_was_entrusted_with() -> None:
+    relay = Session(SESSION_ID, is_relay=True)
+    refused = relay.take(TopicsRefused((MAIN, ROOT), "not_known"))
+    assert refused == [Send(Refused(BLIND_MAIN, "not_known")), Send(Refused(BLIND_ROOT, "not_known"))]
+    session = Session(SESSION_ID)
+    session.take(MessageReceived(Relay()))
+    session.take(TopicFollowed(MAIN, is_root=False, is_entrusted=True))
+    session.take(TopicFollowed(ROOT, is_root=True))
+    assert session.take(MessageReceived(Refused(BLIND_MAIN, "not_known"))) == []
+    assert [topic.state for topic in session.topics] == ["refused: not_known", "not joined"]
+    assert session.take(MessageReceived(Refused(BLIND_ROOT, "not_known"))) == [Close("unknown_topic")]
 
 
 def test_a_quota_that_is_met_is_said_with_the_receipt() -> None:
@@ -362,6 +396,11 @@ def test_who_holds_more_and_not_all_heads_of_the_other_begins_to_reconcile(
     assert _summarised(own, theirs).take(known) == [LoadBatch(MAIN, (5,))], "it lacks nothing itself"
     equal = _summarised((8, b"a" * 32), (8, b"a" * 32))
     assert equal.take(plan) == [], "nothing differs, whatever the heads"
+    implied = PlanLoaded(MAIN, array("q"), 9)
+    assert _summarised(own, theirs).take(implied) == [OpenReconciliation(MAIN, by_ranges=False)], (
+        "the other has all heads, and not what they stand for"
+    )
+    assert _summarised(theirs, own).take(implied) == [], "the other waits"
 
 
 INEXACT = PlanLoaded(MAIN, array("q"), 9, is_exact=False)

@@ -11,9 +11,11 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import insert, select, text
 
 from protocol.block import seal_block
+from protocol.publication import encode_publication, seal_publication
 from storage.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
 from storage.database import Database, NewerSchema, StorageError, newest_revision, read_store
-from storage.schema import metadata, peers
+from storage.id_keys import id_key
+from storage.schema import metadata, peers, relay_commits
 from tests.older_stores import make_older_store
 
 
@@ -72,6 +74,27 @@ def test_an_older_store_is_copied_before_it_is_migrated(tmp_path: Path) -> None:
     made = kept.stat().st_mtime_ns
     Database(tmp_path).close()
     assert kept.stat().st_mtime_ns == made, "nothing is left to migrate"
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_what_an_older_relay_kept_gets_the_ids_of_its_publications(tmp_path: Path, is_damaged: bool) -> None:
+    made = seal_publication(b"t" * 32, b"r" * 32, b"k" * 32, (seal_block(b"x", b"c" * 32)[0],), b"n" * 24)
+    encoded = encode_publication(made.topic, made.sealed_key, (made.blocks[0].encoded,), made.signature)
+    make_older_store(tmp_path, "r0009")
+    with closing(sqlite3.connect(tmp_path / "ravel.sqlite")) as older:
+        insert_old = (
+            "INSERT INTO relay_commits (id_key, commit_id, topic_num, rank, acks, publication) "
+            "VALUES (1, ?, 1, 0, x'', ?)"
+        )
+        older.execute(insert_old, (made.commit_id, b"damaged" if is_damaged else encoded))
+        older.commit()
+    database = Database(tmp_path)
+    with database.read() as connection:
+        (row,) = connection.execute(select(relay_commits))
+    expected = made.commit_id if is_damaged else made.publication_id
+    assert (row.publication_id, row.publication_key) == (expected, id_key(expected[8:]))
+    assert not row.is_variant
+    database.close()
 
 
 def test_a_store_that_cannot_be_copied_is_not_migrated(tmp_path: Path) -> None:

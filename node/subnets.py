@@ -1,0 +1,17 @@
+"""Which addresses count as one place: a stranger gets as many keys as it likes, and not as many subnets."""
+
+import ipaddress
+
+from protocol.limits import SUBNET_IPV4_BITS, SUBNET_IPV6_BITS
+
+
+def subnet_of(address: str) -> str:
+    """The subnet of host:port, the host as sockets name it; "unknown", a place of its own, where it is none."""
+    host = address.rpartition(":")[0].strip("[]").partition("%")[0]
+    try:
+        ip = ipaddress.ip_address(host)
+    except ValueError:
+        return "unknown"
+    ip = getattr(ip, "ipv4_mapped", None) or ip
+    bits = SUBNET_IPV4_BITS if ip.version == 4 else SUBNET_IPV6_BITS
+    return str(ipaddress.ip_network((ip, bits), strict=False))
