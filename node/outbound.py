@@ -96,8 +96,12 @@ class Author:
         self, branch: Branch, draft: Draft | Body, *, after: InTransaction | None = None
     ) -> tuple[Written, Intake]:
         """The same on the very topic that `branch` is on, whatever epoch there is now."""
-        with self._lock, self._replica.database.read() as connection:
-            written = self._seal(connection, branch, [draft if isinstance(draft, Draft) else Draft(draft)])
+        with self._lock:
+            # Not read while it is stored: a snapshot that is older than a transaction keeps SQLite from using its log anew.
+            with self._replica.database.read() as connection:
+                written = self._seal(
+                    connection, branch, [draft if isinstance(draft, Draft) else Draft(draft)]
+                )
             intake = self._take(branch, written, after=after)
         return written[0], intake
 
@@ -108,8 +112,9 @@ class Author:
         after: Callable[[Connection, Sequence[Written]], None] = _nothing_more,
     ) -> tuple[list[Written], Intake]:
         """Write the commits that `plan` makes of the store as it stands; `after` runs in their transaction."""
-        with self._readied(branch) as current, self._replica.database.read() as connection:
-            written = self._seal(connection, current, plan(connection))
+        with self._readied(branch) as current:
+            with self._replica.database.read() as connection:  # closed before it is stored, as above
+                written = self._seal(connection, current, plan(connection))
             intake = Intake()
             if written:
                 intake = self._take(current, written, after=lambda transaction: after(transaction, written))
