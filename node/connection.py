@@ -104,8 +104,8 @@ class Connection:
         self._nursery: trio.Nursery | None = None
         self._followed: dict[bytes, tuple[TopicTables, int]] = {}  # topics, and what they are here
         self._reconcilers: dict[bytes, Reconciler] = {}  # by topic
-        self.progress_at = hub.clock_ms() // 1000
-        """Unix seconds when the peer last sent something or took it."""
+        self.progress_at = self.heard_at = hub.clock_ms() // 1000
+        """Unix seconds when the peer last sent something or took it, and when it last said anything."""
         self._progressed = 0.0  # the same, as trio counts
         self._reason = ""
         self._fetches: dict[bytes, Answer] = {}  # by block
@@ -230,8 +230,9 @@ class Connection:
             except DecodeError as error:
                 self._end(f"bad_message:{error.reason}")
                 return
+            self.heard_at = self._hub.clock_ms() // 1000
             if isinstance(message, Receipt | Publications | Blocks):
-                self.progress_at, self._progressed = self._hub.clock_ms() // 1000, trio.current_time()
+                self.progress_at, self._progressed = self.heard_at, trio.current_time()
             self._take(MessageReceived(message))
 
     async def _write(self) -> None:

@@ -295,6 +295,9 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
 
             assert (shown(0)["state"], shown(0)["behind"]) == ("sending", 6)
             assert shown(STALLED_SECONDS - 1)["stalled_since"] is None
-            assert shown(STALLED_SECONDS)["stalled_since"] == since
+            silent = shown(STALLED_SECONDS)
+            assert (silent["stalled_since"], silent["stalled_because"]) == (since, "nothing_heard")
+            source.heard_at += 1
+            assert shown(STALLED_SECONDS)["stalled_because"] == "takes_nothing"
             await stranger.say(Receipt(topic), Goodbye("bye"))
     assert ended == [Ended("peer_left")]
