@@ -2,8 +2,8 @@
 
 Tasks, all owned by the connection's nursery: the reader (frames in), the writer (frames out, coalesced), the
 keep-alive, and one short task for each load or take that the machine asks for, at most a handful by the machine's own
-window. A batch that was received is opened at once and accepted in its turn, so that signatures of the next batch are
-checked while the last one is being stored.
+window. A batch that was received is opened at once and accepted in its turn (`node.turns`), so that signatures of the next
+batch are checked while the last one is being stored.
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,6 +19,7 @@ from node.exchange import Load, find_missing_causes, read_store, reconcile, topi
 from node.hub import Hub, NotFetched
 from node.opening import CARRIER_FAULTS
 from node.transport import SecureStream, TransportError
+from node.turns import Previous, Turns
 from protocol.codec import DecodeError
 from protocol.limits import (
     BATCH_SIZE_TARGET,
@@ -112,8 +113,7 @@ class Connection:
         self._fetching = trio.Semaphore(FETCHED_COUNT_MAX)
         self._reading = trio.CancelScope()
         self._written = trio.Event()
-        self._turn = trio.Event()
-        self._turn.set()
+        self._turns = Turns()
 
     @property
     def topics(self) -> list[TopicProgress]:
@@ -284,8 +284,7 @@ class Connection:
                     self._fetches.pop(wanted).settle(item)
                     self._fetching.release()
             case Take():
-                previous, self._turn = self._turn, trio.Event()
-                self._start(self._take_batch, output, previous, self._turn)
+                self._start(self._take_batch, output, *self._turns.next(output.topic, is_root=output.is_root))
             case OpenReconciliation() | TakeFrame():
                 self._start(self._reconcile, output)
             case OpenTopics():
@@ -319,8 +318,8 @@ class Connection:
             del self._reconcilers[work.topic]
         self._take(step)
 
-    async def _take_batch(self, output: Take, previous: trio.Event, done: trio.Event) -> None:
-        """Open now, accept in turn: causes that stand in an earlier batch are there first."""
+    async def _take_batch(self, output: Take, previous: Previous, done: trio.Event) -> None:
+        """Open now, accept in turn: causes that stand in an earlier batch of the topic are there first."""
         followed = self._hub.find_followed(output.topic)
         if followed is None:
             self._end("topic_forgotten")
