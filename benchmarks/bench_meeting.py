@@ -5,7 +5,8 @@ python benchmarks/bench_meeting.py [commits] [folder]
 Both hold so many commits, and have written d more while apart, half on each side: as a chain on the newest (*tail*), or
 each on a commit drawn from the whole history (*spread*), so that every one is a head; or one of them wrote all (*alone*).
 They meet over a stream on which everything takes two seconds in each direction, so that round trips can be told from
-computing, and hold the same after it. The store is made once and kept in the folder (1 GB and 5 minutes for a million), of which two copies are used.
+computing, and hold the same after it. The store is made once and kept in the folder (1 GB and 5 minutes for a million), of
+which two copies are used.
 
 *Bytes* are of all messages about the topic in both directions before its first publication is asked for (summaries and
 reconciliation); on the wire each has FRAME_OVERHEAD more, and its topic was announced by each side in 34. *Round trips*
