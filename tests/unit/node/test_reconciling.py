@@ -78,7 +78,6 @@ async def test_what_symbols_missed_is_found_by_ranges(
     assert kinds == ([False, False, True] if by_ranges else [False])
 
 
-@pytest.mark.parametrize("of_publications", [False, True])
 async def test_what_is_asked_for_in_many_frames_comes_causes_first_all_the_same(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +91,7 @@ async def test_what_is_asked_for_in_many_frames_comes_causes_first_all_the_same(
         assert (alice.hub.totals.waiting, bob.hub.totals.waiting) == (0, 0)
 
 
+@pytest.mark.parametrize("of_publications", [False, True])
 def test_a_sketch_follows_the_store_and_is_written_and_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_publications: bool
 ) -> None:
