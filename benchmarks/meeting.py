@@ -23,6 +23,7 @@ from benchmarks.common import clock_ms, note, write_history
 from node.blocking import threads
 from node.connection import Connection
 from node.drafting import Draft
+from node.exchange import topic_set
 from node.hub import Hub
 from node.outbound import Author
 from node.replica import Replica
@@ -33,7 +34,6 @@ from protocol.hashing import blind_topic
 from protocol.messages import Message, Publications, Reconcile, Summary, encode_message
 from protocol.signing import public_key
 from storage.commits import load_heads
-from storage.difference import REPLICA
 from storage.repos import Branch
 from storage.schema import commits
 
@@ -61,9 +61,8 @@ class Side:
 
     def digest(self) -> bytes:
         """The set digest of its topic."""
-        branch = self.branch
         with self.replica.database.read() as connection:
-            return self.replica.sketches.digest(connection, REPLICA, branch.topic_num, branch.topic)
+            return self.replica.sketches.digest(connection, topic_set(self.branch, of_publications=False))
 
     def write_tail(self, count: int) -> None:
         """Write a chain on the branch's heads."""
