@@ -21,7 +21,7 @@ COUNT ?= 20000
 FUZZER := .venv/fuzzer
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check check-format check-lint check-types check-imports format bench dist histories fuzz sim sim-long crash vectors reference lock clean
+.PHONY: help setup java demo test check check-format check-lint check-types check-imports format bench dist histories fuzz sim sim-long nets crash vectors reference lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -89,6 +89,9 @@ sim-long: setup ## Simulate new seeds (MINUTES=n)
 
 crash: setup ## Kill two nodes at any moment, again and again; all they acknowledged must be there (ROUNDS=200, SEED=n)
 	$(VENV)/python -m tests.crash.rounds --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),0)
+
+nets: setup ## Run daemons on lines that are cut for minutes, flap and lose a fifth (ten minutes; as root in namespaces)
+	$(VENV)/python -m pytest -q tests/networks/long_networks.py $(ARGS)
 
 vectors: setup ## Write the test vectors again; git shows whether they changed
 	$(VENV)/python tests/vectors/generate.py

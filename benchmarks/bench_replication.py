@@ -88,11 +88,12 @@ def main() -> None:
     """Print the figures."""
     sync_count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     memory_count = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
-    ingest = measure_ingest(sync_count)
-    note(f"validated ingest in this run: {ingest:.0f} commits/s")
+    before = measure_ingest(sync_count)
     rate = first_sync(sync_count)
+    ingest = (before + measure_ingest(sync_count)) / 2  # both, since neighbours come and go
+    note(f"validated ingest in this run: {ingest:.0f} commits/s")
     figure("first_sync", rate, "commits/s", commits=sync_count)
-    figure("first_sync_to_ingest", rate / ingest, "ratio", goal=0.5)
+    figure("first_sync_to_ingest", rate / ingest, "ratio", goal=0.7)
     seconds = latency()
     for share in (0.5, 0.99):
         figure(

@@ -2,8 +2,8 @@
 
 Tasks, all owned by the connection's nursery: the reader (frames in), the writer (frames out, coalesced), the
 keep-alive, and one short task for each load or take that the machine asks for, at most a handful by the machine's own
-window. A batch that was received is opened at once and accepted in its turn, so that signatures of the next batch are
-checked while the last one is being stored.
+window. A batch that was received is opened at once and accepted in its turn (`node.turns`), so that signatures of the next
+batch are checked while the last one is being stored.
 """
 
 from collections.abc import Awaitable, Callable
@@ -19,6 +19,7 @@ from node.exchange import Load, find_missing_causes, read_store, reconcile, topi
 from node.hub import Hub, NotFetched
 from node.opening import CARRIER_FAULTS
 from node.transport import SecureStream, TransportError
+from node.turns import Previous, Turns
 from protocol.codec import DecodeError
 from protocol.limits import (
     BATCH_SIZE_TARGET,
@@ -104,16 +105,15 @@ class Connection:
         self._nursery: trio.Nursery | None = None
         self._followed: dict[bytes, tuple[TopicTables, int]] = {}  # topics, and what they are here
         self._reconcilers: dict[bytes, Reconciler] = {}  # by topic
-        self.progress_at = hub.clock_ms() // 1000
-        """Unix seconds when the peer last sent something or took it."""
+        self.progress_at = self.heard_at = hub.clock_ms() // 1000
+        """Unix seconds when the peer last sent something or took it, and when it last said anything."""
         self._progressed = 0.0  # the same, as trio counts
         self._reason = ""
         self._fetches: dict[bytes, Answer] = {}  # by block
         self._fetching = trio.Semaphore(FETCHED_COUNT_MAX)
         self._reading = trio.CancelScope()
         self._written = trio.Event()
-        self._turn = trio.Event()
-        self._turn.set()
+        self._turns = Turns()
 
     @property
     def topics(self) -> list[TopicProgress]:
@@ -230,8 +230,9 @@ class Connection:
             except DecodeError as error:
                 self._end(f"bad_message:{error.reason}")
                 return
+            self.heard_at = self._hub.clock_ms() // 1000
             if isinstance(message, Receipt | Publications | Blocks):
-                self.progress_at, self._progressed = self._hub.clock_ms() // 1000, trio.current_time()
+                self.progress_at, self._progressed = self.heard_at, trio.current_time()
             self._take(MessageReceived(message))
 
     async def _write(self) -> None:
@@ -283,8 +284,7 @@ class Connection:
                     self._fetches.pop(wanted).settle(item)
                     self._fetching.release()
             case Take():
-                previous, self._turn = self._turn, trio.Event()
-                self._start(self._take_batch, output, previous, self._turn)
+                self._start(self._take_batch, output, *self._turns.next(output.topic, is_root=output.is_root))
             case OpenReconciliation() | TakeFrame():
                 self._start(self._reconcile, output)
             case OpenTopics():
@@ -318,8 +318,8 @@ class Connection:
             del self._reconcilers[work.topic]
         self._take(step)
 
-    async def _take_batch(self, output: Take, previous: trio.Event, done: trio.Event) -> None:
-        """Open now, accept in turn: causes that stand in an earlier batch are there first."""
+    async def _take_batch(self, output: Take, previous: Previous, done: trio.Event) -> None:
+        """Open now, accept in turn: causes that stand in an earlier batch of the topic are there first."""
         followed = self._hub.find_followed(output.topic)
         if followed is None:
             self._end("topic_forgotten")

@@ -21,6 +21,7 @@ from node.metrics import Histogram
 from node.opening import ReadBatch, read_batch, settle_batch
 from node.relay import Relay, Relayed
 from node.replica import Replica
+from node.turns import Previous, ShortFirst
 from protocol.signing import CheckClaims, check_claims
 from storage.relay import KeptTopic
 from storage.relay_quotas import Visitor
@@ -96,8 +97,8 @@ class Hub:
         self.run_blocking = run_blocking
         self.clock_ms = clock_ms
         self._check = check
-        self._reading = trio.Lock()
-        self._storing = trio.Lock()
+        self._reading = ShortFirst()
+        self._storing = ShortFirst()
         self._turn = threading.Lock()
         self.totals = Totals()
         self.relay: Relay | None = None
@@ -119,7 +120,7 @@ class Hub:
             self._listeners.remove(listener)
 
     async def take(
-        self, branch: Branch, items: Sequence[bytes], previous: trio.Event, source: Listener | None
+        self, branch: Branch, items: Sequence[bytes], previous: Previous, source: Listener | None
     ) -> Intake:
         """Take publications in, after `previous`; then tell everyone but their source. Raises StorageError.
 
@@ -127,11 +128,11 @@ class Hub:
         are mostly Python, and two threads of it only wait for each other's interpreter: they take turns.
         """
         began = time.perf_counter()
-        async with self._reading:
+        async with self._reading.held(len(items)):
             read = await self.run_blocking(self._read, branch, items)
         holds = await self.run_blocking(self._check, read.claims)
         await previous.wait()
-        async with self._storing:
+        async with self._storing.held(len(items)):
             intake = await self.run_blocking(self._accept, branch, read, holds)
         self.totals.intake_seconds.observe(time.perf_counter() - began)
         self.announce(intake, branch.topic, source)
@@ -155,7 +156,7 @@ class Hub:
         self,
         topic: KeptTopic,
         items: Sequence[bytes],
-        previous: trio.Event,
+        previous: Previous,
         visitor: Visitor,
         source: Listener,
     ) -> Relayed:

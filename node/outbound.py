@@ -96,8 +96,13 @@ class Author:
         self, branch: Branch, draft: Draft | Body, *, after: InTransaction | None = None
     ) -> tuple[Written, Intake]:
         """The same on the very topic that `branch` is on, whatever epoch there is now."""
-        with self._lock, self._replica.database.read() as connection:
-            written = self._seal(connection, branch, [draft if isinstance(draft, Draft) else Draft(draft)])
+        with self._lock:
+            # Not read while it is stored: a snapshot that is older than a transaction keeps SQLite from using its log anew.
+            with self._replica.database.read() as connection:
+                _check_begun(connection, branch)
+                written = self._seal(
+                    connection, branch, [draft if isinstance(draft, Draft) else Draft(draft)]
+                )
             intake = self._take(branch, written, after=after)
         return written[0], intake
 
@@ -108,8 +113,10 @@ class Author:
         after: Callable[[Connection, Sequence[Written]], None] = _nothing_more,
     ) -> tuple[list[Written], Intake]:
         """Write the commits that `plan` makes of the store as it stands; `after` runs in their transaction."""
-        with self._readied(branch) as current, self._replica.database.read() as connection:
-            written = self._seal(connection, current, plan(connection))
+        with self._readied(branch) as current:
+            with self._replica.database.read() as connection:  # closed before it is stored, as above
+                _check_begun(connection, current)
+                written = self._seal(connection, current, plan(connection))
             intake = Intake()
             if written:
                 intake = self._take(current, written, after=lambda transaction: after(transaction, written))
@@ -347,6 +354,15 @@ class Author:
 
     def _seal_draft(self, branch: Branch, draft: Draft, place: Place) -> Sealed:
         return seal_draft(self._keys, self._clock_ms(), branch, draft, place)
+
+
+def _check_begun(connection: Connection, branch: Branch) -> None:
+    if not load_heads(connection, branch.num, 1):
+        raise ServiceError(
+            "incomplete",
+            "the branch's first commit has not come here yet, and what is written must follow it",
+            "wait until a peer has sent it: `ravel status` shows how far each is",
+        )
 
 
 def _store_repo(replica: Replica, connection: Connection, repo: Repo, epoch: Epoch) -> None:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-import trio
-
 from node.blocking import RunBlocking
+from node.turns import Previous, ShortFirst
 from protocol.codec import DecodeError
 from protocol.publication import Publication, decode_publication
 from protocol.signing import CheckClaims, Claim
@@ -74,7 +73,7 @@ class Relay:
         self._run_blocking = run_blocking
         self._clock_ms = clock_ms
         self._check = check
-        self._storing = trio.Lock()
+        self._storing = ShortFirst()
         self.topics: Mapping[bytes, KeptTopic] = {}
         self.allowed: frozenset[bytes] = frozenset()
         """Peers that the operator has named as known."""
@@ -89,14 +88,14 @@ class Relay:
 
     async def open(self, topics: Sequence[bytes], visitor: Visitor) -> Entrusted:
         """Keep these topics, those that quotas allow. Raises StorageError."""
-        async with self._storing:
+        async with self._storing.held(1):
             room = await self._run_blocking(self._open, topics, visitor)
         kept = tuple(self.topics[topic] for topic in topics if topic in self.topics)
         refused = tuple(topic for topic in topics if topic not in self.topics)
         return Entrusted(kept, refused, room.refused or "relay_full", room.has_lost)
 
     async def take(
-        self, topic: KeptTopic, items: Sequence[bytes], previous: trio.Event, visitor: Visitor
+        self, topic: KeptTopic, items: Sequence[bytes], previous: Previous, visitor: Visitor
     ) -> Relayed:
         """Check publications and keep them, after `previous`. Raises StorageError."""
         relayed = Relayed()
@@ -106,19 +105,19 @@ class Relay:
         if len(new) < len(read):
             relayed.dropped[_BAD_SIGNATURE] += len(read) - len(new)
         await previous.wait()
-        async with self._storing:
+        async with self._storing.held(len(new)):
             taken = await self._run_blocking(self._take, topic, visitor, new)
         relayed.nums, relayed.refused, relayed.has_forgotten = taken.nums, taken.refused, taken.has_forgotten
         return relayed
 
     async def pin(self, topic: bytes, *, is_pinned: bool) -> None:
         """Say of a topic whether it may be forgotten to make room. Raises StorageError."""
-        async with self._storing:
+        async with self._storing.held(1):
             await self._run_blocking(self._pin, topic, is_pinned)
 
     async def allow(self, peer: bytes, *, is_allowed: bool) -> None:
         """Say of a peer whether it is known. Raises StorageError."""
-        async with self._storing:
+        async with self._storing.held(1):
             await self._run_blocking(self._allow, peer, is_allowed)
 
     async def list_all(self) -> list[KeptTopic]:

@@ -80,7 +80,7 @@ def peer_view(state: PeerState, branches: dict[bytes, Branch], now: int) -> Json
                 "sent": topic.sent,
                 "confirmed": topic.confirmed,
                 "received": topic.received,
-                "stalled_since": _stalled_since(state, topic, now),
+                **_stalled(state, topic, now),
             }
             for topic in topics
             if topic.topic in branches
@@ -88,11 +88,18 @@ def peer_view(state: PeerState, branches: dict[bytes, Branch], now: int) -> Json
     }
 
 
-def _stalled_since(state: PeerState, topic: TopicProgress, now: int) -> int | None:
-    """Unix seconds since when a peer has taken nothing of what was sent to it on a topic; None while it takes."""
+def _stalled(state: PeerState, topic: TopicProgress, now: int) -> JsonObject:
+    """Unix seconds since when a peer has not taken what was sent on a topic, or not answered for it, and why; or None."""
     assert state.connection is not None, "it has topics"
-    since = state.connection.progress_at
-    return since if topic.in_flight and now - since >= STALLED_SECONDS else None
+    is_late, is_silent = (
+        now - at >= STALLED_SECONDS for at in (state.connection.progress_at, state.connection.heard_at)
+    )
+    if topic.in_flight and is_late:
+        since = state.connection.progress_at
+        return {"stalled_since": since, "stalled_because": "nothing_heard" if is_silent else "takes_nothing"}
+    if topic.state == "comparing" and is_silent:
+        return {"stalled_since": state.connection.heard_at, "stalled_because": "nothing_heard"}
+    return {"stalled_since": None, "stalled_because": None}
 
 
 def timeline_items(

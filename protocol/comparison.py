@@ -17,6 +17,7 @@ from collections.abc import Mapping
 
 from protocol.limits import RECONCILIATION_WAITING_MAX, RECONCILIATIONS_MAX, SUMMARY_ROUND_MAX
 from protocol.messages import Reconcile, Summary
+from protocol.riblt import SHORT_ID_SIZE
 from protocol.session_events import (
     Close,
     LoadPlan,
@@ -48,7 +49,8 @@ class Comparison:
         """This node's summary of the topic's round."""
         progress = self._topics[blind]
         progress.own = event
-        said = Summary(blind, progress.round, event.heads, event.count, event.digest)
+        heads = tuple(head[:SHORT_ID_SIZE] for head in event.heads)
+        said = Summary(blind, progress.round, heads, event.count, event.digest)
         return [Send(said), *self._plan(progress)]
 
     def summarised(self, progress: TopicProgress, message: Summary) -> list[Output]:

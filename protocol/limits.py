@@ -126,10 +126,13 @@ FRAME_SIZE_MAX: Final = PUBLICATION_SIZE_MAX + BATCH_SIZE_TARGET
 """Bytes of one frame: a batch that is not closed yet, and the largest publication."""
 BATCHES_IN_FLIGHT_MAX: Final = 4
 """Batches sent on one connection without a receipt: back-pressure reaches the sender's store, not its memory."""
+BATCHES_OF_TOPIC_MAX: Final = BATCHES_IN_FLIGHT_MAX - 1
+"""The same of one topic, so that a huge one leaves room for others: one is read, one checked and one stored at a time."""
 TOPIC_COUNT_MAX: Final = 4096
 """Topics announced in one message, and topics joined on one connection."""
-SUMMARY_HEAD_COUNT_MAX: Final = 1024
-"""Heads named in one summary; of a topic with more the newest, and what they leave open is found by reconciliation."""
+SUMMARY_HEAD_COUNT_MAX: Final = 64
+"""Heads named in one summary, 1 KB: as much as to find twenty differences by reconciliation, which finds what more leave
+open. Of a topic with more the newest are named."""
 SUMMARY_ROUND_MAX: Final = 4
 """Summaries of one topic on one session after the first: each follows a reconciliation that may have missed something."""
 WANT_COUNT_MAX: Final = 256

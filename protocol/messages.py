@@ -22,6 +22,9 @@ from protocol.limits import (
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
 )
+from protocol.riblt import SHORT_ID_SIZE
+
+ShortId = Annotated[bytes, Meta(min_length=SHORT_ID_SIZE, max_length=SHORT_ID_SIZE)]
 
 
 class Announce(Wire, frozen=True, tag="announce1"):
@@ -30,12 +33,15 @@ class Announce(Wire, frozen=True, tag="announce1"):
     topics: Annotated[tuple[Id, ...], Meta(max_length=TOPIC_COUNT_MAX)]
 
 
-class Summary(Wire, frozen=True, tag="summary2"):
-    """What the sender holds of a joined topic: its heads, how many commits, and their set digest. Rounds count from 0."""
+class Summary(Wire, frozen=True, tag="sum3"):
+    """What the sender holds of a joined topic: its heads, how many commits, and their set digest. Rounds count from 0.
+
+    Heads are named by their first bytes: where another commit begins alike, the next round finds what was not sent.
+    """
 
     topic: Id
     round: Annotated[int, Meta(ge=0, le=SUMMARY_ROUND_MAX)]
-    heads: Annotated[tuple[Id, ...], Meta(max_length=SUMMARY_HEAD_COUNT_MAX)]
+    heads: Annotated[tuple[ShortId, ...], Meta(max_length=SUMMARY_HEAD_COUNT_MAX)]
     count: Annotated[int, Meta(ge=0, le=2**53 - 1)]
     digest: Id
 

@@ -80,7 +80,9 @@ class Reconciler:
         self._is_answerer = is_answerer
         self._frame_count = 0
         self._symbols: Sequence[int] = ()
-        self._given: set[int] = set()  # numbers of what the asker lacks, each once
+        # Numbers of what the asker lacks: in one go, for the frames that name them are in no order of causes.
+        self._lacking: set[int] = set()
+        self._given: set[int] = set()  # of what it was given, each once
         self._asker: SymbolsAsker | None = None
         self._ranges: RangesAsker | None = None
 
@@ -105,7 +107,8 @@ class Reconciler:
                 frames = tuple((FrameKind.SYMBOLS, part) for part in answer(self._symbols, frame))
                 return Step(frames)
             case FrameKind.LACKS:
-                return Step(nums=self._give(held.find(decode_lacks(frame)).values()))
+                self._lacking.update(held.find(decode_lacks(frame)).values())
+                return Step()
             case FrameKind.BY_RANGES:
                 return self._compare_ranges(held)
             case FrameKind.ASK_RANGES:
@@ -115,7 +118,7 @@ class Reconciler:
             case FrameKind.ALL:
                 return Step(nums=self._give(held.everything()))
             case FrameKind.OVER:
-                return Step(is_over=True)
+                return Step(nums=self._give(self._lacking), is_over=True)
 
     def _give(self, nums: Iterable[int]) -> list[int]:
         """Of these, what was not given before."""

@@ -174,7 +174,7 @@ class Session:
                 progress.unreceipted += 1
                 if sum(topic.unreceipted for topic in self._topics.values()) > BATCHES_IN_FLIGHT_MAX:
                     return self._close("too_many_batches")
-                return [Take(progress.topic, message.items)]
+                return [Take(progress.topic, message.items, progress.is_root)]
             case Receipt():
                 if progress.in_flight == 0:
                     return self._close("unasked_receipt")
@@ -311,11 +311,12 @@ class Session:
         return self._pump()
 
     def _pump(self) -> list[Output]:
-        """Ask for batches while the window has room: root branches first, the other topics in turn."""
+        """Ask for batches while the window has room: root branches first, the other topics in turn.
+
+        No topic takes all of it: what another one gets meanwhile goes out at once.
+        """
         outputs: list[Output] = []
-        ready = [
-            blind for blind in self._turn if self._topics[blind].queue and not self._topics[blind].loading
-        ]
+        ready = [blind for blind in self._turn if self._topics[blind].is_ready]
         if not ready:
             return outputs  # the usual case, also with thousands of topics
         busy = sum(topic.in_flight + topic.loading for topic in self._topics.values())

@@ -163,7 +163,7 @@ class LoadSummary:
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """Plan what to send to a peer that holds these commits and their past."""
+    """Plan what to send to a peer that holds these commits (named by their first bytes) and their past."""
 
     topic: bytes
     held: tuple[bytes, ...]
@@ -187,10 +187,11 @@ class LoadBatch:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """The peer sent these publications: verify and store them."""
+    """The peer sent these publications: verify and store them, those of root branches before what comes later."""
 
     topic: bytes
     items: tuple[bytes, ...]
+    is_root: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from protocol.limits import BATCHES_OF_TOPIC_MAX
 from protocol.messages import Summary
 from protocol.session_events import SummaryLoaded, TakeFrame
 
@@ -54,6 +55,11 @@ class TopicProgress:
     def in_flight(self) -> int:
         """How many batches are without a receipt."""
         return len(self.sent_sizes)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its next batch may be loaded, as far as the topic itself goes."""
+        return bool(self.queue) and not self.loading and self.in_flight < BATCHES_OF_TOPIC_MAX
 
     @property
     def to_send(self) -> int:

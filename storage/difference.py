@@ -9,7 +9,7 @@ where an author wrote on an older topic than others, something may be sent twice
 
 import heapq
 from array import array
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Select, Table, bindparam, func, select
 from protocol import signing
 from protocol.limits import SUMMARY_HEAD_COUNT_MAX, VARIANTS_WANTED_MAX
 from protocol.publication import decode_publication, encode_publication, sign_publication
+from protocol.riblt import SHORT_ID_SIZE
 from storage.blocks import read_blocks
 from storage.id_keys import chunks, id_key, unpack_ids, unpack_nums
 from storage.repos import Branch
@@ -95,12 +96,13 @@ def summarise(connection: Connection, topic_num: int, tables: TopicTables = REPL
 def plan_sending(
     connection: Connection, topic_num: int, held: Sequence[bytes], tables: TopicTables = REPLICA
 ) -> SendPlan:
-    """What to send to a peer whose heads are `held`."""
+    """What to send to a peer whose heads are `held`, named by their first bytes (SHORT_ID_SIZE at least)."""
     num, of_topic = tables.commits.c.num, tables.commits.c.topic_num == topic_num
     upto = _find_last(connection, tables, topic_num)
-    known = _places(connection, tables, topic_num, held)
+    named = {raw[:SHORT_ID_SIZE] for raw in held}
+    known = _places(connection, tables, topic_num, named, SHORT_ID_SIZE)
     unread = find_unread(connection, topic_num) if tables is REPLICA else array("q")
-    if len(known) < len(set(held)) or len(held) >= SUMMARY_HEAD_COUNT_MAX:
+    if len(known) < len(named) or len(held) >= SUMMARY_HEAD_COUNT_MAX:
         return SendPlan(array("q"), upto, unread, is_exact=False)
     if not known:
         query = select(num).where(of_topic).order_by(num)
@@ -265,12 +267,13 @@ def _not_implied(
 
 
 def _places(
-    connection: Connection, tables: TopicTables, topic_num: int, ids: Sequence[bytes]
+    connection: Connection, tables: TopicTables, topic_num: int, ids: Iterable[bytes], size: int | None = None
 ) -> dict[bytes, _Place]:
+    """Places of those of these commits that came by the topic; ids are whole, or their first `size` bytes."""
     wanted = set(ids)
     found: dict[bytes, _Place] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
         for commit_id, num, rank, acks, row_topic in connection.execute(tables.place, {"keys": part}):
-            if commit_id in wanted and row_topic == topic_num:
+            if commit_id[:size] in wanted and row_topic == topic_num:
                 found[commit_id] = _Place(num, rank, unpack_ids(acks))
     return found

@@ -80,7 +80,7 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
             (
                 (
                     topic["name"],
-                    f"stalled since {iso_time(topic['stalled_since'])}"
+                    f"stalled since {iso_time(topic['stalled_since'])}: {topic['stalled_because'].replace('_', ' ')}"
                     if topic["stalled_since"]
                     else topic["state"],
                     topic["behind"],

@@ -130,7 +130,7 @@ def _sessions() -> Seeds:
     root, main = session.blinded(session.ROOT), session.blinded(session.MAIN)
     both: list[Message | int] = [
         Announce((root, main)),
-        Summary(root, 0, (_ID,), 7, _OTHER),
+        Summary(root, 0, (_ID[:16],), 7, _OTHER),
         Summary(main, 0, (), 0, _OTHER),
     ]
     # Either is said by the peer, or happens at the node meanwhile.

@@ -10,7 +10,13 @@ from typing import Final
 from protocol.block import seal_block
 from protocol.codec import DecodeError
 from protocol.hashing import blind_topic, block_id
-from protocol.limits import BATCH_COUNT_MAX, BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, TOPIC_COUNT_MAX
+from protocol.limits import (
+    BATCH_COUNT_MAX,
+    BATCHES_IN_FLIGHT_MAX,
+    BATCHES_OF_TOPIC_MAX,
+    FETCHED_COUNT_MAX,
+    TOPIC_COUNT_MAX,
+)
 from protocol.messages import Message, Publications, Receipt, decode_message, encode_message
 from protocol.session import Session
 from protocol.session_events import (
@@ -161,7 +167,7 @@ class _Node:
             nums = [num for num in sent if 0 < num < _FOUND]
             assert nums == list(range(1, len(nums) + 1))
             unread = {num for num in sent if -_FOUND < num < 0}
-            if topic in self._planned and self._window < BATCHES_IN_FLIGHT_MAX:
+            if topic in self._planned and self._window < BATCHES_OF_TOPIC_MAX:
                 assert len(nums) == self._last[topic]
                 assert len(unread) == self._unread[topic]
 

@@ -137,7 +137,9 @@ def _lie(network: Network, liar: Node, topics: list[bytes]) -> None:
     some = tuple(chance.randbytes(32) for _ in range(chance.randint(1, 4)))
     lies: list[Message] = [
         Announce(some),
-        Summary(topic, chance.randint(0, 1), some, chance.randint(0, 2**40), some[0]),
+        Summary(
+            topic, chance.randint(0, 1), tuple(raw[:16] for raw in some), chance.randint(0, 2**40), some[0]
+        ),
         Reconcile(topic, chance.randint(0, 7), chance.randbytes(20)),
         Publications(topic, some),
         Receipt(topic),

@@ -149,8 +149,10 @@ class Store:
                 count = len(topic.commits)
                 return SummaryLoaded(load.topic, tuple(topic.heads()), count, digest.digest(), count)
             case LoadPlan():
-                known = topic.implied(load.held)
-                is_exact = all(raw in topic.nums for raw in load.held)
+                heads = {raw[:SHORT_ID_SIZE]: raw for raw in topic.nums}
+                held = [heads[raw] for raw in load.held if raw in heads]
+                known = topic.implied(held)
+                is_exact = len(held) == len(load.held)
                 nums = [num for commit_id, num in topic.nums.items() if is_exact and commit_id not in known]
                 upto = len(topic.commits)
                 return PlanLoaded(load.topic, array("q", sorted(nums)), upto, is_exact=is_exact)

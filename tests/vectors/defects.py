@@ -27,6 +27,7 @@ from protocol.limits import (
     PUBLICATION_BLOCK_COUNT_MAX,
     QUORUM_SIGNER_COUNT_MAX,
     REASON_SIZE_MAX,
+    SUMMARY_HEAD_COUNT_MAX,
     SUMMARY_ROUND_MAX,
     WANT_COUNT_MAX,
 )
@@ -312,8 +313,12 @@ def _messages() -> Iterator[JsonObject]:
     yield refuse("batch_of_nothing", "bad_shape", ["publications1", ID, []])
     yield refuse("deposit_of_nothing", "bad_shape", ["deposit1", []])
     yield refuse("refusal_too_long", "bad_shape", ["refused1", ID, "x" * (REASON_SIZE_MAX + 1)])
+    yield refuse("summary_of_a_round_too_many", "bad_shape", ["sum3", ID, SUMMARY_ROUND_MAX + 1, [], 0, ID])
+    yield refuse("summary_of_a_whole_head", "bad_shape", ["sum3", ID, 0, [ID], 1, ID])
     yield refuse(
-        "summary_of_a_round_too_many", "bad_shape", ["summary2", ID, SUMMARY_ROUND_MAX + 1, [], 0, ID]
+        "summary_of_too_many_heads",
+        "bad_shape",
+        ["sum3", ID, 0, [ID[:16]] * (SUMMARY_HEAD_COUNT_MAX + 1), 1, ID],
     )
     yield refuse("reconcile_of_unknown_kind", "bad_shape", ["reconcile1", ID, 8, b""])
     yield refuse("fetch_of_nothing", "bad_shape", ["fetch1", ID, []])
@@ -321,7 +326,7 @@ def _messages() -> Iterator[JsonObject]:
     yield refuse("blocks_too_many", "bad_shape", ["blocks1", ID, [b""] * (FETCHED_COUNT_MAX + 1)])
     yield refuse("want_of_nothing", "bad_shape", ["want1", ID, []])
     yield refuse("want_of_too_many", "bad_shape", ["want1", ID, [OTHER] * (WANT_COUNT_MAX + 1)])
-    yield refuse("summary_of_negative_count", "bad_shape", ["summary2", ID, 0, [], -1, ID])
+    yield refuse("summary_of_negative_count", "bad_shape", ["sum3", ID, 0, [], -1, ID])
     yield refuse("goodbye_too_long", "bad_shape", ["goodbye1", "x" * (REASON_SIZE_MAX + 1)])
     yield refuse("huge_announcement", "bad_shape", b"\x92\xa9announce1\xdd\xff\xff\xff\xff")
 

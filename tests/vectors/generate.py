@@ -308,7 +308,7 @@ def messages() -> list[JsonObject]:
     topic = hashing.blind_topic(BRANCH_ID, EPOCH)
     made: list[Message] = [
         Announce((topic,)),
-        Summary(topic, 0, (EPOCH,), 300, BRANCH_ID),
+        Summary(topic, 0, (EPOCH[:16],), 300, BRANCH_ID),
         Reconcile(topic, 0, b"a frame"),
         Publications(topic, (b"one", b"two")),
         Receipt(topic),

@@ -104,7 +104,7 @@ LINK_KINDS: dict[str, dict[str, Shapes]] = {
 }  # fmt: skip
 MESSAGES: dict[str, Shapes] = {
     "announce1": {"topics": [ID]},
-    "summary2": {"topic": ID, "round": range(5), "heads": [ID], "count": NUMBER, "digest": ID},
+    "sum3": {"topic": ID, "round": range(5), "heads": [16], "count": NUMBER, "digest": ID},
     "reconcile1": {"topic": ID, "kind": range(8), "frame": bytes},
     "publications1": {"topic": ID, "items": [bytes]},
     "receipt1": {"topic": ID},
@@ -408,7 +408,7 @@ def open_publication(encoded: bytes, read_key: bytes) -> tuple[bytes, bytes, Blo
 def open_message(frame: bytes) -> tuple[str, dict[str, Any]]:
     """The tag, and the fields by name."""
     tag, fields = tagged(frame, MESSAGES)
-    require(len(fields.get("heads", ())) <= 1024, "at most 1,024 heads")
+    require(len(fields.get("heads", ())) <= 64, "at most 64 heads")
     require(len(fields.get("items", ())) <= 1024, "at most 1,024 publications")
     return tag, fields
 

@@ -1,93 +1,34 @@
 """What a peer may do wrong on a connection: each ends it with a stable reason, and changes nothing."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import trio
-from trio.testing import MockClock, memory_stream_pair
+from trio.testing import MockClock
 
 from node.connection import Connection, Ended
 from node.hub import NotFetched
 from node.network import PeerState
-from node.transport import SecureStream, TransportError, accept, dial
+from node.transport import TransportError
 from node.views import JsonObject, peer_view
 from protocol.block import seal_block
 from protocol.codec import encode
 from protocol.hashing import blind_topic
-from protocol.limits import FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX, IDLE_TIMEOUT_SECONDS, STALLED_SECONDS
+from protocol.limits import FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX, STALLED_SECONDS
 from protocol.messages import (
     Announce,
     Blocks,
     Fetch,
     Goodbye,
     KeepAlive,
-    Message,
     Publications,
     Receipt,
     Summary,
     Want,
-    decode_message,
-    encode_message,
 )
-from storage.repos import Branch
-from tests.nodes import Node, open_nodes
-
-
-class Stranger:
-    """A peer that says whatever the test wants."""
-
-    def __init__(self, stream: SecureStream) -> None:
-        self.stream = stream
-
-    async def say(self, *messages: Message) -> None:
-        """Send messages."""
-        await self.stream.send_frames([encode_message(message) for message in messages])
-
-    async def join(self, branch: Branch, count: int = 0) -> bytes:
-        """Join a branch's topic, saying to hold so many commits, and hear what there is; the topic as it is said here."""
-        topic = blind_topic(branch.topic, self.stream.session_id)
-        await self.say(Announce((topic,)), Summary(topic, 0, (), count, bytes(32)))
-        await self.hear(Publications)
-        return topic
-
-    async def hear(self, kind: type[Message]) -> Message:
-        """The next message of a kind; others are passed over."""
-        while True:
-            frame = await self.stream.receive_frame()
-            assert frame is not None, f"the connection ended before {kind.__name__}"
-            message = decode_message(frame)
-            if isinstance(message, kind):
-                return message
-
-
-@asynccontextmanager
-async def _met(node: Node, ended: list[Ended]) -> AsyncIterator[Stranger]:
-    """A stranger connected to a node; what the node says of the end is added to `ended`."""
-    ours, theirs = memory_stream_pair()
-    streams: dict[str, SecureStream] = {}
-
-    async def dial_it() -> None:
-        streams["ours"] = await dial(ours, b"s" * 32, node.key, b"d" * 32)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(dial_it)
-        accepted = await accept(theirs, node.seed, b"a" * 32)
-
-    done = trio.Event()
-
-    async def converse() -> None:
-        ended.append(await Connection(node.hub, accepted).run())
-        done.set()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(converse)
-        yield Stranger(streams["ours"])
-        with trio.fail_after(IDLE_TIMEOUT_SECONDS * 2):
-            await done.wait()
-        await streams["ours"].aclose()
-
+from tests.nodes import open_nodes
+from tests.strangers import met
 
 UNREADABLE: dict[str, tuple[bytes, str]] = {
     "garbage": (b"\xff" * 100, "bad_message:unknown_message"),
@@ -105,7 +46,7 @@ async def test_a_frame_that_is_no_message_ends_the_connection(
     frame, reason = UNREADABLE[defect]
     ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
-        async with _met(alice, ended) as stranger:
+        async with met(alice, ended) as stranger:
             await stranger.stream.send_frame(frame)
     assert ended == [Ended(reason)]
 
@@ -115,7 +56,7 @@ async def test_a_topic_that_was_not_joined_ends_it_with_a_goodbye(
 ) -> None:
     ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
-        async with _met(alice, ended) as stranger:
+        async with met(alice, ended) as stranger:
             await stranger.say(Want(b"t" * 32, (b"c" * 32,)))
             assert await stranger.hear(Goodbye) == Goodbye("unknown_topic")
     assert ended == [Ended("unknown_topic")]
@@ -127,7 +68,7 @@ async def test_knowing_the_topic_in_clear_is_not_enough_and_nothing_is_revealed(
     ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
-        async with _met(alice, ended) as stranger:
+        async with met(alice, ended) as stranger:
             announced = await stranger.hear(Announce)
             assert isinstance(announced, Announce)
             topics = {branch.topic for branch in alice.replica.branches.values()}
@@ -144,7 +85,7 @@ async def test_publications_that_their_carrier_could_have_refused_end_it(
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         before = alice.digest(branch)
-        async with _met(alice, ended) as stranger:
+        async with met(alice, ended) as stranger:
             topic = blind_topic(branch.topic, stranger.stream.session_id)
             await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
             await stranger.hear(Summary)
@@ -159,7 +100,7 @@ async def test_a_peer_that_knows_the_topic_is_served(tmp_path: Path, autojump_cl
     ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        async with _met(alice, ended) as stranger:
+        async with met(alice, ended) as stranger:
             topic = blind_topic(branch.topic, stranger.stream.session_id)
             await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
             publications = await stranger.hear(Publications)
@@ -172,7 +113,7 @@ async def test_a_peer_that_knows_the_topic_is_served(tmp_path: Path, autojump_cl
 async def test_a_silent_peer_is_left(tmp_path: Path, autojump_clock: MockClock) -> None:
     ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
-        async with _met(alice, ended):
+        async with met(alice, ended):
             pass
     assert ended == [Ended("idle")]
 
@@ -184,7 +125,7 @@ async def test_a_peer_that_does_not_answer_for_blocks_is_left(
     ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        async with _met(alice, ended) as stranger, trio.open_nursery() as nursery:
+        async with met(alice, ended) as stranger, trio.open_nursery() as nursery:
             await stranger.join(branch)
 
             async def live() -> None:
@@ -208,7 +149,7 @@ async def test_all_who_wait_for_blocks_are_told_when_the_peer_leaves(
     ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        async with _met(alice, ended) as stranger:
+        async with met(alice, ended) as stranger:
             await stranger.join(branch)
             (source,) = alice.hub.sources
 
@@ -230,7 +171,7 @@ async def test_a_slow_peer_has_time_for_each_block(tmp_path: Path, autojump_cloc
     blocks = [seal_block(bytes([number]), b"s" * 32)[0] for number in range(FETCHED_COUNT_MAX)]
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        async with _met(alice, ended) as stranger:
+        async with met(alice, ended) as stranger:
             topic = await stranger.join(branch)
             (source,) = alice.hub.sources
             found: list[bytes | None] = []
@@ -259,7 +200,7 @@ async def test_what_is_asked_for_twice_is_asked_of_a_peer_once(
     found: list[bytes | None] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        async with _met(alice, ended) as stranger:
+        async with met(alice, ended) as stranger:
             topic = await stranger.join(branch)
             (source,) = alice.hub.sources
 
@@ -282,7 +223,7 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
     ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        async with _met(alice, ended) as stranger:
+        async with met(alice, ended) as stranger:
             topic = await stranger.join(branch, count=7)
             (source,) = alice.hub.sources
             assert isinstance(source, Connection)
@@ -295,6 +236,9 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
 
             assert (shown(0)["state"], shown(0)["behind"]) == ("sending", 6)
             assert shown(STALLED_SECONDS - 1)["stalled_since"] is None
-            assert shown(STALLED_SECONDS)["stalled_since"] == since
+            silent = shown(STALLED_SECONDS)
+            assert (silent["stalled_since"], silent["stalled_because"]) == (since, "nothing_heard")
+            source.heard_at += 1
+            assert shown(STALLED_SECONDS)["stalled_because"] == "takes_nothing"
             await stranger.say(Receipt(topic), Goodbye("bye"))
     assert ended == [Ended("peer_left")]

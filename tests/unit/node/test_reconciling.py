@@ -78,6 +78,19 @@ async def test_what_symbols_missed_is_found_by_ranges(
     assert kinds == ([False, False, True] if by_ranges else [False])
 
 
+async def test_what_is_asked_for_in_many_frames_comes_causes_first_all_the_same(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids are named in no order: sent frame by frame, nearly all would wait for causes that come with a later one."""
+    monkeypatch.setattr("protocol.symbols.SHORT_ID_FRAME_COUNT_MAX", 8)
+    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _apart(alice, bob, 50, 60)
+        async with connected(bob, alice) as (of_bob, of_alice):
+            await until_equal(alice, bob)
+            assert (_sent(of_bob, bob), _sent(of_alice, alice)) == (60, 60)
+        assert (alice.hub.totals.waiting, bob.hub.totals.waiting) == (0, 0)
+
+
 @pytest.mark.parametrize("of_publications", [False, True])
 def test_a_sketch_follows_the_store_and_is_written_and_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_publications: bool

@@ -10,6 +10,7 @@ from protocol.hashing import blind_topic
 from protocol.limits import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
+    BATCHES_OF_TOPIC_MAX,
     BLOCK_SIZE_MAX,
     FETCHED_COUNT_MAX,
     RECONCILIATION_WAITING_MAX,
@@ -113,7 +114,7 @@ def test_a_topic_is_never_named_in_clear() -> None:
 def test_summaries_lead_to_a_plan_and_batches() -> None:
     session = _joined(MAIN)
     summary = session.take(SummaryLoaded(MAIN, (b"h" * 32,), 7, b"x" * 32, 7))
-    assert summary == [Send(Summary(BLIND_MAIN, 0, (b"h" * 32,), 7, b"x" * 32))]
+    assert summary == [Send(Summary(BLIND_MAIN, 0, (b"h" * 16,), 7, b"x" * 32))]
     plan = session.take(MessageReceived(Summary(BLIND_MAIN, 0, (b"a" * 32,), 3, b"y" * 32)))
     assert plan == [LoadPlan(MAIN, (b"a" * 32,))]
     assert session.take(PlanLoaded(MAIN, array("q", [1, 2, 3]), 9)) == [LoadBatch(MAIN, (1, 2, 3))]
@@ -132,7 +133,7 @@ def test_batches_are_bounded_in_size_and_in_flight() -> None:
         publications, *more = session.take(BatchLoaded(MAIN, (b"x",) * len(load.nums)))
         sent += isinstance(publications, Send)
         load = more[0] if more else Close("no more room")
-    assert sent == BATCHES_IN_FLIGHT_MAX
+    assert sent == BATCHES_OF_TOPIC_MAX
     assert session.take(MessageReceived(Receipt(BLIND_MAIN)))[0].__class__ is LoadBatch
 
 
@@ -152,11 +153,23 @@ def test_root_branches_go_first_and_the_others_take_turns() -> None:
     run(session.take(PlanLoaded(MAIN, array("q", range(8)), 100)))
     run(session.take(PlanLoaded(other, array("q", range(8)), 100)))
     run(session.take(PlanLoaded(ROOT, array("q", range(1)), 100)))
-    assert loads == [MAIN] * BATCHES_IN_FLIGHT_MAX
-    for _ in range(BATCHES_IN_FLIGHT_MAX):
+    assert loads == [*[MAIN] * BATCHES_OF_TOPIC_MAX, other], "no topic takes all of the window"
+    assert len(loads) == BATCHES_IN_FLIGHT_MAX
+    for _ in range(BATCHES_OF_TOPIC_MAX):
         run(session.take(MessageReceived(Receipt(BLIND_MAIN))))
     assert loads[BATCHES_IN_FLIGHT_MAX] == ROOT
     assert set(loads[BATCHES_IN_FLIGHT_MAX + 1 :]) == {MAIN, other}
+
+
+def test_a_huge_topic_leaves_room_for_what_another_gets_meanwhile() -> None:
+    other = b"o" * 32
+    session = _joined(MAIN, other)
+    (load,) = _with_plan(session, MAIN, *range(1, 10 * BATCH_COUNT_MAX), upto=10 * BATCH_COUNT_MAX)
+    assert isinstance(load, LoadBatch)
+    for _ in range(BATCHES_OF_TOPIC_MAX):
+        session.take(BatchLoaded(MAIN, (b"x",) * BATCH_COUNT_MAX))
+    assert _with_plan(session, other, upto=0) == []
+    assert session.take(CommitsAccepted(other, (20_000,))) == [LoadBatch(other, (20_000,))]
 
 
 def test_what_is_accepted_while_a_plan_is_made_is_sent_once() -> None:
@@ -463,7 +476,7 @@ def test_what_differed_is_compared_again_when_it_is_over_and_at_last_by_ranges()
         assert session.take(CheckDue()) == [LoadSummary(MAIN)]
         assert session.take(CheckDue()) == [], "once"
         again = session.take(SummaryLoaded(MAIN, (b"h" * 32,), 8, b"a" * 32, 8))
-        assert again == [Send(Summary(BLIND_MAIN, number, (b"h" * 32,), 8, b"a" * 32))]
+        assert again == [Send(Summary(BLIND_MAIN, number, (b"h" * 16,), 8, b"a" * 32))]
         session.take(MessageReceived(Summary(BLIND_MAIN, number, (b"t" * 32,), 7, b"b" * 32)))
         exact = PlanLoaded(MAIN, array("q"), 9)
         assert session.take(exact) == [OpenReconciliation(MAIN, by_ranges)], "heads are not believed any more"
@@ -486,7 +499,7 @@ def test_the_peer_may_begin_the_next_round() -> None:
     begun = session.take(MessageReceived(Summary(BLIND_MAIN, 1, (b"t" * 32,), 9, b"b" * 32)))
     assert begun == [LoadSummary(MAIN)]
     said = session.take(SummaryLoaded(MAIN, (b"h" * 32,), 8, b"a" * 32, 8))
-    assert said == [Send(Summary(BLIND_MAIN, 1, (b"h" * 32,), 8, b"a" * 32)), LoadPlan(MAIN, (b"t" * 32,))]
+    assert said == [Send(Summary(BLIND_MAIN, 1, (b"h" * 16,), 8, b"a" * 32)), LoadPlan(MAIN, (b"t" * 32,))]
 
 
 def test_a_reconciliation_that_goes_wrong_ends_the_session_with_its_reason() -> None:

@@ -1,0 +1,233 @@
+"""Network namespaces and the wire between them, made by system calls: no `ip`, no `tc`.
+
+Each namespace has a tun device, whose packets the wire carries to the others: so what the daemons' kernel sends is lost,
+late or out of order one IP packet at a time, and TCP's own timers and windows answer. (Kernels without `netem`, such as
+those of small virtual machines, can do no more than this; those that have it could do no less.)
+
+A namespace lives as long as something is open in it. Entering one changes the calling thread alone.
+"""
+
+import ctypes
+import fcntl
+import heapq
+import os
+import random
+import selectors
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from tests.networks.lines import Line, Place
+
+_CLONE_NEWNET: Final = 0x40000000
+_TUNSETIFF: Final = 0x400454CA
+_IFF_TUN: Final = 0x0001
+_IFF_NO_PI: Final = 0x1000
+_SIOCGIFFLAGS: Final = 0x8913
+_SIOCSIFFLAGS: Final = 0x8914
+_SIOCSIFADDR: Final = 0x8916
+_SIOCSIFNETMASK: Final = 0x891C
+_IFF_UP: Final = 0x1
+_PACKET_SIZE_MAX: Final = 65536
+_QUEUE_SECONDS: Final = 0.5
+"""What a line of limited rate holds back; what comes beyond it is lost, as at a full router."""
+_PORT: Final = 7777
+_RETRY_SECONDS: Final = 2
+"""The longest pause of TCP between two tries. Else, after half a minute without answers, a test would wait as long again."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def are_allowed() -> bool:
+    """Whether this process may make namespaces and tun devices."""
+    try:
+        net = NamespaceNet(1)
+    except OSError:
+        return False
+    net.close()
+    return True
+
+
+class NamespaceNet:
+    """Namespaces 10.77.0.1, .2 and so on, and the wire between them."""
+
+    def __init__(self, count: int, seed: int = 1) -> None:
+        """Raises OSError where it is not allowed."""
+        self._namespaces: list[_Namespace] = []
+        self._wire: _Wire | None = None
+        try:
+            for number in range(count):
+                self._namespaces.append(_Namespace(f"10.77.0.{number + 1}"))
+        except OSError:
+            self.close()
+            raise
+        self._lines: dict[tuple[str, str], Line] = {}
+        tuns = {one.address: one.tun for one in self._namespaces}
+        self._wire = _Wire(tuns, self._lines, random.Random(seed))
+
+    def place(self, number: int) -> tuple[str, Place]:
+        """An address of its own."""
+        namespace = self._namespaces[number]
+        return f"{namespace.address}:{_PORT}", namespace.entered
+
+    def address(self, dialer: int) -> str:
+        """The first one's own, for whoever dials it."""
+        assert dialer, "the first is dialed"
+        return f"{self._namespaces[0].address}:{_PORT}"
+
+    def set_line(self, sender: int, receiver: int, line: Line) -> None:
+        """Change one direction."""
+        self._lines[self._pair(sender, receiver)] = line
+
+    def line(self, sender: int, receiver: int) -> Line:
+        """How one direction is now."""
+        return self._lines.get(self._pair(sender, receiver), Line())
+
+    def set_interface(self, number: int, *, is_up: bool) -> None:
+        """Take the device of a namespace down, or up again, as by `ip link set`."""
+        self._namespaces[number].set_up("ravel0", is_up=is_up)
+
+    @property
+    def lost(self) -> int:
+        """Packets that did not arrive."""
+        return 0 if self._wire is None else self._wire.lost
+
+    def close(self) -> None:
+        """Stop the wire and give up the namespaces."""
+        if self._wire is not None:
+            self._wire.stop()
+        for namespace in self._namespaces:
+            namespace.close()
+
+    def _pair(self, sender: int, receiver: int) -> tuple[str, str]:
+        return self._namespaces[sender].address, self._namespaces[receiver].address
+
+
+class _Namespace:
+    def __init__(self, address: str) -> None:
+        self.address = address
+        with open_namespace(Path("/proc/thread-self/ns/net")) as home:
+            _check(_libc.unshare(_CLONE_NEWNET))
+            try:
+                self._descriptor = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+                self.tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+                request = struct.pack("16sH22x", b"ravel0", _IFF_TUN | _IFF_NO_PI)
+                fcntl.ioctl(self.tun, _TUNSETIFF, request)
+                _configure(_SIOCSIFADDR, address)
+                _configure(_SIOCSIFNETMASK, "255.255.255.0")
+                _set_up("lo", is_up=True)
+                _set_up("ravel0", is_up=True)
+                with suppress(OSError):  # Linux 6.15 and later
+                    Path("/proc/sys/net/ipv4/tcp_rto_max_ms").write_text(str(_RETRY_SECONDS * 1000))
+            finally:
+                _check(_libc.setns(home, _CLONE_NEWNET))
+
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """What this thread opens and starts belongs to the namespace."""
+        with open_namespace(Path("/proc/thread-self/ns/net")) as home:
+            _check(_libc.setns(self._descriptor, _CLONE_NEWNET))
+            try:
+                yield
+            finally:
+                _check(_libc.setns(home, _CLONE_NEWNET))
+
+    def set_up(self, device: str, *, is_up: bool) -> None:
+        with self.entered():
+            _set_up(device, is_up=is_up)
+
+    def close(self) -> None:
+        os.close(self.tun)
+        os.close(self._descriptor)
+
+
+class _Wire:
+    """Carries packets from tun to tun, in a thread."""
+
+    def __init__(
+        self, tuns: dict[str, int], lines: dict[tuple[str, str], Line], chance: random.Random
+    ) -> None:
+        self._lines = lines  # read while others change it: each line is replaced whole
+        self.lost = 0
+        self._tuns = tuns
+        self._chance = chance
+        self._due: list[tuple[float, int, int, bytes]] = []
+        self._count = 0
+        self._free: dict[tuple[str, str], float] = {}  # when a line of limited rate is free again
+        self._is_stopping = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._is_stopping = True
+        self._thread.join()
+
+    def _run(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            for address, tun in self._tuns.items():
+                selector.register(tun, selectors.EVENT_READ, address)
+            while not self._is_stopping:
+                pause = max(0.0, self._due[0][0] - time.monotonic()) if self._due else 0.05
+                for key, _ in selector.select(min(pause, 0.05)):
+                    with suppress(BlockingIOError):
+                        while True:
+                            self._take(key.data, os.read(key.fd, _PACKET_SIZE_MAX))
+                self._deliver()
+
+    def _take(self, sender: str, packet: bytes) -> None:
+        receiver = socket.inet_ntoa(packet[16:20]) if packet[0] >> 4 == 4 else ""
+        if receiver not in self._tuns:
+            return  # the kernel looks around for IPv6 routers
+        pair = (sender, receiver)
+        line = self._lines.get(pair, Line())
+        now = time.monotonic()
+        starts = max(now, self._free.get(pair, 0.0))
+        if line.is_cut or self._chance.random() < line.loss or starts - now > _QUEUE_SECONDS:
+            self.lost += 1
+            return
+        self._free[pair] = starts + len(packet) / line.rate
+        self._count += 1
+        due = self._free[pair] + line.delay + self._chance.random() * line.jitter
+        heapq.heappush(self._due, (due, self._count, self._tuns[receiver], packet))
+
+    def _deliver(self) -> None:
+        now = time.monotonic()
+        while self._due and self._due[0][0] <= now:
+            _, _, tun, packet = heapq.heappop(self._due)
+            with suppress(OSError):  # the device is down, or its queue is full: lost
+                os.write(tun, packet)
+
+
+@contextmanager
+def open_namespace(path: Path) -> Iterator[int]:
+    """The namespace that a path names, to come back to."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _check(result: int) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def _configure(request: int, address: str) -> None:
+    packed = struct.pack("16sHH4s8x", b"ravel0", socket.AF_INET, 0, socket.inet_aton(address))
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, request, packed)
+
+
+def _set_up(device: str, *, is_up: bool) -> None:
+    asked = struct.pack("16sH14x", device.encode(), 0)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        flags = struct.unpack_from("H", fcntl.ioctl(control, _SIOCGIFFLAGS, asked), 16)[0]
+        flags = flags | _IFF_UP if is_up else flags & ~_IFF_UP
+        fcntl.ioctl(control, _SIOCSIFFLAGS, struct.pack("16sH14x", device.encode(), flags))

@@ -1,0 +1,72 @@
+"""A peer that says whatever a test wants to a real node."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+from trio.testing import memory_stream_pair
+
+from node.connection import Connection, Ended
+from node.transport import SecureStream, accept, dial
+from protocol.hashing import blind_topic
+from protocol.limits import IDLE_TIMEOUT_SECONDS
+from protocol.messages import Announce, Message, Publications, Summary, decode_message, encode_message
+from storage.repos import Branch
+from tests.nodes import Node
+from tests.streams import StreamPair
+
+
+class Stranger:
+    """A peer that says whatever the test wants."""
+
+    def __init__(self, stream: SecureStream) -> None:
+        self.stream = stream
+
+    async def say(self, *messages: Message) -> None:
+        """Send messages."""
+        await self.stream.send_frames([encode_message(message) for message in messages])
+
+    async def join(self, branch: Branch, count: int = 0) -> bytes:
+        """Join a branch's topic, saying to hold so many commits, and hear what there is; the topic as it is said here."""
+        topic = blind_topic(branch.topic, self.stream.session_id)
+        await self.say(Announce((topic,)), Summary(topic, 0, (), count, bytes(32)))
+        await self.hear(Publications)
+        return topic
+
+    async def hear(self, kind: type[Message]) -> Message:
+        """The next message of a kind; others are passed over."""
+        while True:
+            frame = await self.stream.receive_frame()
+            assert frame is not None, f"the connection ended before {kind.__name__}"
+            message = decode_message(frame)
+            if isinstance(message, kind):
+                return message
+
+
+@asynccontextmanager
+async def met(
+    node: Node, ended: list[Ended], make: StreamPair = memory_stream_pair
+) -> AsyncIterator[Stranger]:
+    """A stranger connected to a node; what the node says of the end is added to `ended`."""
+    ours, theirs = make()
+    streams: dict[str, SecureStream] = {}
+
+    async def dial_it() -> None:
+        streams["ours"] = await dial(ours, b"s" * 32, node.key, b"d" * 32)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(dial_it)
+        accepted = await accept(theirs, node.seed, b"a" * 32)
+
+    done = trio.Event()
+
+    async def converse() -> None:
+        ended.append(await Connection(node.hub, accepted).run())
+        done.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(converse)
+        yield Stranger(streams["ours"])
+        with trio.fail_after(IDLE_TIMEOUT_SECONDS * 2):
+            await done.wait()
+        await streams["ours"].aclose()

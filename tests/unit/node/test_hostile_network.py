@@ -1,0 +1,213 @@
+"""What a network and a peer may do to a node: each has a bounded cost, and where it ends the connection, a named reason.
+
+docs/threat-model.md lists all of it with the tests; here is what shows only on a whole connection.
+"""
+
+import re
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock, memory_stream_pair
+
+from node.connection import Connection, Ended
+from node.drafting import Draft
+from protocol.codec import encode
+from protocol.content import Post
+from protocol.hashing import blind_topic
+from protocol.limits import (
+    BATCH_SIZE_TARGET,
+    BATCHES_OF_TOPIC_MAX,
+    SEND_TIMEOUT_SECONDS,
+    TIMESTAMP_MAX_MS,
+)
+from protocol.messages import Announce, Goodbye, Publications, Receipt, Reconcile, Summary
+from protocol.reconciling import FrameKind
+from protocol.symbols import AskSymbols
+from storage.difference import load_publications, plan_sending
+from storage.repos import Branch
+from tests.nodes import Node, connected, open_nodes, share, until_equal
+from tests.strangers import met
+
+_MANY = 10_000
+
+
+def _publications(node: Node, branch: Branch) -> list[bytes]:
+    with node.replica.database.read() as connection:
+        nums = plan_sending(connection, branch.topic_num, ()).nums
+        return load_publications(connection, branch, nums, BATCH_SIZE_TARGET)
+
+
+def _connection(node: Node) -> Connection:
+    (source,) = node.hub.sources
+    assert isinstance(source, Connection)
+    return source
+
+
+def _same(drafts: list[Draft], _connection: object) -> list[Draft]:
+    return drafts
+
+
+class _Clogging(trio.abc.Stream):
+    """A stream whose far end reads so many bytes, and then no more."""
+
+    def __init__(self, stream: trio.abc.Stream, room: int) -> None:
+        self._stream = stream
+        self._room = room
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        self._room -= len(data)
+        if self._room < 0:
+            await trio.sleep_forever()
+        await self._stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        return await self._stream.receive_some(max_bytes)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def test_the_tests_that_the_threat_model_names_are_there() -> None:
+    tests = Path(__file__).parents[2]
+    text = (tests.parent / "docs/threat-model.md").read_text()
+    named = set(re.findall(r"\b(\w+/(?:test|long)_\w+)", text))
+    assert len(named) > 10
+    assert [
+        one
+        for one in named
+        if not any(place.exists() for place in (tests / f"{one}.py", tests / "unit" / f"{one}.py"))
+    ] == []
+
+
+async def test_a_peer_that_stops_reading_is_left(tmp_path: Path, autojump_clock: MockClock) -> None:
+    def make() -> tuple[trio.abc.Stream, trio.abc.Stream]:
+        ours, theirs = memory_stream_pair()
+        return ours, _Clogging(theirs, 2000)
+
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        for number in range(30):
+            alice.write(branch, f"post {number}")
+        began = trio.current_time()
+        async with met(alice, ended, make) as stranger:
+            topic = blind_topic(branch.topic, stranger.stream.session_id)
+            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
+        assert SEND_TIMEOUT_SECONDS <= trio.current_time() - began < 2 * SEND_TIMEOUT_SECONDS
+    assert ended == [Ended("peer_does_not_read")]
+
+
+@pytest.mark.slow
+async def test_ten_thousand_commits_wait_in_the_store_for_who_takes_none_and_none_is_lost(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with met(alice, ended) as stranger:
+            topic = await stranger.join(branch)
+            for _ in range(_MANY // 1000):
+                drafts = [Draft(Post("x"))] * 1000
+                alice.hub.announce(alice.author.write_many(branch, partial(_same, drafts))[1])
+                await trio.sleep(0.1)
+            connection = _connection(alice)
+            (progress,) = [one for one in connection.topics if one.topic == branch.topic]
+            assert progress.in_flight == BATCHES_OF_TOPIC_MAX, "with what it was sent at first"
+            assert connection.outgoing.statistics().current_buffer_used == 0, "what waits is in the store"
+            await stranger.say(Receipt(topic))
+            got = 0
+            while got < _MANY:
+                said = await stranger.hear(Publications)
+                assert isinstance(said, Publications)
+                got += len(said.items)
+                await stranger.say(Receipt(topic))
+            await stranger.say(Goodbye("bye"))
+        assert got == _MANY
+    assert ended == [Ended("peer_left")]
+
+
+async def test_publications_of_another_topic_end_the_connection(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        repo, branch = alice.create_repo()
+        other = alice.replica.root_branch(repo)
+        async with met(alice, ended) as stranger:
+            topic = await stranger.join(branch)
+            await stranger.say(Publications(topic, tuple(_publications(alice, other))))
+            assert await stranger.hear(Goodbye) == Goodbye("other_topic")
+    assert ended == [Ended("other_topic")]
+
+
+async def test_the_same_publication_for_ever_is_stored_once_and_acknowledged_each_time(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """An honest peer may send twice what it does not know to be there, so nobody is left for it."""
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        before = alice.digest(branch)
+        items = tuple(_publications(alice, branch))
+        async with met(alice, ended) as stranger:
+            topic = await stranger.join(branch)
+            for _ in range(200):
+                await stranger.say(Publications(topic, items))
+                await stranger.hear(Receipt)
+            await stranger.say(Goodbye("bye"))
+        assert alice.digest(branch) == before
+        assert alice.hub.totals.already == 200 * len(items)
+    assert ended == [Ended("peer_left")]
+
+
+async def test_a_billion_commits_that_are_said_to_be_there_cost_nothing(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Who holds less waits: it asks for nothing, opens nothing, and leaves when nothing comes."""
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with met(alice, ended) as stranger:
+            topic = blind_topic(branch.topic, stranger.stream.session_id)
+            heads = tuple(number.to_bytes(16, "big") for number in range(64))
+            await stranger.say(Announce((topic,)), Summary(topic, 0, heads, 10**9, b"d" * 32))
+            await trio.sleep(1)
+            (progress,) = [one for one in _connection(alice).topics if one.topic == branch.topic]
+            assert (progress.behind, progress.to_send, progress.reconciling) == (10**9 - 1, 0, "")
+    assert ended == [Ended("idle")]
+
+
+async def test_a_reconciliation_that_never_ends_is_ended(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("protocol.reconciling.RECONCILIATION_FRAME_COUNT_MAX", 5)
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        alice.write(branch, "one more than the stranger has")
+        async with met(alice, ended) as stranger:
+            topic = blind_topic(branch.topic, stranger.stream.session_id)
+            await stranger.say(Announce((topic,)), Summary(topic, 0, (b"h" * 16,), 1, b"d" * 32))
+            for _ in range(6):
+                await stranger.hear(Reconcile)
+                await stranger.say(Reconcile(topic, FrameKind.ASK_SYMBOLS, encode(AskSymbols(1, 1))))
+            assert await stranger.hear(Goodbye) == Goodbye("bad_reconciliation:too_many_frames")
+    assert ended == [Ended("bad_reconciliation:too_many_frames")]
+
+
+async def test_clocks_that_are_wrong_by_ages_change_no_order(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        async with connected(bob, alice):
+            for node, stamp in ((alice, TIMESTAMP_MAX_MS), (bob, 0), (alice, 1)):
+                _, intake = node.author.write(node.branch(), Draft(Post(str(stamp)), timestamp=stamp))
+                node.hub.announce(intake)
+                await until_equal(alice, bob)
+                assert len(node.heads(node.branch())) == 1, "each stands on what its author had seen"
