@@ -99,7 +99,7 @@ class Connection:
         self.peer = stream.peer_key
         self._hub = hub
         self._stream = stream
-        self._session = Session(stream.session_id, is_relay=hub.relay is not None)
+        self._session = Session(stream.session_id, is_dialer=stream.is_dialer, is_relay=hub.relay is not None)
         self._send_outgoing, self.outgoing = trio.open_memory_channel[Message](_OUTGOING_COUNT_MAX)
         self._nursery: trio.Nursery | None = None
         self._followed: dict[bytes, tuple[TopicTables, int]] = {}  # topics, and what they are here

@@ -23,7 +23,8 @@ _COMMIT_SIGNED: Final = _CONTEXT + "commit signature v1"
 _REPO_SIGNED: Final = _CONTEXT + "repo certificate signature v1"
 _PUBLICATION_SIGNED: Final = _CONTEXT + "publication signature v1"
 _INVITATION_SIGNED: Final = _CONTEXT + "invitation proof signature v1"
-_TOPIC_BLIND: Final = _CONTEXT + "topic and session to announced topic v1"
+_TOPIC_BLIND: Final = _CONTEXT + "topic and session to blinded topic v1"
+_TOPIC_ANNOUNCED: Final = _CONTEXT + "topic, session and side to announced topic v1"
 _SYMBOL_KEY: Final = _CONTEXT + "topic to symbol key v1"
 _RANGE_KEY: Final = _CONTEXT + "topic and session to range key v1"
 _SET_LANES: Final = _CONTEXT + "commit id to set lanes v1"
@@ -97,8 +98,13 @@ def invitation_digest(encoded: bytes) -> bytes:
 
 
 def blind_topic(topic: bytes, session_id: bytes) -> bytes:
-    """How a topic is announced on one connection: recognised by those who know it, meaningless to all others."""
+    """How a topic is called on one connection: recognised by those who know it, meaningless to all others."""
     return _derive(_TOPIC_BLIND, session_id + topic)
+
+
+def announced_topic(topic: bytes, session_id: bytes, *, by_dialer: bool) -> bytes:
+    """How a side announces a topic on one connection. Who has heard the other's cannot make its own from it."""
+    return _derive(_TOPIC_ANNOUNCED, session_id + (b"\1" if by_dialer else b"\0") + topic)
 
 
 def symbol_key(topic: bytes) -> bytes:

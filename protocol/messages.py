@@ -1,6 +1,6 @@
 """Messages: what two nodes say to each other inside frames, one message a frame.
 
-Topics are named by their blinded form (see `hashing.blind_topic`), which only a peer that knows the topic recognises.
+Topics are named by their blinded form (see `hashing.blind_topic`), which only a peer that knows the topic can make.
 Every count is bounded by its type; `decode_message` is the door.
 """
 
@@ -24,8 +24,11 @@ from protocol.limits import (
 )
 
 
-class Announce(Wire, frozen=True, tag="announce1"):
-    """Topics that the sender follows; a topic that both announced is joined on this connection."""
+class Announce(Wire, frozen=True, tag="announce2"):
+    """Topics that the sender follows (see `hashing.announced_topic`); one that both announced is joined on this connection.
+
+    Each side has its own name for a topic here, so that an announcement shows that its sender knows the topic.
+    """
 
     topics: Annotated[tuple[Id, ...], Meta(max_length=TOPIC_COUNT_MAX)]
 

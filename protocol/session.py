@@ -16,7 +16,7 @@ peer does wrong ends in one output, `Close`, with a stable reason; after it the 
 from collections import deque
 
 from protocol.comparison import Comparison
-from protocol.hashing import blind_topic, block_id
+from protocol.hashing import announced_topic, blind_topic, block_id
 from protocol.limits import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
@@ -76,14 +76,19 @@ class Session:
     A relay (`is_relay`) keeps topics that the peer names to it.
     """
 
-    def __init__(self, session_id: bytes, *, is_relay: bool = False) -> None:
+    def __init__(self, session_id: bytes, *, is_dialer: bool, is_relay: bool = False) -> None:
         self._session_id = session_id
+        self._is_dialer = is_dialer
         self._is_relay = is_relay
         self._peer_is_relay = False
         self._deposited = 0
         self._topics: dict[bytes, TopicProgress] = {}  # by blinded topic
         self._comparison = Comparison(self._topics)
         self._blind: dict[bytes, bytes] = {}  # followed topic -> blinded topic
+        self._expected: dict[
+            bytes, bytes
+        ] = {}  # how the peer would announce a followed topic -> blinded topic
+        self._heard: set[bytes] = set()  # what the peer announced
         self._asked: set[bytes] = set()
         self._wanted_count = 0
         self._turn: deque[bytes] = deque()
@@ -102,7 +107,7 @@ class Session:
     @property
     def topics(self) -> list[TopicProgress]:
         """Progress of the topics this node follows."""
-        return [progress for progress in self._topics.values() if progress.followed]
+        return list(self._topics.values())
 
     def take(self, event: Event) -> list[Output]:
         """What to do about an event, in order."""
@@ -135,11 +140,13 @@ class Session:
             return []
         blind = blind_topic(event.topic, self._session_id)
         self._blind[event.topic] = blind
-        progress = self._topics.setdefault(blind, TopicProgress(event.topic, event.is_root))
-        progress.topic, progress.is_root, progress.followed = event.topic, event.is_root, True
-        progress.is_entrusted = event.is_entrusted
+        theirs = announced_topic(event.topic, self._session_id, by_dialer=not self._is_dialer)
+        self._expected[theirs] = blind
+        progress = TopicProgress(event.topic, event.is_root, event.is_entrusted, theirs in self._heard)
+        self._topics[blind] = progress
         entrusted = [Send(Deposit((event.topic,)))] if self._peer_is_relay and event.is_entrusted else []
-        return [Send(Announce((blind,))), *entrusted, *self._open(progress)]
+        ours = announced_topic(event.topic, self._session_id, by_dialer=self._is_dialer)
+        return [Send(Announce((ours,))), *entrusted, *self._open(progress)]
 
     def _open(self, progress: TopicProgress) -> list[Output]:
         if not progress.is_joined or progress.summary_sent:
@@ -194,7 +201,7 @@ class Session:
     def _met_relay(self) -> list[Output]:
         if self._peer_is_relay:
             return self._close("second_relay")
-        if any(progress.announced_by_peer for progress in self._topics.values()):
+        if self._heard or any(progress.is_joined for progress in self._topics.values()):
             return self._close("late_relay")  # what is compared must be agreed before it is
         self._peer_is_relay = True
         entrusted = tuple(progress.topic for progress in self.topics if progress.is_entrusted)
@@ -238,14 +245,14 @@ class Session:
 
     def _announced(self, message: Announce) -> list[Output]:
         outputs: list[Output] = []
-        for blind in message.topics:
-            if blind not in self._topics:
-                if len(self._topics) >= 2 * TOPIC_COUNT_MAX:
-                    return self._close("too_many_topics")
-                self._topics[blind] = TopicProgress(blind, is_root=False)
-            progress = self._topics[blind]
-            progress.announced_by_peer = True
-            outputs += self._open(progress)
+        self._heard.update(message.topics)
+        if len(self._heard) > 2 * TOPIC_COUNT_MAX:
+            return self._close("too_many_topics")
+        for announced in message.topics:
+            if announced in self._expected:
+                progress = self._topics[self._expected[announced]]
+                progress.is_joined = True
+                outputs += self._open(progress)
         return outputs
 
     def _continue(self, event: Event, progress: TopicProgress) -> list[Output]:

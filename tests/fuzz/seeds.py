@@ -129,7 +129,7 @@ def _first_commit() -> bytes:
 def _sessions() -> Seeds:
     root, main = session.blinded(session.ROOT), session.blinded(session.MAIN)
     both: list[Message | int] = [
-        Announce((root, main)),
+        Announce((session.announced(session.ROOT), session.announced(session.MAIN))),
         Summary(root, 0, (_ID,), 7, _OTHER),
         Summary(main, 0, (), 0, _OTHER),
     ]

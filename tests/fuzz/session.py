@@ -9,7 +9,7 @@ from typing import Final
 
 from protocol.block import seal_block
 from protocol.codec import DecodeError
-from protocol.hashing import blind_topic, block_id
+from protocol.hashing import announced_topic, blind_topic, block_id
 from protocol.limits import BATCH_COUNT_MAX, BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, TOPIC_COUNT_MAX
 from protocol.messages import Message, Publications, Receipt, decode_message, encode_message
 from protocol.session import Session
@@ -83,7 +83,7 @@ class _Node:
     """A machine, what it asked of its store, and how much of each topic it has sent."""
 
     def __init__(self) -> None:
-        self.session = Session(SESSION_ID, is_relay=True)
+        self.session = Session(SESSION_ID, is_dialer=True, is_relay=True)
         self.closed = ""
         self._asked: deque[Output] = deque()
         self._is_holding = False
@@ -197,3 +197,8 @@ class _Node:
 def blinded(topic: bytes) -> bytes:
     """How a peer names a topic to this machine."""
     return blind_topic(topic, SESSION_ID)
+
+
+def announced(topic: bytes) -> bytes:
+    """How a peer announces a topic to this machine."""
+    return announced_topic(topic, SESSION_ID, by_dialer=False)

@@ -117,7 +117,10 @@ class Network:
         session_id = self.chance.randbytes(32)
         link = Link(
             self._count,
-            (End(first, Session(session_id), session_id), End(second, Session(session_id), session_id)),
+            (
+                End(first, Session(session_id, is_dialer=True), session_id),
+                End(second, Session(session_id, is_dialer=False), session_id),
+            ),
         )
         for end in link.ends:
             self._check_later(link, end)

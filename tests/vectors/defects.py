@@ -323,7 +323,7 @@ def _messages() -> Iterator[JsonObject]:
     yield refuse("want_of_too_many", "bad_shape", ["want1", ID, [OTHER] * (WANT_COUNT_MAX + 1)])
     yield refuse("summary_of_negative_count", "bad_shape", ["summary2", ID, 0, [], -1, ID])
     yield refuse("goodbye_too_long", "bad_shape", ["goodbye1", "x" * (REASON_SIZE_MAX + 1)])
-    yield refuse("huge_announcement", "bad_shape", b"\x92\xa9announce1\xdd\xff\xff\xff\xff")
+    yield refuse("huge_announcement", "bad_shape", b"\x92\xa9announce2\xdd\xff\xff\xff\xff")
 
 
 def _texts() -> Iterator[JsonObject]:

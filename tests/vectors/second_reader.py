@@ -103,7 +103,7 @@ LINK_KINDS: dict[str, dict[str, Shapes]] = {
     },
 }  # fmt: skip
 MESSAGES: dict[str, Shapes] = {
-    "announce1": {"topics": [ID]},
+    "announce2": {"topics": [ID]},
     "summary2": {"topic": ID, "round": range(5), "heads": [ID], "count": NUMBER, "digest": ID},
     "reconcile1": {"topic": ID, "kind": range(8), "frame": bytes},
     "publications1": {"topic": ID, "items": [bytes]},
@@ -221,7 +221,11 @@ def branch_topic_seed(write_secret: bytes, branch: bytes, generation: int) -> by
 
 
 def blinded_topic(topic: bytes, session_id: bytes) -> bytes:
-    return derive("topic and session to announced topic v1", session_id + topic)
+    return derive("topic and session to blinded topic v1", session_id + topic)
+
+
+def announced_topic(topic: bytes, session_id: bytes, side: int) -> bytes:
+    return derive("topic, session and side to announced topic v1", session_id + bytes([side]) + topic)
 
 
 def public_key(seed: bytes) -> bytes:

@@ -15,7 +15,7 @@ from node.transport import SecureStream, TransportError, accept, dial
 from node.views import JsonObject, peer_view
 from protocol.block import seal_block
 from protocol.codec import encode
-from protocol.hashing import blind_topic
+from protocol.hashing import announced_topic, blind_topic
 from protocol.limits import FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX, IDLE_TIMEOUT_SECONDS, STALLED_SECONDS
 from protocol.messages import (
     Announce,
@@ -45,10 +45,14 @@ class Stranger:
         """Send messages."""
         await self.stream.send_frames([encode_message(message) for message in messages])
 
+    def announcement(self, branch: Branch) -> Announce:
+        """What a dialer that knows the branch's topic announces."""
+        return Announce((announced_topic(branch.topic, self.stream.session_id, by_dialer=True),))
+
     async def join(self, branch: Branch, count: int = 0) -> bytes:
         """Join a branch's topic, saying to hold so many commits, and hear what there is; the topic as it is said here."""
         topic = blind_topic(branch.topic, self.stream.session_id)
-        await self.say(Announce((topic,)), Summary(topic, 0, (), count, bytes(32)))
+        await self.say(self.announcement(branch), Summary(topic, 0, (), count, bytes(32)))
         await self.hear(Publications)
         return topic
 
@@ -137,6 +141,20 @@ async def test_knowing_the_topic_in_clear_is_not_enough_and_nothing_is_revealed(
     assert ended == [Ended("peer_left")]
 
 
+async def test_sending_back_what_was_announced_joins_nothing(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        async with _met(alice, ended) as stranger:
+            announced = await stranger.hear(Announce)
+            assert isinstance(announced, Announce)
+            await stranger.say(announced, Summary(announced.topics[0], 0, (), 0, bytes(32)))
+            assert await stranger.hear(Goodbye) == Goodbye("unknown_topic"), "nothing was sent before"
+    assert ended == [Ended("unknown_topic")]
+
+
 async def test_publications_that_their_carrier_could_have_refused_end_it(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -146,7 +164,7 @@ async def test_publications_that_their_carrier_could_have_refused_end_it(
         before = alice.digest(branch)
         async with _met(alice, ended) as stranger:
             topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
+            await stranger.say(stranger.announcement(branch), Summary(topic, 0, (), 0, bytes(32)))
             await stranger.hear(Summary)
             await stranger.say(Publications(topic, (b"nothing",)))
             goodbye = await stranger.hear(Goodbye)
@@ -161,7 +179,7 @@ async def test_a_peer_that_knows_the_topic_is_served(tmp_path: Path, autojump_cl
         _, branch = alice.create_repo()
         async with _met(alice, ended) as stranger:
             topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
+            await stranger.say(stranger.announcement(branch), Summary(topic, 0, (), 0, bytes(32)))
             publications = await stranger.hear(Publications)
             assert isinstance(publications, Publications)
             assert len(publications.items) == 1
