@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from sqlalchemy import func, select
 
+from node.addresses import Source
 from node.client import ApiClient
 from node.errors import ServiceError
 from node.home import NODE_KEY_NAME, TOKEN_NAME, USER_KEY_NAME, Home, open_home
@@ -31,6 +32,8 @@ PROBLEM: Final = "problem"
 _DISK_LOW: Final = 1 << 30
 """Bytes of free disk below which one should look for more."""
 _FILES_FREE_LOW: Final = 1000
+_KEPT: Final = (Source.CONFIGURED, Source.LINK)
+"""Addresses at which somebody expects the peer: what was learned may be wrong, and is given up by itself."""
 JsonObject = dict[str, Any]
 
 
@@ -194,7 +197,7 @@ def _check_ports(home: Home) -> Iterator[Check]:
 def check_peers(status: JsonObject) -> Iterator[Check]:
     """What a daemon's status says of its peers: who does not answer, and what none of them has."""
     connected = [peer for peer in status["peers"] if peer["state"] == "connected"]
-    away = [peer for peer in status["peers"] if peer["state"] != "connected"]
+    away = [peer for peer in status["peers"] if peer["state"] != "connected" and peer["source"] in _KEPT]
     known = {peer["peer"] for peer in connected}
     for peer in away:
         if peer["peer"] not in known:

@@ -14,6 +14,7 @@ from protocol.limits import (
     BLOCK_SIZE_MAX,
     FETCHED_COUNT_MAX,
     FRAME_SIZE_MAX,
+    INTRODUCED_COUNT_MAX,
     PUBLICATION_SIZE_MAX,
     RANGE_FRAME_SIZE_MAX,
     REASON_SIZE_MAX,
@@ -22,6 +23,7 @@ from protocol.limits import (
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
 )
+from protocol.text import PeerAddress
 
 
 class Announce(Wire, frozen=True, tag="announce2"):
@@ -101,6 +103,17 @@ class Deposit(Wire, frozen=True, tag="deposit1"):
     topics: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=TOPIC_COUNT_MAX)]
 
 
+class Introductions(Wire, frozen=True, tag="introductions1"):
+    """The sender takes introductions, and gives them. Said before any topic is announced, if at all."""
+
+
+class Introduce(Wire, frozen=True, tag="introduce1"):
+    """Where peers can be dialed that have joined a root branch's topic with the sender; the sender itself among them."""
+
+    topic: Id
+    peers: Annotated[tuple[PeerAddress, ...], Meta(min_length=1, max_length=INTRODUCED_COUNT_MAX)]
+
+
 class Refused(Wire, frozen=True, tag="refused1"):
     """The sender takes no more on a topic, and why (a stable code)."""
 
@@ -129,6 +142,8 @@ Message = (
     | Blocks
     | Relay
     | Deposit
+    | Introductions
+    | Introduce
     | Refused
     | KeepAlive
     | Goodbye

@@ -17,6 +17,7 @@ from collections import deque
 
 from protocol.comparison import Comparison
 from protocol.hashing import announced_topic, blind_topic, block_id
+from protocol.introducing import Introducing
 from protocol.limits import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
@@ -31,6 +32,8 @@ from protocol.messages import (
     Deposit,
     Fetch,
     Goodbye,
+    Introduce,
+    Introductions,
     KeepAlive,
     Message,
     Publications,
@@ -58,6 +61,7 @@ from protocol.session_events import (
     MessageReceived,
     OpenTopics,
     Output,
+    PeersFound,
     PlanLoaded,
     Reconciled,
     Send,
@@ -73,11 +77,14 @@ from protocol.topic_progress import TopicProgress
 class Session:
     """The machine. `take` is its only entrance.
 
-    A relay (`is_relay`) keeps topics that the peer names to it.
+    A relay (`is_relay`) keeps topics that the peer names to it. A node that `introduces` tells peers of each other.
     """
 
-    def __init__(self, session_id: bytes, *, is_dialer: bool, is_relay: bool = False) -> None:
+    def __init__(
+        self, session_id: bytes, *, is_dialer: bool, is_relay: bool = False, introduces: bool = False
+    ) -> None:
         self._session_id = session_id
+        self._introducing = Introducing(takes_part=introduces)
         self._is_dialer = is_dialer
         self._is_relay = is_relay
         self._peer_is_relay = False
@@ -126,7 +133,9 @@ class Session:
             case CommitsAccepted():
                 return self._append_accepted(event)
             case CheckDue():
-                return self._comparison.check()
+                return [*self._comparison.check(), *self._introducing.check()]
+            case PeersFound():
+                return self._introducing.found(self._blind[event.topic], event)
             case BlocksWanted():
                 return self._fetch(event)
             case TopicsRefused(topics, reason):
@@ -153,7 +162,7 @@ class Session:
             return []
         progress.summary_sent = True
         self._turn.append(self._blind[progress.topic])
-        return [LoadSummary(progress.topic)]
+        return [LoadSummary(progress.topic), *self._introducing.joined(progress)]
 
     def _receive(self, message: Message) -> list[Output]:
         match message:
@@ -165,6 +174,8 @@ class Session:
                 return self._announced(message)
             case Relay():
                 return self._met_relay()
+            case Introductions():
+                return [] if self._introducing.peer_takes_part() else self._close("second_introductions")
             case Deposit():
                 return self._take_deposit(message.topics)
         progress = self._topics.get(message.topic)
@@ -193,6 +204,9 @@ class Session:
                 progress.refused = message.reason
                 progress.queue.clear()
                 return self._pump()
+            case Introduce():
+                taken = self._introducing.take(progress.topic, message)
+                return self._close(taken) if isinstance(taken, str) else [taken]
             case Fetch():
                 return self._serve(progress, message.ids)
             case Blocks():
@@ -204,6 +218,7 @@ class Session:
         if self._heard or any(progress.is_joined for progress in self._topics.values()):
             return self._close("late_relay")  # what is compared must be agreed before it is
         self._peer_is_relay = True
+        self._introducing.peer_is_relay()
         entrusted = tuple(progress.topic for progress in self.topics if progress.is_entrusted)
         return [Send(Deposit(entrusted))] if entrusted else []
 

@@ -23,6 +23,8 @@ from protocol.messages import (
     Blocks,
     Deposit,
     Fetch,
+    Introduce,
+    Introductions,
     KeepAlive,
     Message,
     Publications,
@@ -36,7 +38,7 @@ from protocol.messages import (
 )
 from protocol.publication import decode_publication
 from protocol.signing import key_pair, public_key, sign
-from protocol.text import id_text
+from protocol.text import PeerAddress, id_text
 from tests.fuzz import api, connections, decoders, reconciliation, session
 from tests.streams import ACCEPTOR_SEED, recorded_session
 
@@ -142,6 +144,7 @@ def _sessions() -> Seeds:
         "accepts": [*both, Receipt(root), session.UNREAD, 0, session.IN_MAIN, Receipt(root), Receipt(root)],
         "fetches": [*both, session.FETCH, Blocks(root, (session.BLOCK.encoded,)), Fetch(main, (_ID, _OTHER))],
         "relays": [Relay(), *both, Deposit((_ID, _OTHER)), Refused(root, "topic_full"), 0, Receipt(root)],
+        "introduces": [Introductions(), *both, Introduce(root, (PeerAddress("192.0.2.7:7474", _ID),)), 0],
         "reconciles": [*both, Reconcile(root, 0, b"frame"), Summary(root, 1, (), 0, _ID), Receipt(root)],
         "is-slow": [both[0], session.HOLD, both[1], session.UNREAD, 0, session.HOLD, *[Receipt(root)] * 4],
     }

@@ -10,7 +10,13 @@ from typing import Final
 from protocol.block import seal_block
 from protocol.codec import DecodeError
 from protocol.hashing import announced_topic, blind_topic, block_id
-from protocol.limits import BATCH_COUNT_MAX, BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, TOPIC_COUNT_MAX
+from protocol.limits import (
+    BATCH_COUNT_MAX,
+    BATCHES_IN_FLIGHT_MAX,
+    FETCHED_COUNT_MAX,
+    INTRODUCED_COUNT_MAX,
+    TOPIC_COUNT_MAX,
+)
 from protocol.messages import Message, Publications, Receipt, decode_message, encode_message
 from protocol.session import Session
 from protocol.session_events import (
@@ -21,6 +27,7 @@ from protocol.session_events import (
     Close,
     CommitsAccepted,
     Event,
+    FindPeers,
     FindWanted,
     HandOver,
     LoadBatch,
@@ -31,15 +38,18 @@ from protocol.session_events import (
     OpenReconciliation,
     OpenTopics,
     Output,
+    PeersFound,
     PlanLoaded,
     Reconciled,
     Send,
     SummaryLoaded,
     Take,
     TakeFrame,
+    TakePeers,
     TopicFollowed,
     WantedFound,
 )
+from protocol.text import PeerAddress
 
 SESSION_ID: Final = b"s" * 32
 ROOT, MAIN = b"r" * 32, b"m" * 32
@@ -83,7 +93,7 @@ class _Node:
     """A machine, what it asked of its store, and how much of each topic it has sent."""
 
     def __init__(self) -> None:
-        self.session = Session(SESSION_ID, is_dialer=True, is_relay=True)
+        self.session = Session(SESSION_ID, is_dialer=True, is_relay=True, introduces=True)
         self.closed = ""
         self._asked: deque[Output] = deque()
         self._is_holding = False
@@ -189,6 +199,13 @@ class _Node:
             case LoadBlocks(topic, ids):
                 assert 0 < len(ids) <= FETCHED_COUNT_MAX
                 return BlocksLoaded(topic, (b"x",) * -(-len(ids) // 2))
+            case FindPeers(topic):
+                return PeersFound(
+                    topic, (PeerAddress("192.0.2.1:1", topic), PeerAddress("192.0.2.2:2", topic))
+                )
+            case TakePeers(topic, peers):
+                assert 0 < len(peers) <= INTRODUCED_COUNT_MAX
+                return PeersFound(topic, peers)
             case Take(topic, items):
                 return BatchTaken(topic, len(items), tuple(map(block_id, items)))
         raise AssertionError(f"nothing to look up: {output}")

@@ -64,6 +64,8 @@ from protocol.messages import (
     Deposit,
     Fetch,
     Goodbye,
+    Introduce,
+    Introductions,
     KeepAlive,
     Message,
     Publications,
@@ -318,6 +320,10 @@ def messages() -> list[JsonObject]:
         Fetch(topic, (EPOCH, BRANCH_ID)),
         Relay(),
         Deposit((BRANCH_ID, EPOCH)),
+        Introductions(),
+        Introduce(
+            topic, (PeerAddress("192.0.2.7:7474", BRANCH_ID), PeerAddress("[2001:db8::7]:7474", EPOCH))
+        ),
         Refused(topic, "topic_full"),
         Blocks(topic, (b"", b"a block")),
         KeepAlive(),

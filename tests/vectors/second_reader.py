@@ -111,6 +111,8 @@ MESSAGES: dict[str, Shapes] = {
     "want1": {"topic": ID, "ids": [ID]},
     "relay2": {},
     "deposit1": {"topics": [ID]},
+    "introductions1": {},
+    "introduce1": {"topic": ID, "peers": PEERS},
     "refused1": {"topic": ID, "reason": str},
     "fetch1": {"topic": ID, "ids": [ID]},
     "blocks1": {"topic": ID, "items": [bytes]},
@@ -414,6 +416,7 @@ def open_message(frame: bytes) -> tuple[str, dict[str, Any]]:
     tag, fields = tagged(frame, MESSAGES)
     require(len(fields.get("heads", ())) <= 1024, "at most 1,024 heads")
     require(len(fields.get("items", ())) <= 1024, "at most 1,024 publications")
+    require(len(fields.get("peers", [None])) in range(1, 17), "1 to 16 peers")
     return tag, fields
 
 

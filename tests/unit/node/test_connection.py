@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock, memory_stream_pair
 
+from node.addresses import Source
 from node.connection import Connection, Ended
 from node.hub import NotFetched
 from node.network import PeerState
@@ -304,7 +305,9 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
             topic = await stranger.join(branch, count=7)
             (source,) = alice.hub.sources
             assert isinstance(source, Connection)
-            state = PeerState(source.peer, "somewhere", "in", "connected", 0.0, connection=source)
+            state = PeerState(
+                source.peer, "somewhere", "in", "connected", 0.0, Source.INCOMING, None, connection=source
+            )
             since = source.progress_at
 
             def shown(later: int) -> JsonObject:

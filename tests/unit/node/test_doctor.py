@@ -115,7 +115,7 @@ def test_a_port_that_another_program_has_is_a_problem(tmp_path: Path) -> None:
     assert "network.listen" in found.detail
 
 
-def _status(pending: int, *peers: tuple[str, str, str]) -> dict[str, object]:
+def _status(pending: int, *peers: tuple[str, str, str], source: str = "configured") -> dict[str, object]:
     return {
         "pending": pending,
         "peers": [
@@ -124,6 +124,7 @@ def _status(pending: int, *peers: tuple[str, str, str]) -> dict[str, object]:
                 "address": "a:1",
                 "state": state,
                 "last_error": "no answer",
+                "source": source,
                 "topics": [{"state": topic}],
             }
             for peer, state, topic in peers
@@ -137,6 +138,8 @@ def test_unreachable_peers_and_stuck_topics_are_warnings() -> None:
     assert {one.state for one in check(_status(0, ("p", "connected", "in sync")))} == {OK}
     away = list(check(_status(0, ("p", "waiting", ""))))
     assert (away[0].state, "no answer" in away[0].detail) == (WARNING, True)
+    learned = list(check(_status(0, ("p", "dialing", ""), source="introduction")))
+    assert {one.state for one in learned} == {OK}, "nobody promised that it answers"
     both = list(check(_status(0, ("p", "waiting", ""), ("p", "connected", "in sync"))))
     assert {one.state for one in both} == {OK}, "it has dialed us"
     stuck = list(check(_status(3, ("p", "connected", "in sync"))))
