@@ -175,6 +175,11 @@ class AddressBook:
         """Whether an address of the peer was learned."""
         return peer in self._of_peer
 
+    def repos_of(self, peer: bytes) -> set[bytes]:
+        """Repos for whose sake a peer is dialed."""
+        addresses = self._of_peer.get(peer, ())
+        return {repo for address in addresses for repo in self._learned[peer, address].repos}
+
     def _make_room(self, peer: bytes, told_by: bytes, repos: Collection[bytes]) -> bool:
         """Whether one more fits; what a peer says of itself takes the place of what was said of it before."""
         if any(self._in_repo[repo] >= ADDRESSES_PER_REPO_MAX for repo in repos):

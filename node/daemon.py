@@ -28,6 +28,7 @@ from node.http_server import open_api_listener, serve_api
 from node.hub import Hub
 from node.inbound import retry_unread
 from node.joining import Joiner
+from node.lan import LanDiscovery, watch_lan
 from node.network import Network, listening_address, open_listener
 from node.outbound import Author
 from node.readiness import READY, STOPPING, notify
@@ -120,6 +121,8 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
             streams = EventStreams()
             nursery.start_soon(serve_api, create_app(service, token, streams), api_listener)
             await nursery.start(network.run, listeners)
+            if home.config.network.discover_lan:
+                nursery.start_soon(LanDiscovery(network, listen, watch_lan).run)
             nursery.start_soon(joiner.run)
             for peer, address, source in kept:
                 network.keep(peer, address, source)

@@ -17,6 +17,7 @@ from sqlalchemy import func, select
 
 from node.addresses import Source
 from node.client import ApiClient
+from node.config import NetworkConfig, is_loopback
 from node.errors import ServiceError
 from node.home import NODE_KEY_NAME, TOKEN_NAME, USER_KEY_NAME, Home, open_home
 from node.version import RELEASED_AT
@@ -58,6 +59,7 @@ def examine(path: Path, *, now: Callable[[], float] = time.time) -> list[Check]:
         return [*checks, Check("configuration", PROBLEM, error.message, error.next_step)]
     checks.append(Check("configuration", OK, str(home.config_path)))
     checks += _check_keys(home)
+    checks += check_discovery(home.config.network)
     checks += _check_disk(path)
     checks += _check_store(path, now())
     checks += _check_daemon(home)
@@ -192,6 +194,13 @@ def _check_ports(home: Home) -> Iterator[Check]:
             )
         else:
             yield Check("ports", OK, f"{key} = {address} is free")
+
+
+def check_discovery(config: NetworkConfig) -> Iterator[Check]:
+    """Whether discovery on the local network can find anybody there."""
+    if config.discover_lan and is_loopback(config.listen):
+        detail = f"network.discover_lan is on, and network.listen = {config.listen} is this machine alone"
+        yield Check("discovery", WARNING, detail, 'set [network] listen = "0.0.0.0:7474"')
 
 
 def check_peers(status: JsonObject) -> Iterator[Check]:

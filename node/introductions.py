@@ -121,6 +121,10 @@ class Introducer:
                 now=trio.current_time(),
                 delay=0.0 if self.own.peer < one.peer else YIELD_SECONDS,
             )
+        self.tell_news()
+
+    def tell_news(self) -> None:
+        """Something was learned."""
         self.news.set()
         self.news = trio.Event()
 

@@ -226,6 +226,15 @@ LEARNED_PEERS_WANTED: Final = 8
 LEARNED_PAUSE_MIN_SECONDS: Final = 15.0
 LEARNED_PAUSE_MAX_SECONDS: Final = 3600.0
 """Seconds between two dials of one learned address, doubled from the first to the second."""
+LAN_ROTATION_SECONDS: Final = 3600.0
+"""Seconds after which a node is announced on its local network anew, by another name and mark."""
+LAN_SIGHTINGS_MAX: Final = 1024
+"""Addresses heard on the local network that are looked at in that time: each is hashed with every key that is known."""
+LAN_LINE_SIZE_MAX: Final = 4 * KIB
+"""Bytes of one line of the process that listens there."""
+LAN_PAUSE_MIN_SECONDS: Final = 5.0
+LAN_PAUSE_MAX_SECONDS: Final = 300.0
+"""Seconds before that process is started again after it has ended by itself, doubled from the first to the second."""
 PENDING_COUNT_MAX: Final = 10_000
 """Commits per topic that wait for their causes; beyond it the newest are refused and asked for again later."""
 PENDING_SIZE_MAX: Final = 64 * MIB

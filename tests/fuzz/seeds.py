@@ -105,6 +105,11 @@ def seeds() -> dict[str, Seeds]:
         "request": _requests(),
         "answer": {"error": b'{"error": {"code": "not_found", "message": "m", "next": "n"}}'},
         "config": _configs(),
+        "announcement": {
+            "heard": json.dumps(
+                {"address": "10.0.0.1:7474", "salt": bytes(16).hex(), "mark": _ID.hex()}
+            ).encode()
+        },
         "secret": {"key": _ID.hex().encode() + b"\n"},
         "ssb": _messages(),
         "jsonl": {"graph": _graph(), "empty": b"", "blank": b"\n \n"},

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from node import doctor
 from node.bundle import write_bundle
 from node.cli.main import app
+from node.config import NetworkConfig
 from node.doctor import OK, PROBLEM, WARNING, Check, examine
 from node.errors import ERROR_KINDS, ServiceError
 from node.home import create_home
@@ -174,3 +175,12 @@ def test_a_bundle_of_a_stopped_node_says_what_is_wrong(home: Path, tmp_path: Pat
     with pytest.raises(ServiceError) as caught:
         write_bundle(home, out, int(NOW))
     assert caught.value.code == "already_exists"
+
+
+def test_discovery_on_loopback_alone_is_a_warning() -> None:
+    everywhere = "0.0.0.0:7474"  # nothing listens
+    said = [
+        [one.state for one in doctor.check_discovery(NetworkConfig(listen=listen, discover_lan=is_on))]
+        for listen, is_on in (("127.0.0.1:7474", True), (everywhere, True), ("127.0.0.1:7474", False))
+    ]
+    assert said == [[WARNING], [], []]
