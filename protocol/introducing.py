@@ -5,6 +5,7 @@ relay takes none: it knows its topics' followers, who did not ask it to make the
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from protocol.limits import (
     INTRODUCED_COUNT_MAX,
@@ -18,6 +19,9 @@ from protocol.session_events import FindPeers, Output, PeersFound, Send, TakePee
 from protocol.text import PeerAddress
 from protocol.topic_progress import TopicProgress
 
+_CHECKS_BETWEEN: Final = 10
+"""Keep-alives between two looks for peers that nobody has said to have come: a topic may be the present epoch's by now."""
+
 
 class _Budget:
     """Introductions of one topic: how many may be sent and taken now, and what was told."""
@@ -26,6 +30,7 @@ class _Budget:
         self.sendable = INTRODUCTIONS_SENT_AT_ONCE_MAX
         self.takeable = INTRODUCTIONS_TAKEN_AT_ONCE_MAX
         self.told: set[PeerAddress] = set()
+        self.is_behind = False  # there was more to tell than could be told
 
 
 class Introducing:
@@ -35,6 +40,7 @@ class Introducing:
         self._takes_part = takes_part
         self._peer_takes_part = False
         self._budgets: dict[bytes, _Budget] = {}  # by topic
+        self._checks = 0
 
     def peer_takes_part(self) -> bool:
         """The peer says so; False if it has said so before."""
@@ -59,15 +65,19 @@ class Introducing:
         for budget in self._budgets.values():
             budget.sendable = min(budget.sendable + 1, INTRODUCTIONS_SENT_AT_ONCE_MAX)
             budget.takeable = min(budget.takeable + 2, INTRODUCTIONS_TAKEN_AT_ONCE_MAX)
-        return [FindPeers(topic) for topic in self._budgets]
+        self._checks += 1
+        is_time = self._checks % _CHECKS_BETWEEN == 0
+        return [FindPeers(topic) for topic, budget in self._budgets.items() if budget.is_behind or is_time]
 
     def found(self, blind: bytes, event: PeersFound) -> list[Output]:
         """Tell what was not told yet, as far as that may be now; the rest is found again at the next check."""
         budget = self._budgets.get(event.topic)
-        if budget is None or budget.sendable == 0:
+        if budget is None:
             return []
-        room = min(INTRODUCED_COUNT_MAX, INTRODUCED_TO_ONE_MAX - len(budget.told))
-        fresh = _unique(event.peers, budget.told)[:room]
+        room = min(INTRODUCED_COUNT_MAX, INTRODUCED_TO_ONE_MAX - len(budget.told)) if budget.sendable else 0
+        found = _unique(event.peers, budget.told)
+        fresh = found[:room]
+        budget.is_behind = len(fresh) < len(found)
         if not fresh:
             return []
         budget.sendable -= 1

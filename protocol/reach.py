@@ -7,7 +7,11 @@ for somebody else: of the peer's own loopback or private network, this node's ar
 
 import ipaddress
 from enum import IntEnum
+from functools import lru_cache
+from typing import Final
 
+_ADDRESSES_REMEMBERED_MAX: Final = 1024
+"""Each peer of a repo is compared with each other one: reading an address takes longer than all else of that."""
 Host = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -47,11 +51,14 @@ def reach_of(host: Host) -> Reach | None:
 
 def may_travel(address: str, across: str) -> bool:
     """Whether an address may be told, or believed, on a connection with the peer at `across` (host:port)."""
-    host, other = host_of(address), host_of(across)
-    if host is None or other is None:
-        return False
-    reach, distance = reach_of(host), reach_of(other)
+    reach, distance = _reach(address), _reach(across)
     return reach is not None and distance is not None and reach >= distance
+
+
+@lru_cache(maxsize=_ADDRESSES_REMEMBERED_MAX)
+def _reach(address: str) -> Reach | None:
+    host = host_of(address)
+    return None if host is None else reach_of(host)
 
 
 def as_seen(address: str, across: str) -> str | None:

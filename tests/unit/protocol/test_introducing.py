@@ -67,7 +67,16 @@ def test_peers_are_told_and_taken_where_both_take_part() -> None:
     assert session.take(PeersFound(ROOT, (BOB,))) == [Send(Introduce(BLIND, (BOB,)))]
     assert session.take(PeersFound(ROOT, (BOB,))) == [], "it has been told"
     assert _hear(session, Introduce(BLIND, (BOB,))) == [TakePeers(ROOT, (BOB,))]
-    assert session.take(CheckDue()) == [FindPeers(ROOT)], "there may be others now"
+
+
+def test_what_could_not_be_told_is_looked_for_again_soon_and_everything_from_time_to_time() -> None:
+    session = _introducing()
+    session.take(PeersFound(ROOT, _many(INTRODUCED_COUNT_MAX)))
+    assert session.take(CheckDue()) == [], "all was told"
+    session.take(PeersFound(ROOT, _many(2 * INTRODUCED_COUNT_MAX + 1)))
+    assert session.take(CheckDue()) == [FindPeers(ROOT)]
+    session.take(PeersFound(ROOT, _many(2 * INTRODUCED_COUNT_MAX + 1)))
+    assert sum(session.take(CheckDue()) == [FindPeers(ROOT)] for _ in range(20)) == 2
 
 
 def test_nobody_is_told_who_has_not_said_to_take_part() -> None:
