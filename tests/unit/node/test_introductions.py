@@ -1,15 +1,18 @@
 """Peers of a repo find one another by those who know both, and again where one of them has moved."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
+import pytest
 import trio
 from trio.testing import MockClock
 
-from node.addresses import Source
+from node.addresses import AddressBook, Learned, Source
+from node.introductions import Introducer
 from node.network import Network, listening_address, open_listener
 from protocol.limits import HOST_TRIES_MAX, HOST_TRIES_SECONDS
+from protocol.session_events import FindPeers
 from protocol.text import PeerAddress, id_text
 from storage.addresses import load_reached
 from tests.nodes import Node, members_of, open_nodes, share, together, until_equal
@@ -104,27 +107,76 @@ async def test_who_was_reached_is_found_again_after_a_restart_without_anyone_els
 ) -> None:
     with trio.fail_after(6000), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
         await share(bob, alice, carol)
-        async with networked(carol) as at_carol:
-            async with networked(bob) as at_bob, networked(alice) as at_alice:
-                at_alice.keep(bob.key, address_of(at_bob))
-                at_carol.keep(bob.key, address_of(at_bob))
-                await until_met(at_alice, carol)
+        dialer, other = sorted((alice, carol), key=lambda node: node.key)  # the other one waits a little
+        async with networked(other) as at_other:
+            async with networked(bob) as at_bob, networked(dialer) as at_dialer:
+                for network in (at_dialer, at_other):
+                    network.keep(bob.key, address_of(at_bob))
+                await until_met(at_dialer, other)
                 await trio.sleep(60)
-            dialer, other, at_other = (alice, carol, at_carol)
-            if not _has_reached(alice, carol):  # either may have dialed the other
-                dialer, other, at_other = (carol, alice, at_alice)
-            assert _has_reached(dialer, other)
-            if dialer is alice:
-                async with networked(alice) as again:
-                    await until_met(again, carol)
-            else:
-                async with networked(alice, listen=address_of(at_other)):
-                    await until_met(at_carol, alice)
+            async with networked(dialer) as again:
+                await until_met(again, other)
+                (state,) = [one for one in again.peers if one.connection]
+                assert (state.direction, state.source) == ("out", Source.INTRODUCTION)
+                assert state.reached_at is not None
+        with dialer.replica.database.read() as connection:
+            rows = {row.peer: row for row in load_reached(connection)}
+        assert rows[other.key].repos == {dialer.repo().repo_id}
+        assert rows[bob.key].source == Source.CONFIGURED
 
 
-def _has_reached(node: Node, other: Node) -> bool:
-    with node.replica.database.read() as connection:
-        return any(row.peer == other.key and row.repos for row in load_reached(connection))
+async def test_two_who_find_each_other_at_once_keep_one_connection(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with trio.fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        async with networked(bob) as at_bob, networked(alice) as at_alice:
+            at_alice.keep(bob.key, address_of(at_bob))
+            await until_met(at_alice, bob)
+            address = address_of(at_bob)
+            learned = Learned(bob.key, address, Source.INTRODUCTION, bob.key, 0.0, 0.0)
+            assert await at_alice.try_learned(learned, trio.lowlevel.checkpoint)
+            assert len([one for one in at_alice.peers if one.connection]) == 1
+
+
+class _Connection:
+    """One that notes of whom its peer is told."""
+
+    def __init__(self, name: str) -> None:
+        self.peer = name.encode().ljust(32)
+        self.told: list[PeerAddress] = []
+
+    def introduce(self, topic: bytes, peers: tuple[PeerAddress, ...]) -> None:
+        self.told += peers
+
+
+@pytest.mark.parametrize(
+    "own, told",
+    [
+        ("10.0.0.9:7474", {"near": "10.0.0.9:7474", "far": None, "here": "10.0.0.9:7474"}),
+        ("127.0.0.1:7474", {"near": None, "far": None, "here": "127.0.0.1:7474"}),
+        ("host.example:7474", dict.fromkeys(("near", "far", "here"), "0.0.0.0:7474")),
+        ("[::]:7474", dict.fromkeys(("near", "far", "here"), "[::]:7474")),
+    ],
+)
+def test_peers_are_told_of_no_address_that_reaches_less_far_than_they_are(
+    tmp_path: Path, own: str, told: dict[str, str | None]
+) -> None:
+    places = {"near": "10.0.0.2:5", "far": "93.184.216.34:5", "here": "127.0.0.1:5"}
+    with open_nodes(tmp_path, "alice") as (alice,), ExitStack() as meetings:
+        repo, _ = alice.create_repo()
+        topic = alice.replica.root_branch(repo).topic
+        book = AddressBook(alice.key, set())
+        introducer = Introducer(alice.hub, book, PeerAddress(own, alice.key))
+        connections = {name: _Connection(name) for name in places}
+        for name, connection in connections.items():
+            meetings.enter_context(introducer.meeting(connection, places[name], is_dialed=True))
+            introducer.perform(connection, FindPeers(topic))
+        heard = {name: {one.peer: one.address for one in met.told} for name, met in connections.items()}
+        assert {name: said.get(alice.key) for name, said in heard.items()} == told
+        keys = {name: connection.peer for name, connection in connections.items()}
+        assert heard["far"].keys() - {alice.key} == set(), "of private addresses"
+        assert heard["near"].keys() - {alice.key} == {keys["far"]}
+        assert heard["here"].keys() - {alice.key} == {keys["far"], keys["near"]}
 
 
 async def test_a_banned_peer_is_neither_made_known_nor_dialed(
