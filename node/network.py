@@ -23,11 +23,13 @@ from node.seeking import Seeker
 from node.subnets import subnet_of
 from node.transport import SecureStream, TransportError, accept, dial
 from protocol.limits import (
+    ADDRESS_REACHED_SECONDS,
     CONNECTIONS_MAX,
     DIAL_BACKOFF_MAX_SECONDS,
     DIAL_BACKOFF_MIN_SECONDS,
     HANDSHAKE_TIMEOUT_SECONDS,
     IDLE_TIMEOUT_SECONDS,
+    REACHED_PEERS_MAX,
     RELAY_CONNECTIONS_MAX,
 )
 from protocol.signing import public_key
@@ -125,10 +127,11 @@ class Network:
             await trio.serve_listeners(self._serve, listeners, handler_nursery=nursery)
 
     def load(self, rows: list[ReachedRow]) -> None:
-        """Take up where peers were reached before this node was started."""
-        for row in rows:
+        """Take up where peers were reached before this node was started, the latest first."""
+        for row in reversed(rows):
             self._reached[row.peer] = row.reached_at
-            if row.source in (Source.INTRODUCTION, Source.LAN):
+            is_fresh = self._clock() - row.reached_at <= ADDRESS_REACHED_SECONDS
+            if is_fresh and row.source in (Source.INTRODUCTION, Source.LAN):
                 source = Source(row.source)
                 self.book.load(row.peer, row.address, source, row.repos, trio.current_time())
 
@@ -286,7 +289,11 @@ class Network:
 
     async def _note_reached(self, state: PeerState, repos: Iterable[bytes]) -> None:
         """The peer proved its key: note where and when."""
-        now = state.reached_at = self._reached[state.peer] = int(self._clock())
+        now = state.reached_at = int(self._clock())
+        self._reached.pop(state.peer, None)
+        self._reached[state.peer] = now
+        if len(self._reached) > REACHED_PEERS_MAX:
+            del self._reached[next(iter(self._reached))]  # the one that was reached longest ago
         peer, address, source = state.peer, state.address, state.source
         await self._store(lambda connection: put_reached(connection, peer, address, source, now, repos))
 

@@ -95,7 +95,7 @@ class Session:
         self._expected: dict[
             bytes, bytes
         ] = {}  # how the peer would announce a followed topic -> blinded topic
-        self._heard: set[bytes] = set()  # what the peer announced
+        self._heard: set[bytes] = set()  # announced by the peer, and not followed here
         self._asked: set[bytes] = set()
         self._wanted_count = 0
         self._turn: deque[bytes] = deque()
@@ -152,6 +152,7 @@ class Session:
         theirs = announced_topic(event.topic, self._session_id, by_dialer=not self._is_dialer)
         self._expected[theirs] = blind
         progress = TopicProgress(event.topic, event.is_root, event.is_entrusted, theirs in self._heard)
+        self._heard.discard(theirs)
         self._topics[blind] = progress
         entrusted = [Send(Deposit((event.topic,)))] if self._peer_is_relay and event.is_entrusted else []
         ours = announced_topic(event.topic, self._session_id, by_dialer=self._is_dialer)
@@ -260,14 +261,15 @@ class Session:
 
     def _announced(self, message: Announce) -> list[Output]:
         outputs: list[Output] = []
-        self._heard.update(message.topics)
-        if len(self._heard) > 2 * TOPIC_COUNT_MAX:
-            return self._close("too_many_topics")
         for announced in message.topics:
             if announced in self._expected:
                 progress = self._topics[self._expected[announced]]
                 progress.is_joined = True
                 outputs += self._open(progress)
+            else:
+                self._heard.add(announced)
+        if len(self._heard) + len(self._topics) > 2 * TOPIC_COUNT_MAX:
+            return self._close("too_many_topics")
         return outputs
 
     def _continue(self, event: Event, progress: TopicProgress) -> list[Output]:

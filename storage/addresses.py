@@ -6,8 +6,9 @@ What was only heard is not kept: a restart forgets it.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
+from protocol.limits import REACHED_PEERS_MAX
 from storage.schema import reached_peers, reached_repos
 
 
@@ -38,13 +39,19 @@ def load_reached(connection: Connection) -> list[ReachedRow]:
 def put_reached(
     connection: Connection, peer: bytes, address: str, source: str, reached_at: int, repos: Iterable[bytes]
 ) -> None:
-    """Note that a peer proved its key at an address, in place of the one before."""
+    """Note that a peer proved its key at an address, in place of the one before; of too many peers the oldest go."""
     forget_reached(connection, peer)
     connection.execute(
         insert(reached_peers).values(peer=peer, address=address, source=source, reached_at=reached_at)
     )
     for repo_id in sorted(repos):
         connection.execute(insert(reached_repos).values(peer=peer, repo_id=repo_id))
+    table = reached_peers
+    over = connection.execute(select(func.count()).select_from(table)).scalar_one() - REACHED_PEERS_MAX
+    if over > 0:
+        oldest = select(table.c.peer).order_by(table.c.reached_at, table.c.peer).limit(over)
+        for old in connection.execute(oldest).scalars().all():
+            forget_reached(connection, old)
 
 
 def forget_reached(connection: Connection, peer: bytes) -> None:
