@@ -19,7 +19,7 @@ from benchmarks.common import figure, note, percentile
 from benchmarks.daemons import resident_megabytes, running
 from node.transport import SecureStream, dial
 from protocol.block import seal_block
-from protocol.hashing import blind_topic
+from protocol.hashing import announced_topic, blind_topic
 from protocol.messages import (
     Announce,
     Deposit,
@@ -56,7 +56,10 @@ class _Member:
         await self.stream.send_frames([encode_message(message) for message in messages])
 
     async def begin(self) -> None:
-        await self.say(Announce(tuple(self.blind)))
+        announced = [
+            announced_topic(topic, self.stream.session_id, by_dialer=True) for topic in self.blind.values()
+        ]
+        await self.say(Announce(tuple(announced)))
 
     async def run(self) -> None:
         while True:

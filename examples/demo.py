@@ -86,11 +86,11 @@ class Daemon:
     def _supervise(self) -> None:
         """Keep a daemon running: until it is told to stop, or ends by itself, which no daemon should."""
         code = -1
+        # Else alice would find bob again while they are to be apart.
+        run = [*RAVEL, "--home", str(self.home), "run", "--set", "network.introductions=false"]
         while code < 0 and not self._stopping.is_set():
             with self.log.open("ab") as log:
-                self._process = subprocess.Popen(
-                    [*RAVEL, "--home", str(self.home), "run"], stdout=log, stderr=log, cwd=REPOSITORY
-                )
+                self._process = subprocess.Popen(run, stdout=log, stderr=log, cwd=REPOSITORY)
             say(f"{self.name}'s daemon runs (pid {self._process.pid}), log in {self.log}")
             code = self._process.wait()
             if not self._stopping.is_set():

@@ -47,11 +47,17 @@ class NodeConfig:
 
 @dataclass(frozen=True, slots=True)
 class NetworkConfig:
-    """[network]: an empty `advertise` stands for the address that the node listens on."""
+    """[network]: an empty `advertise` stands for the address that the node listens on.
+
+    `introductions`: whether peers of a repo are told of one another. `discover_lan`: whether kept peers are looked for on
+    the local network, and this node found there by those who know its key.
+    """
 
     listen: str = LISTEN_DEFAULT
     advertise: str = ""
     peers: tuple[PeerConfig, ...] = ()
+    introductions: bool = True
+    discover_lan: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,7 @@ class Config:
 
 CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "node": ("name",),
-    "network": ("listen", "advertise", "peers"),
+    "network": ("listen", "advertise", "peers", "introductions", "discover_lan"),
     "api": ("listen",),
     "export": ("directory",),
     "relay": RELAY_KEYS,
@@ -115,12 +121,19 @@ name = {_quoted(name)}
 [network]
 # host:port that other nodes connect to. 0.0.0.0:7474 listens on every interface; port 0 takes any free port.
 listen = {_quoted(listen)}
-# host:port that invitations tell others to dial, where it is not the one above (behind a router, or on 0.0.0.0).
+# host:port that invitations and introductions tell others to dial, where it is not the one above (behind a router,
+# or on 0.0.0.0).
 advertise = ""
 # Peers to keep a connection to, beside those that invitations and `ravel peer add` name:
 # peers = [{{ address = "host:7474", peer = "the 52 characters that `ravel id` prints there" }}]
 # With `relay = true` in it, a relay is asked to keep all that this node follows.
 peers = []
+# Whether peers of a repo tell each other where further ones can be dialed. false: this node is not made known to
+# others, and takes no addresses from them.
+introductions = true
+# Whether peers are looked for on the local network (mDNS), and this node is found there by those who know its key.
+# Others on that network can tell that some Ravel node runs here.
+discover_lan = false
 
 [api]
 # host:port of the local HTTP API; a loopback host only. Port 0 takes any free port.
@@ -196,7 +209,11 @@ def read_config(
     return Config(
         NodeConfig(reader.text("node", "name", "")),
         NetworkConfig(
-            reader.address("network", "listen", LISTEN_DEFAULT), reader.advertised(), reader.peers()
+            reader.address("network", "listen", LISTEN_DEFAULT),
+            reader.advertised(),
+            reader.peers(),
+            reader.flag("network", "introductions", default=True),
+            reader.flag("network", "discover_lan", default=False),
         ),
         ApiConfig(reader.loopback("api", "listen", API_LISTEN_DEFAULT)),
         ExportConfig(reader.text("export", "directory", "")),

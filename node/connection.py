@@ -17,28 +17,28 @@ import trio
 from node.answer import Answer
 from node.exchange import Load, find_missing_causes, read_store, reconcile, topic_place, topic_set
 from node.hub import Hub, NotFetched
+from node.introductions import Introducer
 from node.opening import CARRIER_FAULTS
 from node.transport import SecureStream, TransportError
 from node.turns import Previous, Turns
+from node.writing import write_messages
 from protocol.codec import DecodeError
 from protocol.limits import (
-    BATCH_SIZE_TARGET,
     FETCH_TIMEOUT_SECONDS,
     FETCHED_COUNT_MAX,
     IDLE_TIMEOUT_SECONDS,
-    SEND_TIMEOUT_SECONDS,
     TOPIC_COUNT_MAX,
 )
 from protocol.messages import (
     Blocks,
     Goodbye,
+    Introductions,
     KeepAlive,
     Message,
     Publications,
     Receipt,
     Relay,
     decode_message,
-    encode_message,
 )
 from protocol.reconciling import Reconciler
 from protocol.session import Session
@@ -49,19 +49,23 @@ from protocol.session_events import (
     Close,
     CommitsAccepted,
     Event,
+    FindPeers,
     HandOver,
     LoadSummary,
     MessageReceived,
     OpenReconciliation,
     OpenTopics,
     Output,
+    PeersFound,
     Send,
     Take,
     TakeFrame,
+    TakePeers,
     TopicFollowed,
     TopicsRefused,
     say_together,
 )
+from protocol.text import PeerAddress
 from protocol.topic_progress import TopicProgress
 from storage.database import StorageError
 from storage.difference import TopicTables
@@ -72,7 +76,6 @@ log = structlog.get_logger()
 _OUTGOING_COUNT_MAX: Final = 3 * TOPIC_COUNT_MAX
 """Messages waiting to be written: batches are bounded by the window, the rest is small (a summary of each topic is most
 of it); a peer beyond it is cut off."""
-_COALESCED_COUNT_MAX: Final = 64
 _LAST_WORDS_SECONDS: Final = 1.0
 """Seconds that what is queued may take to be written once the connection is ending."""
 
@@ -93,14 +96,23 @@ class Connection:
         stream: SecureStream,
         may_keep: Callable[[Branch], bool] = lambda _: False,
         subnet: str = "",
+        introducer: Introducer | None = None,
     ) -> None:
-        """`may_keep` says of which branches' topics the peer may be told, if it is a relay; `subnet` is where it is."""
+        """`may_keep` says of which branches' topics the peer may be told, if it is a relay; `subnet` is where it is;
+        `introducer` says of whom it is told.
+        """
         self._may_keep = may_keep
         self._subnet = subnet
+        self._introducer = introducer
         self.peer = stream.peer_key
         self._hub = hub
         self._stream = stream
-        self._session = Session(stream.session_id, is_relay=hub.relay is not None)
+        self._session = Session(
+            stream.session_id,
+            is_dialer=stream.is_dialer,
+            is_relay=hub.relay is not None,
+            introduces=introducer is not None,
+        )
         self._send_outgoing, self.outgoing = trio.open_memory_channel[Message](_OUTGOING_COUNT_MAX)
         self._nursery: trio.Nursery | None = None
         self._followed: dict[bytes, tuple[TopicTables, int]] = {}  # topics, and what they are here
@@ -136,6 +148,8 @@ class Connection:
                 nursery.start_soon(self._keep_alive)
                 if self._hub.relay is not None:
                     self._say(Relay())
+                if self._introducer is not None:
+                    self._say(Introductions())
                 self.topics_changed()
                 await self._read()
                 await self._say_last_words()
@@ -164,7 +178,7 @@ class Connection:
         for topic, place in self._followed.items():
             followed = self._hub.find_followed(topic)
             if followed is None or topic_place(followed) != place:
-                self._end("topic_forgotten")  # what was agreed about it does not hold any more
+                self.end("topic_forgotten")  # what was agreed about it does not hold any more
                 return
         by_topic = self._hub.replica.by_topic
         fresh = [one for one in by_topic.values() if one.topic not in self._followed]
@@ -180,6 +194,10 @@ class Connection:
     def has_joined(self, topic: bytes) -> bool:
         """Whether the peer follows it too."""
         return any(progress.topic == topic and progress.is_joined for progress in self._session.topics)
+
+    def introduce(self, topic: bytes, peers: tuple[PeerAddress, ...]) -> None:
+        """Tell the peer of these, as far as it may be told and has not been."""
+        self._take(PeersFound(topic, peers))
 
     async def fetch(self, topic: bytes, wanted: bytes) -> bytes | None:
         """A block of a joined topic's files, encoded, of just that id; None where the peer has not got it.
@@ -203,7 +221,7 @@ class Connection:
             with trio.move_on_at(deadline) as waiting:
                 await answer.is_there.wait()
             if waiting.cancelled_caught and self._progressed <= deadline - FETCH_TIMEOUT_SECONDS:
-                self._end("peer_does_not_answer")  # what it still owes would be taken for what is asked later
+                self.end("peer_does_not_answer")  # what it still owes would be taken for what is asked later
                 raise NotFetched
         if answer.is_lost:
             raise NotFetched
@@ -216,19 +234,19 @@ class Connection:
                 try:
                     frame = await self._stream.receive_frame()
                 except TransportError as error:
-                    self._end(error.reason)
+                    self.end(error.reason)
             if self._is_ending():
                 return
             if self._reading.cancelled_caught:
-                self._end("idle")
+                self.end("idle")
                 return
             if frame is None:
-                self._end("closed")
+                self.end("closed")
                 return
             try:
                 message = decode_message(frame)
             except DecodeError as error:
-                self._end(f"bad_message:{error.reason}")
+                self.end(f"bad_message:{error.reason}")
                 return
             self.heard_at = self._hub.clock_ms() // 1000
             if isinstance(message, Receipt | Publications | Blocks):
@@ -237,29 +255,11 @@ class Connection:
 
     async def _write(self) -> None:
         try:
-            await self._write_until_closed()
+            fault = await write_messages(self.outgoing, self._stream)
+            if fault:
+                self.end(fault)
         finally:
             self._written.set()
-
-    async def _write_until_closed(self) -> None:
-        async for message in self.outgoing:
-            frames = [encode_message(message)]
-            size = len(frames[0])
-            while len(frames) < _COALESCED_COUNT_MAX and size < BATCH_SIZE_TARGET:
-                try:
-                    frames.append(encode_message(self.outgoing.receive_nowait()))
-                except (trio.WouldBlock, trio.EndOfChannel):
-                    break
-                size += len(frames[-1])
-            try:
-                with trio.fail_after(SEND_TIMEOUT_SECONDS):
-                    await self._stream.send_frames(frames)
-            except trio.TooSlowError:
-                self._end("peer_does_not_read")
-                return
-            except TransportError as error:
-                self._end(error.reason)
-                return
 
     async def _keep_alive(self) -> None:
         while True:
@@ -278,7 +278,7 @@ class Connection:
                 self._say(output.message)
             case Close():
                 self._say(Goodbye(output.reason))
-                self._end(output.reason)
+                self.end(output.reason)
             case HandOver():
                 for wanted, item in output.blocks:
                     self._fetches.pop(wanted).settle(item)
@@ -289,13 +289,16 @@ class Connection:
                 self._start(self._reconcile, output)
             case OpenTopics():
                 self._start(self._open_topics, output.topics)
+            case FindPeers() | TakePeers():
+                assert self._introducer is not None, "the session says no otherwise"
+                self._introducer.perform(self, output)
             case _:
                 self._start(self._load, output)
 
     async def _load(self, load: Load) -> None:
         followed = self._hub.find_followed(load.topic)
         if followed is None:
-            self._end("topic_forgotten")
+            self.end("topic_forgotten")
             return
         read = partial(read_store, of_publications=self._session.compares_publications)
         self._take(await self._hub.run_blocking(read, self._hub.replica, followed, load))
@@ -305,7 +308,7 @@ class Connection:
     async def _reconcile(self, work: OpenReconciliation | TakeFrame) -> None:
         followed = self._hub.find_followed(work.topic)
         if followed is None:
-            self._end("topic_forgotten")
+            self.end("topic_forgotten")
             return
         reconciler = self._reconcilers.get(work.topic)
         if reconciler is None:
@@ -322,7 +325,7 @@ class Connection:
         """Open now, accept in turn: causes that stand in an earlier batch of the topic are there first."""
         followed = self._hub.find_followed(output.topic)
         if followed is None:
-            self._end("topic_forgotten")
+            self.end("topic_forgotten")
             return
         if isinstance(followed, Branch):
             intake = await self._hub.take(followed, output.items, previous, self)
@@ -369,20 +372,20 @@ class Connection:
             await work(*args)
         except StorageError as error:
             log.error("storage failed", peer=self.peer.hex(), error=str(error))
-            self._end("storage_failed")
+            self.end("storage_failed")
 
     def _say(self, message: Message) -> None:
         try:
             self._send_outgoing.send_nowait(message)
         except trio.WouldBlock:
-            self._end("peer_does_not_read")
+            self.end("peer_does_not_read")
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            self._end("closed")
+            self.end("closed")
 
     def _is_ending(self) -> bool:
         return bool(self._reason)
 
-    def _end(self, reason: str) -> None:
+    def end(self, reason: str) -> None:
         """Stop reading; the first reason counts."""
         if not self._reason:
             self._reason = reason

@@ -17,8 +17,10 @@ import structlog
 import trio
 
 from node import logs
+from node.addresses import Source
 from node.api import create_app
 from node.blocking import threads, tune_interpreter
+from node.config import PeerConfig
 from node.errors import ServiceError
 from node.event_streams import EventStreams
 from node.home import Home, lock_home, run_file
@@ -26,6 +28,7 @@ from node.http_server import open_api_listener, serve_api
 from node.hub import Hub
 from node.inbound import retry_unread
 from node.joining import Joiner
+from node.lan import LanDiscovery, watch_lan
 from node.network import Network, listening_address, open_listener
 from node.outbound import Author
 from node.readiness import READY, STOPPING, notify
@@ -37,6 +40,7 @@ from node.signature_pool import SignaturePool
 from protocol.limits import MIB, RELAY_TOPIC_COUNT_MAX
 from protocol.signing import public_key
 from protocol.text import id_text
+from storage.addresses import load_reached
 from storage.database import NewerSchema, StorageError
 from storage.peers import load_links, load_peers
 from storage.relay_quotas import RelayQuotas
@@ -80,18 +84,9 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
         )
     author = Author(replica, home.user_seed, _clock_ms)
     joiner = Joiner(hub, author)
-    network = Network(hub, node_seed, time.time)
-    if hub.relay is not None:
-        hub.relay.is_dialed = network.is_dialed
     node_key = public_key(node_seed)
     if (accepted := sum(map(len, retry_unread(replica, _clock_ms()).accepted.values()))) > 0:
         log.info("commits read that an older version could not", count=accepted)
-    with replica.database.read() as connection:
-        stored, network.linked = load_peers(connection), load_links(connection)
-    network.banned.update(row.peer for row in stored if row.is_banned)
-    network.relays.update(row.peer for row in stored if row.is_relay)
-    network.relays.update(one.peer for one in home.config.network.peers if one.relay)
-    kept = [(row.peer, row.address) for row in stored if not row.is_banned]
     host, _, port = home.config.api.listen.rpartition(":")
     with _listening(home, "api", home.config.api.listen):
         api_listener = open_api_listener(host.strip("[]"), int(port))
@@ -99,6 +94,16 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
         listeners = await open_listener(home.config.network.listen)
     listen = listening_address(listeners)
     api = f"{host}:{api_listener.getsockname()[1]}"
+    network = Network(
+        hub,
+        node_seed,
+        time.time,
+        own_address=home.config.network.advertise or listen,
+        introduces=home.config.network.introductions and hub.relay is None,
+    )
+    if hub.relay is not None:
+        hub.relay.is_dialed = network.is_kept
+    kept = _load_peers(network, replica, home.config.network.peers)
     service = NodeService(
         hub=hub,
         network=network,
@@ -116,9 +121,11 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
             streams = EventStreams()
             nursery.start_soon(serve_api, create_app(service, token, streams), api_listener)
             await nursery.start(network.run, listeners)
+            if home.config.network.discover_lan:
+                nursery.start_soon(LanDiscovery(network, listen, watch_lan).run)
             nursery.start_soon(joiner.run)
-            for peer, address in [*((one.peer, one.address) for one in home.config.network.peers), *kept]:
-                network.keep(peer, address)
+            for peer, address, source in kept:
+                network.keep(peer, address, source)
             log.info("ready", node=id_text(node_key), listen=listen, api=api)
             notify(READY, f"STATUS=peer {id_text(node_key)} listens on {listen}")
             print(f"ready: peer {id_text(node_key)} listens on {listen}, API on http://{api}", flush=True)
@@ -128,6 +135,22 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
                 await streams.close()
             nursery.cancel_scope.cancel()
     print("stopped", file=sys.stderr, flush=True)
+
+
+def _load_peers(
+    network: Network, replica: Replica, configured: tuple[PeerConfig, ...]
+) -> list[tuple[bytes, str, Source]]:
+    """Tell the network what is known of peers; whom to keep a connection to, where, and how that is known."""
+    with replica.database.read() as connection:
+        stored, network.linked = load_peers(connection), load_links(connection)
+        network.load(load_reached(connection))
+    network.banned.update(row.peer for row in stored if row.is_banned)
+    network.relays.update(row.peer for row in stored if row.is_relay)
+    network.relays.update(one.peer for one in configured if one.relay)
+    return [
+        *((one.peer, one.address, Source.CONFIGURED) for one in configured),
+        *((row.peer, row.address, Source(row.source)) for row in stored if not row.is_banned),
+    ]
 
 
 @contextmanager

@@ -15,7 +15,9 @@ from typing import Any, Final
 
 from sqlalchemy import func, select
 
+from node.addresses import Source
 from node.client import ApiClient
+from node.config import NetworkConfig, is_loopback
 from node.errors import ServiceError
 from node.home import NODE_KEY_NAME, TOKEN_NAME, USER_KEY_NAME, Home, open_home
 from node.version import RELEASED_AT
@@ -31,6 +33,8 @@ PROBLEM: Final = "problem"
 _DISK_LOW: Final = 1 << 30
 """Bytes of free disk below which one should look for more."""
 _FILES_FREE_LOW: Final = 1000
+_KEPT: Final = (Source.CONFIGURED, Source.LINK)
+"""Addresses at which somebody expects the peer: what was learned may be wrong, and is given up by itself."""
 JsonObject = dict[str, Any]
 
 
@@ -55,6 +59,7 @@ def examine(path: Path, *, now: Callable[[], float] = time.time) -> list[Check]:
         return [*checks, Check("configuration", PROBLEM, error.message, error.next_step)]
     checks.append(Check("configuration", OK, str(home.config_path)))
     checks += _check_keys(home)
+    checks += check_discovery(home.config.network)
     checks += _check_disk(path)
     checks += _check_store(path, now())
     checks += _check_daemon(home)
@@ -191,10 +196,17 @@ def _check_ports(home: Home) -> Iterator[Check]:
             yield Check("ports", OK, f"{key} = {address} is free")
 
 
+def check_discovery(config: NetworkConfig) -> Iterator[Check]:
+    """Whether discovery on the local network can find anybody there."""
+    if config.discover_lan and is_loopback(config.listen):
+        detail = f"network.discover_lan is on, and network.listen = {config.listen} is this machine alone"
+        yield Check("discovery", WARNING, detail, 'set [network] listen = "0.0.0.0:7474"')
+
+
 def check_peers(status: JsonObject) -> Iterator[Check]:
     """What a daemon's status says of its peers: who does not answer, and what none of them has."""
     connected = [peer for peer in status["peers"] if peer["state"] == "connected"]
-    away = [peer for peer in status["peers"] if peer["state"] != "connected"]
+    away = [peer for peer in status["peers"] if peer["state"] != "connected" and peer["source"] in _KEPT]
     known = {peer["peer"] for peer in connected}
     for peer in away:
         if peer["peer"] not in known:

@@ -2,12 +2,13 @@
 
 from typing import Any
 
+from node.addresses import Source
 from node.config import is_dialable
 from node.errors import ServiceError
 from node.hub import Hub
 from node.network import Network
 from node.resolve import resolve
-from node.views import peer_view
+from node.views import learned_view, peer_view
 from protocol.codec import DecodeError
 from protocol.text import id_text, parse_id
 from storage.peers import ban_peer, forget_peer, keep_peer, link_peer
@@ -31,7 +32,17 @@ class Peers:
 
     async def list_all(self) -> JsonObject:
         """The same, as an answer."""
-        return {"peers": self.views(), "banned": sorted(map(id_text, self._network.banned))}
+        network = self._network
+        known = sorted(network.book.all, key=lambda one: (not one.is_reached, one.peer, one.address))
+        return {
+            "peers": self.views(),
+            "known": [
+                learned_view(one, network.reached_at(one.peer))
+                for one in known
+                if not network.is_connected(one.peer)
+            ],
+            "banned": sorted(map(id_text, self._network.banned)),
+        }
 
     async def add(self, address: str, peer: str, *, relay: bool) -> JsonObject:
         """Keep a connection to a peer, which as a relay may keep all topics. Raises ServiceError `bad_request`."""
@@ -55,12 +66,12 @@ class Peers:
             return
         await self._hub.run_blocking(self._store_linked, key, address, repo_id)
         self._network.linked.setdefault(key, set()).add(repo_id)
-        self._network.keep(key, address)
+        self._network.keep(key, address, Source.LINK)
 
     async def remove(self, peer: str) -> JsonObject:
         """Disconnect from a peer and dial it no more. Raises ServiceError `not_found`, `ambiguous`."""
         # One peer may have two connections, an old one that is ending among them.
-        key = resolve("peer", peer, [(key, "", key) for key in {state.peer for state in self._network.peers}])
+        key = resolve("peer", peer, [(key, "", key) for key in self._known()])
         await self._hub.run_blocking(self._forget, key)
         self._network.forget(key)
         return {}
@@ -70,8 +81,7 @@ class Peers:
         try:
             key = parse_id(peer)
         except DecodeError:
-            known = {state.peer for state in self._network.peers}
-            key = resolve("peer", peer, [(one, "", one) for one in known])
+            key = resolve("peer", peer, [(one, "", one) for one in self._known()])
         if key == self._node_key:
             raise ServiceError("bad_request", "that is this node itself")
         await self._hub.run_blocking(self._store_ban, key)
@@ -86,17 +96,20 @@ class Peers:
         self._network.banned.discard(key)
         return {"peer": id_text(key), "banned": False}
 
+    def _known(self) -> set[bytes]:
+        return {state.peer for state in self._network.peers} | self._network.known_keys
+
     def _store_ban(self, key: bytes) -> None:
         with self._hub.replica.database.write() as connection:
             ban_peer(connection, key)
 
     def _store(self, key: bytes, address: str, is_relay: bool) -> None:
         with self._hub.replica.database.write() as connection:
-            keep_peer(connection, key, address, is_relay=is_relay)
+            keep_peer(connection, key, address, source=Source.CONFIGURED, is_relay=is_relay)
 
     def _store_linked(self, key: bytes, address: str, repo_id: bytes) -> None:
         with self._hub.replica.database.write() as connection:
-            keep_peer(connection, key, address)
+            keep_peer(connection, key, address, source=Source.LINK)
             link_peer(connection, key, repo_id)
 
     def _forget(self, key: bytes) -> None:

@@ -85,7 +85,7 @@ async def dial(stream: trio.abc.Stream, seed: bytes, peer_key: bytes, ephemeral:
         await _send_message(stream, third)
         return session
 
-    return await _establish(stream, converse)
+    return await _establish(stream, converse, is_dialer=True)
 
 
 async def accept(stream: trio.abc.Stream, seed: bytes, ephemeral: bytes) -> "SecureStream":
@@ -103,14 +103,15 @@ async def accept(stream: trio.abc.Stream, seed: bytes, ephemeral: bytes) -> "Sec
         await _send_message(stream, second)
         return handshake.take_third(await _receive_message(stream))
 
-    return await _establish(stream, converse)
+    return await _establish(stream, converse, is_dialer=False)
 
 
 class SecureStream:
     """Frames to and from one proven peer. Any number of tasks may send; one at a time may receive."""
 
-    def __init__(self, stream: trio.abc.Stream, session: Session) -> None:
+    def __init__(self, stream: trio.abc.Stream, session: Session, *, is_dialer: bool) -> None:
         """Use `dial` or `accept`."""
+        self.is_dialer = is_dialer
         self.peer_key = session.peer_key
         self.session_id = session.session_id
         self._stream = stream
@@ -257,11 +258,13 @@ class _Receiving:
             raise TransportError("closed", "the connection was cut without an end")
 
 
-async def _establish(stream: trio.abc.Stream, converse: Callable[[], Awaitable[Session]]) -> SecureStream:
+async def _establish(
+    stream: trio.abc.Stream, converse: Callable[[], Awaitable[Session]], *, is_dialer: bool
+) -> SecureStream:
     """Run one side of a handshake under its deadline; close the stream unless it succeeds."""
     try:
         with trio.fail_after(HANDSHAKE_TIMEOUT_SECONDS), _stream_faults():
-            return SecureStream(stream, await converse())
+            return SecureStream(stream, await converse(), is_dialer=is_dialer)
     except BaseException as error:  # also Cancelled: whoever cancels has no other way to the stream
         await trio.aclose_forcefully(stream)
         match error:

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from node.addresses import Learned
 from node.network import PeerState
 from node.replica import load_blocks_of, open_stored
 from protocol.body import Body, BranchFork, Carried, Merge, Permission, UnknownBody, content_of
@@ -70,6 +71,8 @@ def peer_view(state: PeerState, branches: dict[bytes, Branch], now: int) -> Json
         "since": int(state.since),
         "last_error": state.last_error,
         "relay": state.connection is not None and state.connection.peer_is_relay,
+        "source": state.source,
+        "reached_at": state.reached_at,
         "topics": [
             {
                 "branch": id_text(branches[topic.topic].branch_id),
@@ -85,6 +88,17 @@ def peer_view(state: PeerState, branches: dict[bytes, Branch], now: int) -> Json
             for topic in topics
             if topic.topic in branches
         ],
+    }
+
+
+def learned_view(learned: Learned, reached_at: int | None) -> JsonObject:
+    """An address that was learned of a peer that is not connected; unix seconds when it was last reached anywhere."""
+    return {
+        "peer": id_text(learned.peer),
+        "address": learned.address,
+        "source": learned.source,
+        "reached_at": reached_at,
+        "failures": learned.failures,
     }
 
 

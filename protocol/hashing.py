@@ -23,7 +23,9 @@ _COMMIT_SIGNED: Final = _CONTEXT + "commit signature v1"
 _REPO_SIGNED: Final = _CONTEXT + "repo certificate signature v1"
 _PUBLICATION_SIGNED: Final = _CONTEXT + "publication signature v1"
 _INVITATION_SIGNED: Final = _CONTEXT + "invitation proof signature v1"
-_TOPIC_BLIND: Final = _CONTEXT + "topic and session to announced topic v1"
+_TOPIC_BLIND: Final = _CONTEXT + "topic and session to blinded topic v1"
+_TOPIC_ANNOUNCED: Final = _CONTEXT + "topic, session and side to announced topic v1"
+_LAN_MARK: Final = _CONTEXT + "salt and node key to mark on the local network v1"
 _SYMBOL_KEY: Final = _CONTEXT + "topic to symbol key v1"
 _RANGE_KEY: Final = _CONTEXT + "topic and session to range key v1"
 _SET_LANES: Final = _CONTEXT + "commit id to set lanes v1"
@@ -97,8 +99,18 @@ def invitation_digest(encoded: bytes) -> bytes:
 
 
 def blind_topic(topic: bytes, session_id: bytes) -> bytes:
-    """How a topic is announced on one connection: recognised by those who know it, meaningless to all others."""
+    """How a topic is called on one connection: recognised by those who know it, meaningless to all others."""
     return _derive(_TOPIC_BLIND, session_id + topic)
+
+
+def announced_topic(topic: bytes, session_id: bytes, *, by_dialer: bool) -> bytes:
+    """How a side announces a topic on one connection. Who has heard the other's cannot make its own from it."""
+    return _derive(_TOPIC_ANNOUNCED, session_id + (b"\1" if by_dialer else b"\0") + topic)
+
+
+def lan_mark(salt: bytes, node_key: bytes) -> bytes:
+    """How a node is announced on its local network: recognised by those who know its key, another with each salt."""
+    return _derive(_LAN_MARK, salt + node_key)
 
 
 def symbol_key(topic: bytes) -> bytes:

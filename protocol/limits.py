@@ -143,6 +143,16 @@ FETCHED_COUNT_MAX: Final = 4
 """Blocks of files asked for on one connection and not answered yet: of 1 MiB each, so what a peer can have in memory."""
 VARIANTS_WANTED_MAX: Final = 8
 """Publications of one commit, the latest, with which a relay answers who wants it: a question of 32 bytes."""
+INTRODUCED_COUNT_MAX: Final = 16
+"""Peers named in one introduction: twice as many as a node wants of a repo."""
+INTRODUCED_TOPIC_COUNT_MAX: Final = 256
+"""Topics of one connection on which introductions are made: repos that both follow."""
+INTRODUCED_TO_ONE_MAX: Final = 256
+"""Addresses told on one topic of one connection, each once: 20 KB to remember, and more than enough."""
+INTRODUCTIONS_SENT_AT_ONCE_MAX: Final = 4
+"""Introductions sent on one topic without a pause; one more for each keep-alive since."""
+INTRODUCTIONS_TAKEN_AT_ONCE_MAX: Final = 8
+"""Introductions taken on one topic without a pause; two more for each keep-alive since, for streams stall."""
 REASON_SIZE_MAX: Final = 200
 """Characters of the reason in a goodbye."""
 
@@ -183,6 +193,53 @@ CONNECTIONS_MAX: Final = 128
 """Connections accepted from others at a time."""
 RELAY_CONNECTIONS_MAX: Final = 2048
 """The same for a relay, which is there for others."""
+CONNECTIONS_PER_HOST_SHARE: Final = 4
+"""One host, or IPv6 network of 64 bits, has at most this part (a quarter) of the connections accepted from others."""
+ADDRESSES_MAX: Final = 1024
+"""Addresses that a node knows by introductions and from its local network: 500 KB."""
+ADDRESSES_PER_REPO_MAX: Final = 128
+"""Of them, those of one repo's peers: many times what is dialed."""
+ADDRESSES_PER_TELLER_MAX: Final = 64
+"""Of them, those that one peer has told: two liars do not fill a repo's places with what nobody answers at."""
+ADDRESSES_PER_PEER_MAX: Final = 4
+"""Of them, those of one peer: where it was, where it is, in two networks."""
+ADDRESS_FAILURES_MAX: Final = 3
+"""Dials that fail after which an address at which nobody proved the key is dropped: all that a victim gets for one key."""
+REACHED_FAILURES_MAX: Final = 8
+"""The same for an address where the peer has been reached; counted while others answer, for this node may be offline."""
+ADDRESS_BARRED_SECONDS: Final = 24 * 3600.0
+"""Seconds for which an address that was dropped is not learned again."""
+ADDRESSES_BARRED_MAX: Final = 4096
+"""Dropped addresses that are remembered; while there are so many, no other is learned."""
+HOST_TRIES_MAX: Final = 8
+"""Dials of learned addresses at one host in HOST_TRIES_SECONDS that lead nowhere: all a victim gets."""
+HOST_TRIES_SECONDS: Final = 3600.0
+HOSTS_TRIED_MAX: Final = 1024
+"""Hosts whose tries are counted; while there are so many, no learned address of another host is dialed."""
+ADDRESS_UNREACHED_SECONDS: Final = 24 * 3600.0
+"""Seconds after which an address is forgotten that nobody told again or was reached at."""
+ADDRESS_REACHED_SECONDS: Final = 30 * 24 * 3600.0
+"""The same for an address where the peer was reached."""
+REACHED_PEERS_MAX: Final = 2048
+"""Peers of whom it is kept where and when they were reached, the latest: twice what is learned. 400 KB."""
+LEARNED_DIALS_AT_ONCE_MAX: Final = 4
+"""Learned addresses that are dialed at a time."""
+LEARNED_CONNECTIONS_MAX: Final = 32
+"""Connections to learned addresses at a time."""
+LEARNED_PEERS_WANTED: Final = 8
+"""Peers of one repo up to which learned ones are dialed: enough that commits spread and that some stay."""
+LEARNED_PAUSE_MIN_SECONDS: Final = 15.0
+LEARNED_PAUSE_MAX_SECONDS: Final = 3600.0
+"""Seconds between two dials of one learned address, doubled from the first to the second."""
+LAN_ROTATION_SECONDS: Final = 3600.0
+"""Seconds after which a node is announced on its local network anew, by another name and mark."""
+LAN_SIGHTINGS_MAX: Final = 1024
+"""Addresses heard on the local network that are looked at in that time: each is hashed with every key that is known."""
+LAN_LINE_SIZE_MAX: Final = 4 * KIB
+"""Bytes of one line of the process that listens there."""
+LAN_PAUSE_MIN_SECONDS: Final = 5.0
+LAN_PAUSE_MAX_SECONDS: Final = 300.0
+"""Seconds before that process is started again after it has ended by itself, doubled from the first to the second."""
 PENDING_COUNT_MAX: Final = 10_000
 """Commits per topic that wait for their causes; beyond it the newest are refused and asked for again later."""
 PENDING_SIZE_MAX: Final = 64 * MIB

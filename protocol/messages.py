@@ -1,6 +1,6 @@
 """Messages: what two nodes say to each other inside frames, one message a frame.
 
-Topics are named by their blinded form (see `hashing.blind_topic`), which only a peer that knows the topic recognises.
+Topics are named by their blinded form (see `hashing.blind_topic`), which only a peer that knows the topic can make.
 Every count is bounded by its type; `decode_message` is the door.
 """
 
@@ -14,6 +14,7 @@ from protocol.limits import (
     BLOCK_SIZE_MAX,
     FETCHED_COUNT_MAX,
     FRAME_SIZE_MAX,
+    INTRODUCED_COUNT_MAX,
     PUBLICATION_SIZE_MAX,
     RANGE_FRAME_SIZE_MAX,
     REASON_SIZE_MAX,
@@ -23,12 +24,16 @@ from protocol.limits import (
     WANT_COUNT_MAX,
 )
 from protocol.riblt import SHORT_ID_SIZE
+from protocol.text import PeerAddress
 
 ShortId = Annotated[bytes, Meta(min_length=SHORT_ID_SIZE, max_length=SHORT_ID_SIZE)]
 
 
-class Announce(Wire, frozen=True, tag="announce1"):
-    """Topics that the sender follows; a topic that both announced is joined on this connection."""
+class Announce(Wire, frozen=True, tag="announce2"):
+    """Topics that the sender follows (see `hashing.announced_topic`); one that both announced is joined on this connection.
+
+    Each side has its own name for a topic here, so that an announcement shows that its sender knows the topic.
+    """
 
     topics: Annotated[tuple[Id, ...], Meta(max_length=TOPIC_COUNT_MAX)]
 
@@ -104,6 +109,17 @@ class Deposit(Wire, frozen=True, tag="deposit1"):
     topics: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=TOPIC_COUNT_MAX)]
 
 
+class Introductions(Wire, frozen=True, tag="introductions1"):
+    """The sender takes introductions, and gives them. Said before any topic is announced, if at all."""
+
+
+class Introduce(Wire, frozen=True, tag="introduce1"):
+    """Where peers can be dialed that have joined a root branch's topic with the sender; the sender itself among them."""
+
+    topic: Id
+    peers: Annotated[tuple[PeerAddress, ...], Meta(min_length=1, max_length=INTRODUCED_COUNT_MAX)]
+
+
 class Refused(Wire, frozen=True, tag="refused1"):
     """The sender takes no more on a topic, and why (a stable code)."""
 
@@ -132,6 +148,8 @@ Message = (
     | Blocks
     | Relay
     | Deposit
+    | Introductions
+    | Introduce
     | Refused
     | KeepAlive
     | Goodbye

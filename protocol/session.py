@@ -16,7 +16,8 @@ peer does wrong ends in one output, `Close`, with a stable reason; after it the 
 from collections import deque
 
 from protocol.comparison import Comparison
-from protocol.hashing import blind_topic, block_id
+from protocol.hashing import announced_topic, blind_topic, block_id
+from protocol.introducing import Introducing
 from protocol.limits import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
@@ -31,6 +32,8 @@ from protocol.messages import (
     Deposit,
     Fetch,
     Goodbye,
+    Introduce,
+    Introductions,
     KeepAlive,
     Message,
     Publications,
@@ -58,6 +61,7 @@ from protocol.session_events import (
     MessageReceived,
     OpenTopics,
     Output,
+    PeersFound,
     PlanLoaded,
     Reconciled,
     Send,
@@ -73,17 +77,25 @@ from protocol.topic_progress import TopicProgress
 class Session:
     """The machine. `take` is its only entrance.
 
-    A relay (`is_relay`) keeps topics that the peer names to it.
+    A relay (`is_relay`) keeps topics that the peer names to it. A node that `introduces` tells peers of each other.
     """
 
-    def __init__(self, session_id: bytes, *, is_relay: bool = False) -> None:
+    def __init__(
+        self, session_id: bytes, *, is_dialer: bool, is_relay: bool = False, introduces: bool = False
+    ) -> None:
         self._session_id = session_id
+        self._introducing = Introducing(takes_part=introduces)
+        self._is_dialer = is_dialer
         self._is_relay = is_relay
         self._peer_is_relay = False
         self._deposited = 0
         self._topics: dict[bytes, TopicProgress] = {}  # by blinded topic
         self._comparison = Comparison(self._topics)
         self._blind: dict[bytes, bytes] = {}  # followed topic -> blinded topic
+        self._expected: dict[
+            bytes, bytes
+        ] = {}  # how the peer would announce a followed topic -> blinded topic
+        self._heard: set[bytes] = set()  # announced by the peer, and not followed here
         self._asked: set[bytes] = set()
         self._wanted_count = 0
         self._turn: deque[bytes] = deque()
@@ -102,7 +114,7 @@ class Session:
     @property
     def topics(self) -> list[TopicProgress]:
         """Progress of the topics this node follows."""
-        return [progress for progress in self._topics.values() if progress.followed]
+        return list(self._topics.values())
 
     def take(self, event: Event) -> list[Output]:
         """What to do about an event, in order."""
@@ -121,7 +133,9 @@ class Session:
             case CommitsAccepted():
                 return self._append_accepted(event)
             case CheckDue():
-                return self._comparison.check()
+                return [*self._comparison.check(), *self._introducing.check()]
+            case PeersFound():
+                return self._introducing.found(self._blind[event.topic], event)
             case BlocksWanted():
                 return self._fetch(event)
             case TopicsRefused(topics, reason):
@@ -135,18 +149,21 @@ class Session:
             return []
         blind = blind_topic(event.topic, self._session_id)
         self._blind[event.topic] = blind
-        progress = self._topics.setdefault(blind, TopicProgress(event.topic, event.is_root))
-        progress.topic, progress.is_root, progress.followed = event.topic, event.is_root, True
-        progress.is_entrusted = event.is_entrusted
+        theirs = announced_topic(event.topic, self._session_id, by_dialer=not self._is_dialer)
+        self._expected[theirs] = blind
+        progress = TopicProgress(event.topic, event.is_root, event.is_entrusted, theirs in self._heard)
+        self._heard.discard(theirs)
+        self._topics[blind] = progress
         entrusted = [Send(Deposit((event.topic,)))] if self._peer_is_relay and event.is_entrusted else []
-        return [Send(Announce((blind,))), *entrusted, *self._open(progress)]
+        ours = announced_topic(event.topic, self._session_id, by_dialer=self._is_dialer)
+        return [Send(Announce((ours,))), *entrusted, *self._open(progress)]
 
     def _open(self, progress: TopicProgress) -> list[Output]:
         if not progress.is_joined or progress.summary_sent:
             return []
         progress.summary_sent = True
         self._turn.append(self._blind[progress.topic])
-        return [LoadSummary(progress.topic)]
+        return [LoadSummary(progress.topic), *self._introducing.joined(progress)]
 
     def _receive(self, message: Message) -> list[Output]:
         match message:
@@ -158,6 +175,8 @@ class Session:
                 return self._announced(message)
             case Relay():
                 return self._met_relay()
+            case Introductions():
+                return [] if self._introducing.peer_takes_part() else self._close("second_introductions")
             case Deposit():
                 return self._take_deposit(message.topics)
         progress = self._topics.get(message.topic)
@@ -186,6 +205,9 @@ class Session:
                 progress.refused = message.reason
                 progress.queue.clear()
                 return self._pump()
+            case Introduce():
+                taken = self._introducing.take(progress.topic, message)
+                return self._close(taken) if isinstance(taken, str) else [taken]
             case Fetch():
                 return self._serve(progress, message.ids)
             case Blocks():
@@ -194,9 +216,10 @@ class Session:
     def _met_relay(self) -> list[Output]:
         if self._peer_is_relay:
             return self._close("second_relay")
-        if any(progress.announced_by_peer for progress in self._topics.values()):
+        if self._heard or any(progress.is_joined for progress in self._topics.values()):
             return self._close("late_relay")  # what is compared must be agreed before it is
         self._peer_is_relay = True
+        self._introducing.peer_is_relay()
         entrusted = tuple(progress.topic for progress in self.topics if progress.is_entrusted)
         return [Send(Deposit(entrusted))] if entrusted else []
 
@@ -238,14 +261,15 @@ class Session:
 
     def _announced(self, message: Announce) -> list[Output]:
         outputs: list[Output] = []
-        for blind in message.topics:
-            if blind not in self._topics:
-                if len(self._topics) >= 2 * TOPIC_COUNT_MAX:
-                    return self._close("too_many_topics")
-                self._topics[blind] = TopicProgress(blind, is_root=False)
-            progress = self._topics[blind]
-            progress.announced_by_peer = True
-            outputs += self._open(progress)
+        for announced in message.topics:
+            if announced in self._expected:
+                progress = self._topics[self._expected[announced]]
+                progress.is_joined = True
+                outputs += self._open(progress)
+            else:
+                self._heard.add(announced)
+        if len(self._heard) + len(self._topics) > 2 * TOPIC_COUNT_MAX:
+            return self._close("too_many_topics")
         return outputs
 
     def _continue(self, event: Event, progress: TopicProgress) -> list[Output]:

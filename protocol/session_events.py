@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from protocol.messages import Announce, Deposit, Message
+from protocol.text import PeerAddress
 
 # --- events ---
 
@@ -123,6 +124,14 @@ class TopicsRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class PeersFound:
+    """Peers that the peer may be told of on a topic, the more important ones first."""
+
+    topic: bytes
+    peers: tuple[PeerAddress, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CheckDue:
     """Time to look whether what differed is equal now."""
 
@@ -140,6 +149,7 @@ Event = (
     | BlocksLoaded
     | Reconciled
     | TopicsRefused
+    | PeersFound
     | CheckDue
 )
 
@@ -235,6 +245,21 @@ class OpenTopics:
 
 
 @dataclass(frozen=True, slots=True)
+class FindPeers:
+    """The peer may be told of others on this topic: find them."""
+
+    topic: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TakePeers:
+    """The peer says where these can be dialed, who follow this topic."""
+
+    topic: bytes
+    peers: tuple[PeerAddress, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """End the session; `reason` is a stable code."""
 
@@ -251,6 +276,8 @@ Output = (
     | LoadBlocks
     | HandOver
     | OpenTopics
+    | FindPeers
+    | TakePeers
     | OpenReconciliation
     | TakeFrame
     | Close

@@ -16,9 +16,8 @@ class TopicProgress:
 
     topic: bytes
     is_root: bool
-    followed: bool = False
-    is_entrusted: bool = False  # to the peer, if it is a relay
-    announced_by_peer: bool = False
+    is_entrusted: bool  # to the peer, if it is a relay
+    is_joined: bool  # the peer has announced it too
     summary_sent: bool = False
     round: int = 0  # of summaries
     own: SummaryLoaded | None = None
@@ -45,11 +44,6 @@ class TopicProgress:
     confirmed: int = 0  # of those, whose receipt has come: what the peer takes of them is durable there
     received: int = 0
     dropped: int = 0  # publications of the peer's that were at fault
-
-    @property
-    def is_joined(self) -> bool:
-        """Whether both sides follow it."""
-        return self.followed and self.announced_by_peer
 
     @property
     def in_flight(self) -> int:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select
 
+from storage.addresses import forget_reached
 from storage.schema import link_peers, peers
 
 
@@ -15,20 +16,23 @@ class PeerRow:
     address: str
     is_banned: bool
     is_relay: bool
+    source: str  # of the address: configured, or link
 
 
 def load_peers(connection: Connection) -> list[PeerRow]:
     """All peers that are kept or banned."""
-    query = select(peers.c.peer, peers.c.address, peers.c.is_banned, peers.c.is_relay)
+    query = select(peers.c.peer, peers.c.address, peers.c.is_banned, peers.c.is_relay, peers.c.source)
     return [PeerRow(*row) for row in connection.execute(query)]
 
 
-def keep_peer(connection: Connection, peer: bytes, address: str, *, is_relay: bool | None = None) -> None:
+def keep_peer(
+    connection: Connection, peer: bytes, address: str, *, source: str, is_relay: bool | None = None
+) -> None:
     """Keep a peer to be dialed, with its newest address; None leaves as it is whether it may keep all topics."""
     if is_relay is None:
         query = select(peers.c.is_relay).where(peers.c.peer == peer)
         is_relay = bool(connection.execute(query).scalar())
-    _put(connection, peer, address, is_banned=False, is_relay=is_relay)
+    _put(connection, peer, address, is_banned=False, is_relay=is_relay, source=source)
 
 
 def link_peer(connection: Connection, peer: bytes, repo_id: bytes) -> None:
@@ -56,12 +60,18 @@ def forget_peer(connection: Connection, peer: bytes) -> None:
     """Forget a peer, also that it was banned, or named by links."""
     for table in (peers, link_peers):
         connection.execute(delete(table).where(table.c.peer == peer))
+    forget_reached(connection, peer)
 
 
 def _put(
-    connection: Connection, peer: bytes, address: str, *, is_banned: bool, is_relay: bool = False
+    connection: Connection,
+    peer: bytes,
+    address: str,
+    *,
+    is_banned: bool,
+    is_relay: bool = False,
+    source: str = "configured",
 ) -> None:
     connection.execute(delete(peers).where(peers.c.peer == peer))
-    connection.execute(
-        insert(peers).values(peer=peer, address=address, is_banned=is_banned, is_relay=is_relay)
-    )
+    row = {"peer": peer, "address": address, "is_banned": is_banned, "is_relay": is_relay, "source": source}
+    connection.execute(insert(peers).values(row))

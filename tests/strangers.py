@@ -8,7 +8,7 @@ from trio.testing import memory_stream_pair
 
 from node.connection import Connection, Ended
 from node.transport import SecureStream, accept, dial
-from protocol.hashing import blind_topic
+from protocol.hashing import announced_topic, blind_topic
 from protocol.limits import IDLE_TIMEOUT_SECONDS
 from protocol.messages import Announce, Message, Publications, Summary, decode_message, encode_message
 from storage.repos import Branch
@@ -26,10 +26,14 @@ class Stranger:
         """Send messages."""
         await self.stream.send_frames([encode_message(message) for message in messages])
 
+    def announcement(self, branch: Branch) -> Announce:
+        """What a dialer that knows the branch's topic announces."""
+        return Announce((announced_topic(branch.topic, self.stream.session_id, by_dialer=True),))
+
     async def join(self, branch: Branch, count: int = 0) -> bytes:
         """Join a branch's topic, saying to hold so many commits, and hear what there is; the topic as it is said here."""
         topic = blind_topic(branch.topic, self.stream.session_id)
-        await self.say(Announce((topic,)), Summary(topic, 0, (), count, bytes(32)))
+        await self.say(self.announcement(branch), Summary(topic, 0, (), count, bytes(32)))
         await self.hear(Publications)
         return topic
 

@@ -1,5 +1,6 @@
 """peer: which nodes this one keeps a connection to."""
 
+import time
 from typing import Annotated
 
 import typer
@@ -28,13 +29,16 @@ def add(
 
 @peer.command("list")
 def list_peers(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List peers and connections."""
+    """List peers and connections, where each address came from, and when the peer was last reached at one."""
     answer = client(context).list_peers()
     if as_json:
         print_json(answer)
         return
-    columns = ("peer", "address", "direction", "state", "last_error")
-    print_table(columns, ([item[column] for column in columns] for item in answer["peers"]))
+    columns = ("peer", "address", "direction", "state", "source", "reached_at", "last_error")
+    rows = [{**item, "reached_at": _time(item["reached_at"])} for item in answer["peers"]]
+    print_table(columns, ([item[column] for column in columns] for item in rows))
+    for item in answer["known"]:
+        print(f"known   {item['peer']}  {item['address']}  {item['source']}  {_time(item['reached_at'])}")
     for banned in answer["banned"]:
         print(f"banned  {banned}")
 
@@ -59,3 +63,7 @@ def unban(context: typer.Context, peer: str, as_json: JsonOption = False) -> Non
     """Let a banned peer connect again; `ravel peer add` dials it."""
     answer = client(context).ban_peer(peer, is_banned=False)
     print_json(answer) if as_json else print_fields(answer.items())
+
+
+def _time(seconds: int | None) -> str:
+    return "never" if seconds is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))

@@ -24,12 +24,16 @@ JsonObject = dict[str, Any]
 class Peer:
     """One daemon: a folder and, while it runs, a process."""
 
-    def __init__(self, home: Path, *, listen: str | None = None) -> None:
+    def __init__(self, home: Path, *, listen: str | None = None, introduces: bool = True) -> None:
+        """One that does not introduce connects to nobody but whom it is told to."""
         self.home = home
         self.listen = listen or f"127.0.0.1:{free_port()}"
         self._process: subprocess.Popen[bytes] | None = None
         self._client: ApiClient | None = None
         run_ravel(self, "init", "--name", home.name, "--listen", self.listen, "--api", "127.0.0.1:0")
+        if not introduces:
+            config = home / "config.toml"
+            config.write_text(config.read_text().replace("introductions = true", "introductions = false"))
 
     @property
     def client(self) -> ApiClient:
@@ -91,12 +95,12 @@ class Peer:
 
 
 @contextmanager
-def peers(folder: Path, *names: str) -> Iterator[list[Peer]]:
+def peers(folder: Path, *names: str, introduces: bool = True) -> Iterator[list[Peer]]:
     """Running peers, stopped at the end."""
     made: list[Peer] = []
     try:
         for name in names:
-            made.append(Peer(folder / name))
+            made.append(Peer(folder / name, introduces=introduces))
             made[-1].start()
         yield made
     finally:

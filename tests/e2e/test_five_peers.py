@@ -68,7 +68,7 @@ def _until_agreed(members: list[Peer], branch: str) -> JsonObject:
 
 
 def test_five_daemons_act_out_the_longest_scenario(tmp_path: Path) -> None:
-    with peers(tmp_path, "ann", "ben", "cat", "dan", "eve") as (ann, ben, cat, dan, eve):
+    with peers(tmp_path, "ann", "ben", "cat", "dan", "eve", introduces=False) as (ann, ben, cat, dan, eve):
         everybody = [ann, ben, cat, dan, eve]
         ann.client.create_repo("shared")
         branch = str(ann.client.list_branches("shared")["branches"][0]["branch"])

@@ -22,7 +22,7 @@ def _held(peer: Peer, user: str) -> str:
 
 
 def test_an_excluded_member_writes_for_nobody(tmp_path: Path) -> None:
-    with peers(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+    with peers(tmp_path, "alice", "bob", "carol", introduces=False) as (alice, bob, carol):
         _, branch = join(alice, bob)
         link = run_ravel(alice, "repo", "invite", "shared", "--uses", "2", "--permission", "read").stdout
         carol.client.join(link.strip())

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_offline_writing_merges_and_heads_go_from_two_to_one(tmp_path: Path) -> None:
-    with peers(tmp_path, "alice", "bob") as (alice, bob):
+    with peers(tmp_path, "alice", "bob", introduces=False) as (alice, bob):
         repo, branch = join(alice, bob)
         until_equal(alice, bob, branch)
         until(lambda: bool(bob.client.list_repos()["repos"][0]["permission"] == "write"), "bob is a member")

@@ -122,7 +122,7 @@ def test_a_page_goes_on_after_the_daemon_was_started_again(tmp_path: Path, page:
 
 
 def test_what_becomes_void_is_struck_and_comes_back(tmp_path: Path, page: Browser) -> None:
-    with peers(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+    with peers(tmp_path, "alice", "bob", "carol", introduces=False) as (alice, bob, carol):
         _, branch = join(alice, bob)
         carol.client.join(alice.client.members.invite("shared", "write", 3600)["invitation"])
         until_equal(alice, carol, branch)

@@ -128,7 +128,7 @@ def _noise_dialer() -> Handshake:
 
 async def _receive_all(wire: bytes) -> tuple[list[bytes], str]:
     session = node_identity.Session(CipherState(_FRAME_KEY), CipherState(_FRAME_KEY), bytes(32), bytes(32))
-    stream = SecureStream(ScriptedStream(wire, step=50), session)
+    stream = SecureStream(ScriptedStream(wire, step=50), session, is_dialer=True)
     frames: list[bytes] = []
     try:
         while (frame := await stream.receive_frame()) is not None:

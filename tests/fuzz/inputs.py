@@ -18,8 +18,10 @@ from node.importers.jsonl import read_jsonl
 from node.importers.ssb_json import canonical, parse_by_rules, write_by_rules
 from node.importers.ssb_log import item_of
 from node.importers.ssb_messages import Refused, read_ssb_message
+from node.lan import read_announcement
 from protocol.body import encode_body
 from protocol.content import Imported
+from protocol.reach import host_of
 
 
 def take_config(data: bytes) -> str:
@@ -33,6 +35,16 @@ def take_config(data: bytes) -> str:
     name, listen, api = config.node.name, config.network.listen, config.api.listen
     again = parse_config(path, default_config_text(name=name, listen=listen, api=api))
     assert (again.node.name, again.network.listen, again.api.listen) == (name, listen, api)
+    return ""
+
+
+def take_announcement(data: bytes) -> str:
+    """A line of the process that listens on the local network."""
+    heard = read_announcement(data)
+    if heard is None:
+        return "not an announcement"
+    assert host_of(heard.address) is not None
+    assert (len(heard.salt), len(heard.mark)) == (16, 32)
     return ""
 
 

@@ -23,6 +23,8 @@ from protocol.messages import (
     Blocks,
     Deposit,
     Fetch,
+    Introduce,
+    Introductions,
     KeepAlive,
     Message,
     Publications,
@@ -36,7 +38,7 @@ from protocol.messages import (
 )
 from protocol.publication import decode_publication
 from protocol.signing import key_pair, public_key, sign
-from protocol.text import id_text
+from protocol.text import PeerAddress, id_text
 from tests.fuzz import api, connections, decoders, reconciliation, session
 from tests.streams import ACCEPTOR_SEED, recorded_session
 
@@ -103,6 +105,11 @@ def seeds() -> dict[str, Seeds]:
         "request": _requests(),
         "answer": {"error": b'{"error": {"code": "not_found", "message": "m", "next": "n"}}'},
         "config": _configs(),
+        "announcement": {
+            "heard": json.dumps(
+                {"address": "10.0.0.1:7474", "salt": bytes(16).hex(), "mark": _ID.hex()}
+            ).encode()
+        },
         "secret": {"key": _ID.hex().encode() + b"\n"},
         "ssb": _messages(),
         "jsonl": {"graph": _graph(), "empty": b"", "blank": b"\n \n"},
@@ -129,7 +136,7 @@ def _first_commit() -> bytes:
 def _sessions() -> Seeds:
     root, main = session.blinded(session.ROOT), session.blinded(session.MAIN)
     both: list[Message | int] = [
-        Announce((root, main)),
+        Announce((session.announced(session.ROOT), session.announced(session.MAIN))),
         Summary(root, 0, (_ID[:16],), 7, _OTHER),
         Summary(main, 0, (), 0, _OTHER),
     ]
@@ -142,6 +149,7 @@ def _sessions() -> Seeds:
         "accepts": [*both, Receipt(root), session.UNREAD, 0, session.IN_MAIN, Receipt(root), Receipt(root)],
         "fetches": [*both, session.FETCH, Blocks(root, (session.BLOCK.encoded,)), Fetch(main, (_ID, _OTHER))],
         "relays": [Relay(), *both, Deposit((_ID, _OTHER)), Refused(root, "topic_full"), 0, Receipt(root)],
+        "introduces": [Introductions(), *both, Introduce(root, (PeerAddress("192.0.2.7:7474", _ID),)), 0],
         "reconciles": [*both, Reconcile(root, 0, b"frame"), Summary(root, 1, (), 0, _ID), Receipt(root)],
         "is-slow": [both[0], session.HOLD, both[1], session.UNREAD, 0, session.HOLD, *[Receipt(root)] * 4],
     }

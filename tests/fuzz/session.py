@@ -9,12 +9,13 @@ from typing import Final
 
 from protocol.block import seal_block
 from protocol.codec import DecodeError
-from protocol.hashing import blind_topic, block_id
+from protocol.hashing import announced_topic, blind_topic, block_id
 from protocol.limits import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
     BATCHES_OF_TOPIC_MAX,
     FETCHED_COUNT_MAX,
+    INTRODUCED_COUNT_MAX,
     TOPIC_COUNT_MAX,
 )
 from protocol.messages import Message, Publications, Receipt, decode_message, encode_message
@@ -27,6 +28,7 @@ from protocol.session_events import (
     Close,
     CommitsAccepted,
     Event,
+    FindPeers,
     FindWanted,
     HandOver,
     LoadBatch,
@@ -37,15 +39,18 @@ from protocol.session_events import (
     OpenReconciliation,
     OpenTopics,
     Output,
+    PeersFound,
     PlanLoaded,
     Reconciled,
     Send,
     SummaryLoaded,
     Take,
     TakeFrame,
+    TakePeers,
     TopicFollowed,
     WantedFound,
 )
+from protocol.text import PeerAddress
 
 SESSION_ID: Final = b"s" * 32
 ROOT, MAIN = b"r" * 32, b"m" * 32
@@ -89,7 +94,7 @@ class _Node:
     """A machine, what it asked of its store, and how much of each topic it has sent."""
 
     def __init__(self) -> None:
-        self.session = Session(SESSION_ID, is_relay=True)
+        self.session = Session(SESSION_ID, is_dialer=True, is_relay=True, introduces=True)
         self.closed = ""
         self._asked: deque[Output] = deque()
         self._is_holding = False
@@ -195,6 +200,13 @@ class _Node:
             case LoadBlocks(topic, ids):
                 assert 0 < len(ids) <= FETCHED_COUNT_MAX
                 return BlocksLoaded(topic, (b"x",) * -(-len(ids) // 2))
+            case FindPeers(topic):
+                return PeersFound(
+                    topic, (PeerAddress("192.0.2.1:1", topic), PeerAddress("192.0.2.2:2", topic))
+                )
+            case TakePeers(topic, peers):
+                assert 0 < len(peers) <= INTRODUCED_COUNT_MAX
+                return PeersFound(topic, peers)
             case Take(topic, items):
                 return BatchTaken(topic, len(items), tuple(map(block_id, items)))
         raise AssertionError(f"nothing to look up: {output}")
@@ -203,3 +215,8 @@ class _Node:
 def blinded(topic: bytes) -> bytes:
     """How a peer names a topic to this machine."""
     return blind_topic(topic, SESSION_ID)
+
+
+def announced(topic: bytes) -> bytes:
+    """How a peer announces a topic to this machine."""
+    return announced_topic(topic, SESSION_ID, by_dialer=False)

@@ -40,6 +40,7 @@ TARGETS: Final[dict[str, Target]] = {
     "request": api.take_request,
     "answer": api.take_answer,
     "config": inputs.take_config,
+    "announcement": inputs.take_announcement,
     "secret": inputs.take_secret,
     "jsonl": inputs.take_jsonl,
     "jsonl_gz": inputs.take_jsonl_gz,

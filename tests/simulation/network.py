@@ -20,6 +20,7 @@ from protocol.session_events import (
     Close,
     CommitsAccepted,
     Event,
+    FindPeers,
     HandOver,
     MessageReceived,
     OpenReconciliation,
@@ -29,6 +30,7 @@ from protocol.session_events import (
     Send,
     Take,
     TakeFrame,
+    TakePeers,
     TopicFollowed,
 )
 from protocol.unreconciled import Unreconciled
@@ -117,7 +119,10 @@ class Network:
         session_id = self.chance.randbytes(32)
         link = Link(
             self._count,
-            (End(first, Session(session_id), session_id), End(second, Session(session_id), session_id)),
+            (
+                End(first, Session(session_id, is_dialer=True), session_id),
+                End(second, Session(session_id, is_dialer=False), session_id),
+            ),
         )
         for end in link.ends:
             self._check_later(link, end)
@@ -189,8 +194,8 @@ class Network:
                 self.after(done - self.now, lambda: self._take(link, end, output))
             case OpenReconciliation() | TakeFrame():
                 self.after(self.chance.uniform(*STORE_DELAY), lambda: self._reconcile(link, end, output))
-            case HandOver() | OpenTopics():
-                raise AssertionError("nobody asks for blocks or deposits topics here")
+            case HandOver() | OpenTopics() | FindPeers() | TakePeers():
+                raise AssertionError("nobody asks for blocks, deposits topics or introduces peers here")
             case _:
                 self.after(self.chance.uniform(*STORE_DELAY), lambda: self._look_up(link, end, output))
 

@@ -20,6 +20,7 @@ from protocol.limits import (
     DEP_COUNT_MAX,
     DICT_KEY_SIZE_MAX,
     FETCHED_COUNT_MAX,
+    INTRODUCED_COUNT_MAX,
     LEAF_SIZE,
     LINK_SIZE_MAX,
     NAME_SIZE_MAX,
@@ -326,9 +327,14 @@ def _messages() -> Iterator[JsonObject]:
     yield refuse("blocks_too_many", "bad_shape", ["blocks1", ID, [b""] * (FETCHED_COUNT_MAX + 1)])
     yield refuse("want_of_nothing", "bad_shape", ["want1", ID, []])
     yield refuse("want_of_too_many", "bad_shape", ["want1", ID, [OTHER] * (WANT_COUNT_MAX + 1)])
+    at = ["192.0.2.7:7474", OTHER]
+    yield refuse("introduction_of_nobody", "bad_shape", ["introduce1", ID, []])
+    yield refuse(
+        "introduction_of_too_many", "bad_shape", ["introduce1", ID, [at] * (INTRODUCED_COUNT_MAX + 1)]
+    )
     yield refuse("summary_of_negative_count", "bad_shape", ["sum3", ID, 0, [], -1, ID])
     yield refuse("goodbye_too_long", "bad_shape", ["goodbye1", "x" * (REASON_SIZE_MAX + 1)])
-    yield refuse("huge_announcement", "bad_shape", b"\x92\xa9announce1\xdd\xff\xff\xff\xff")
+    yield refuse("huge_announcement", "bad_shape", b"\x92\xa9announce2\xdd\xff\xff\xff\xff")
 
 
 def _texts() -> Iterator[JsonObject]:

@@ -64,6 +64,8 @@ from protocol.messages import (
     Deposit,
     Fetch,
     Goodbye,
+    Introduce,
+    Introductions,
     KeepAlive,
     Message,
     Publications,
@@ -135,6 +137,8 @@ def derivations() -> JsonObject:
         "branch_topic_seed": hashing.branch_topic_seed(WRITE_SECRET, BRANCH_ID, 1).hex(),
         "branch_id_mark": hashing.epoch_mark(BRANCH_ID).hex(),
         "blinded_branch_id": hashing.blind_topic(BRANCH_ID, EPOCH).hex(),
+        "branch_id_announced_by_dialer": hashing.announced_topic(BRANCH_ID, EPOCH, by_dialer=True).hex(),
+        "branch_id_announced_by_acceptor": hashing.announced_topic(BRANCH_ID, EPOCH, by_dialer=False).hex(),
         "branch_id_text": id_text(BRANCH_ID),
     }
 
@@ -307,7 +311,7 @@ def messages() -> list[JsonObject]:
     """One message of each kind."""
     topic = hashing.blind_topic(BRANCH_ID, EPOCH)
     made: list[Message] = [
-        Announce((topic,)),
+        Announce((hashing.announced_topic(BRANCH_ID, EPOCH, by_dialer=True),)),
         Summary(topic, 0, (EPOCH[:16],), 300, BRANCH_ID),
         Reconcile(topic, 0, b"a frame"),
         Publications(topic, (b"one", b"two")),
@@ -316,6 +320,10 @@ def messages() -> list[JsonObject]:
         Fetch(topic, (EPOCH, BRANCH_ID)),
         Relay(),
         Deposit((BRANCH_ID, EPOCH)),
+        Introductions(),
+        Introduce(
+            topic, (PeerAddress("192.0.2.7:7474", BRANCH_ID), PeerAddress("[2001:db8::7]:7474", EPOCH))
+        ),
         Refused(topic, "topic_full"),
         Blocks(topic, (b"", b"a block")),
         KeepAlive(),

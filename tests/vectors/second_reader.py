@@ -103,7 +103,7 @@ LINK_KINDS: dict[str, dict[str, Shapes]] = {
     },
 }  # fmt: skip
 MESSAGES: dict[str, Shapes] = {
-    "announce1": {"topics": [ID]},
+    "announce2": {"topics": [ID]},
     "sum3": {"topic": ID, "round": range(5), "heads": [16], "count": NUMBER, "digest": ID},
     "reconcile1": {"topic": ID, "kind": range(8), "frame": bytes},
     "publications1": {"topic": ID, "items": [bytes]},
@@ -111,6 +111,8 @@ MESSAGES: dict[str, Shapes] = {
     "want1": {"topic": ID, "ids": [ID]},
     "relay2": {},
     "deposit1": {"topics": [ID]},
+    "introductions1": {},
+    "introduce1": {"topic": ID, "peers": PEERS},
     "refused1": {"topic": ID, "reason": str},
     "fetch1": {"topic": ID, "ids": [ID]},
     "blocks1": {"topic": ID, "items": [bytes]},
@@ -221,7 +223,11 @@ def branch_topic_seed(write_secret: bytes, branch: bytes, generation: int) -> by
 
 
 def blinded_topic(topic: bytes, session_id: bytes) -> bytes:
-    return derive("topic and session to announced topic v1", session_id + topic)
+    return derive("topic and session to blinded topic v1", session_id + topic)
+
+
+def announced_topic(topic: bytes, session_id: bytes, side: int) -> bytes:
+    return derive("topic, session and side to announced topic v1", session_id + bytes([side]) + topic)
 
 
 def public_key(seed: bytes) -> bytes:
@@ -410,6 +416,7 @@ def open_message(frame: bytes) -> tuple[str, dict[str, Any]]:
     tag, fields = tagged(frame, MESSAGES)
     require(len(fields.get("heads", ())) <= 64, "at most 64 heads")
     require(len(fields.get("items", ())) <= 1024, "at most 1,024 publications")
+    require(len(fields.get("peers", [None])) in range(1, 17), "1 to 16 peers")
     return tag, fields
 
 

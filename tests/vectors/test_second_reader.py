@@ -63,6 +63,8 @@ def remake_derivations(vector: Vector) -> Vector:
         "branch_topic_seed": reader.branch_topic_seed(write, branch, generation),
         "branch_id_mark": reader.epoch_mark(branch),
         "blinded_branch_id": reader.blinded_topic(branch, session),
+        "branch_id_announced_by_dialer": reader.announced_topic(branch, session, 1),
+        "branch_id_announced_by_acceptor": reader.announced_topic(branch, session, 0),
         "branch_id_text": reader.id_text(branch),
     }
 

@@ -8,7 +8,7 @@ from protocol.publication import decode_publication
 from storage.id_keys import id_key
 
 revision = "r0014"
-down_revision = "r0012"
+down_revision = "r0013"
 branch_labels = None
 depends_on = None
 

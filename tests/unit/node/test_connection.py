@@ -7,6 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.addresses import Source
 from node.connection import Connection, Ended
 from node.hub import NotFetched
 from node.network import PeerState
@@ -78,6 +79,20 @@ async def test_knowing_the_topic_in_clear_is_not_enough_and_nothing_is_revealed(
     assert ended == [Ended("peer_left")]
 
 
+async def test_sending_back_what_was_announced_joins_nothing(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    ended: list[Ended] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        async with met(alice, ended) as stranger:
+            announced = await stranger.hear(Announce)
+            assert isinstance(announced, Announce)
+            await stranger.say(announced, Summary(announced.topics[0], 0, (), 0, bytes(32)))
+            assert await stranger.hear(Goodbye) == Goodbye("unknown_topic"), "nothing was sent before"
+    assert ended == [Ended("unknown_topic")]
+
+
 async def test_publications_that_their_carrier_could_have_refused_end_it(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -87,7 +102,7 @@ async def test_publications_that_their_carrier_could_have_refused_end_it(
         before = alice.digest(branch)
         async with met(alice, ended) as stranger:
             topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
+            await stranger.say(stranger.announcement(branch), Summary(topic, 0, (), 0, bytes(32)))
             await stranger.hear(Summary)
             await stranger.say(Publications(topic, (b"nothing",)))
             goodbye = await stranger.hear(Goodbye)
@@ -102,7 +117,7 @@ async def test_a_peer_that_knows_the_topic_is_served(tmp_path: Path, autojump_cl
         _, branch = alice.create_repo()
         async with met(alice, ended) as stranger:
             topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
+            await stranger.say(stranger.announcement(branch), Summary(topic, 0, (), 0, bytes(32)))
             publications = await stranger.hear(Publications)
             assert isinstance(publications, Publications)
             assert len(publications.items) == 1
@@ -227,7 +242,9 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
             topic = await stranger.join(branch, count=7)
             (source,) = alice.hub.sources
             assert isinstance(source, Connection)
-            state = PeerState(source.peer, "somewhere", "in", "connected", 0.0, connection=source)
+            state = PeerState(
+                source.peer, "somewhere", "in", "connected", 0.0, Source.INCOMING, None, connection=source
+            )
             since = source.progress_at
 
             def shown(later: int) -> JsonObject:

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from node import doctor
 from node.bundle import write_bundle
 from node.cli.main import app
+from node.config import NetworkConfig
 from node.doctor import OK, PROBLEM, WARNING, Check, examine
 from node.errors import ERROR_KINDS, ServiceError
 from node.home import create_home
@@ -115,7 +116,7 @@ def test_a_port_that_another_program_has_is_a_problem(tmp_path: Path) -> None:
     assert "network.listen" in found.detail
 
 
-def _status(pending: int, *peers: tuple[str, str, str]) -> dict[str, object]:
+def _status(pending: int, *peers: tuple[str, str, str], source: str = "configured") -> dict[str, object]:
     return {
         "pending": pending,
         "peers": [
@@ -124,6 +125,7 @@ def _status(pending: int, *peers: tuple[str, str, str]) -> dict[str, object]:
                 "address": "a:1",
                 "state": state,
                 "last_error": "no answer",
+                "source": source,
                 "topics": [{"state": topic}],
             }
             for peer, state, topic in peers
@@ -137,6 +139,8 @@ def test_unreachable_peers_and_stuck_topics_are_warnings() -> None:
     assert {one.state for one in check(_status(0, ("p", "connected", "in sync")))} == {OK}
     away = list(check(_status(0, ("p", "waiting", ""))))
     assert (away[0].state, "no answer" in away[0].detail) == (WARNING, True)
+    learned = list(check(_status(0, ("p", "dialing", ""), source="introduction")))
+    assert {one.state for one in learned} == {OK}, "nobody promised that it answers"
     both = list(check(_status(0, ("p", "waiting", ""), ("p", "connected", "in sync"))))
     assert {one.state for one in both} == {OK}, "it has dialed us"
     stuck = list(check(_status(3, ("p", "connected", "in sync"))))
@@ -171,3 +175,12 @@ def test_a_bundle_of_a_stopped_node_says_what_is_wrong(home: Path, tmp_path: Pat
     with pytest.raises(ServiceError) as caught:
         write_bundle(home, out, int(NOW))
     assert caught.value.code == "already_exists"
+
+
+def test_discovery_on_loopback_alone_is_a_warning() -> None:
+    everywhere = "0.0.0.0:7474"  # nothing listens
+    said = [
+        [one.state for one in doctor.check_discovery(NetworkConfig(listen=listen, discover_lan=is_on))]
+        for listen, is_on in (("127.0.0.1:7474", True), (everywhere, True), ("127.0.0.1:7474", False))
+    ]
+    assert said == [[WARNING], [], []]

@@ -22,7 +22,7 @@ from protocol.limits import (
     SEND_TIMEOUT_SECONDS,
     TIMESTAMP_MAX_MS,
 )
-from protocol.messages import Announce, Goodbye, Publications, Receipt, Reconcile, Summary
+from protocol.messages import Goodbye, Publications, Receipt, Reconcile, Summary
 from protocol.reconciling import FrameKind
 from protocol.symbols import AskSymbols
 from storage.difference import load_publications, plan_sending
@@ -97,7 +97,7 @@ async def test_a_peer_that_stops_reading_is_left(tmp_path: Path, autojump_clock:
         began = trio.current_time()
         async with met(alice, ended, make) as stranger:
             topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(Announce((topic,)), Summary(topic, 0, (), 0, bytes(32)))
+            await stranger.say(stranger.announcement(branch), Summary(topic, 0, (), 0, bytes(32)))
         assert SEND_TIMEOUT_SECONDS <= trio.current_time() - began < 2 * SEND_TIMEOUT_SECONDS
     assert ended == [Ended("peer_does_not_read")]
 
@@ -175,7 +175,7 @@ async def test_a_billion_commits_that_are_said_to_be_there_cost_nothing(
         async with met(alice, ended) as stranger:
             topic = blind_topic(branch.topic, stranger.stream.session_id)
             heads = tuple(number.to_bytes(16, "big") for number in range(64))
-            await stranger.say(Announce((topic,)), Summary(topic, 0, heads, 10**9, b"d" * 32))
+            await stranger.say(stranger.announcement(branch), Summary(topic, 0, heads, 10**9, b"d" * 32))
             await trio.sleep(1)
             (progress,) = [one for one in _connection(alice).topics if one.topic == branch.topic]
             assert (progress.behind, progress.to_send, progress.reconciling) == (10**9 - 1, 0, "")
@@ -192,7 +192,7 @@ async def test_a_reconciliation_that_never_ends_is_ended(
         alice.write(branch, "one more than the stranger has")
         async with met(alice, ended) as stranger:
             topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(Announce((topic,)), Summary(topic, 0, (b"h" * 16,), 1, b"d" * 32))
+            await stranger.say(stranger.announcement(branch), Summary(topic, 0, (b"h" * 16,), 1, b"d" * 32))
             for _ in range(6):
                 await stranger.hear(Reconcile)
                 await stranger.say(Reconcile(topic, FrameKind.ASK_SYMBOLS, encode(AskSymbols(1, 1))))

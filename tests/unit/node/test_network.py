@@ -1,15 +1,17 @@
 """Connections come and go, and whatever is wrong with one of them, the node and the others go on."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from node.network import Network, open_listener
+from node.network import Network, listening_address, open_listener
 from node.peers import Peers
+from node.transport import dial
+from protocol.limits import CONNECTIONS_MAX, DIAL_BACKOFF_MAX_SECONDS, IDLE_TIMEOUT_SECONDS
 from protocol.text import id_text
 from storage.peers import load_links, load_peers
 from tests.nodes import Node, open_nodes
@@ -18,12 +20,13 @@ KEY = b"k" * 32
 
 
 @asynccontextmanager
-async def _running(node: Node) -> AsyncIterator[Network]:
+async def _running(node: Node, clock: Callable[[], float] = lambda: 0.0) -> AsyncIterator[Network]:
     """The node's network on loopback; cancelled at the end."""
-    network = Network(node.hub, node.seed, lambda: 0.0)
-    with trio.fail_after(600):
+    listeners = await open_listener("127.0.0.1:0")
+    network = Network(node.hub, node.seed, clock, own_address=listening_address(listeners))
+    with trio.fail_after(3600):
         async with trio.open_nursery() as nursery:
-            await nursery.start(network.run, await open_listener("127.0.0.1:0"))
+            await nursery.start(network.run, listeners)
             yield network
             nursery.cancel_scope.cancel()
 
@@ -97,3 +100,76 @@ async def test_a_relay_that_a_link_named_may_keep_that_repo_and_one_that_was_cho
             await peers.remove(id_text(KEY))
             with alice.replica.database.read() as connection:
                 assert (load_peers(connection), load_links(connection)) == ([], {})
+
+
+class _Sleeper:
+    """The wall clock of a machine that may sleep, while trio's clock stands still."""
+
+    def __init__(self) -> None:
+        self.slept = 0.0
+
+    def __call__(self) -> float:
+        return 1_700_000_000.0 + trio.current_time() + self.slept
+
+
+async def _accept_and_close(listener: trio.SocketListener) -> None:
+    await (await listener.accept()).aclose()
+
+
+async def test_after_a_sleep_peers_are_dialed_at_once(tmp_path: Path, autojump_clock: MockClock) -> None:
+    clock = _Sleeper()
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with _running(alice, clock) as network, trio.open_nursery() as nursery:
+            (listener, *_) = await open_listener("127.0.0.1:0")
+            network.keep(KEY, listening_address([listener]))
+            for _ in range(20):  # until the pauses are the longest
+                with trio.fail_after(DIAL_BACKOFF_MAX_SECONDS + 1):
+                    await _accept_and_close(listener)
+            await trio.sleep(0.1)
+            clock.slept += IDLE_TIMEOUT_SECONDS
+            with trio.fail_after(6):  # the clock is looked at every five seconds
+                await _accept_and_close(listener)
+            with trio.fail_after(1):
+                await _accept_and_close(listener)
+            nursery.cancel_scope.cancel()
+            await listener.aclose()
+
+
+@pytest.mark.parametrize("slept, is_ended", [(IDLE_TIMEOUT_SECONDS - 1, False), (IDLE_TIMEOUT_SECONDS, True)])
+async def test_a_connection_that_slept_longer_than_peers_wait_is_made_anew(
+    tmp_path: Path,
+    autojump_clock: MockClock,
+    slept: float,
+    is_ended: bool,
+) -> None:
+    clock = _Sleeper()
+    with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        async with _running(alice, clock) as at_alice, _running(bob) as at_bob:
+            at_alice.keep(bob.key, at_bob.introducer.own.address)
+            while True:
+                if at_alice.is_connected(bob.key):
+                    break
+                await trio.sleep(0.1)
+            before = at_alice.peers[0].connection
+            clock.slept += slept
+            await trio.sleep(20)
+            assert at_alice.peers[0].connection is not None
+            assert (at_alice.peers[0].connection is not before) == is_ended
+
+
+@pytest.mark.slow
+async def test_so_many_connections_are_accepted(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with _running(alice) as network:
+            host, _, port = network.introducer.own.address.rpartition(":")
+            streams = [await trio.open_tcp_stream(host, int(port)) for _ in range(CONNECTIONS_MAX)]
+            await trio.testing.wait_all_tasks_blocked()
+            async with await trio.open_tcp_stream(host, int(port)) as one_more:
+                with trio.fail_after(1), suppress(trio.BrokenResourceError):
+                    assert await one_more.receive_some() == b""
+            await streams.pop().aclose()
+            await trio.testing.wait_all_tasks_blocked()
+            secure = await dial(await trio.open_tcp_stream(host, int(port)), b"s" * 32, alice.key, b"d" * 32)
+            await secure.aclose()
+            for stream in streams:
+                await trio.aclose_forcefully(stream)

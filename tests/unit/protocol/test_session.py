@@ -6,7 +6,7 @@ import pytest
 
 from protocol.block import Block, seal_block
 from protocol.codec import DecodeError
-from protocol.hashing import blind_topic
+from protocol.hashing import announced_topic, blind_topic
 from protocol.limits import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
@@ -70,13 +70,15 @@ SESSION_ID = b"s" * 32
 MAIN, ROOT = b"m" * 32, b"r" * 32
 EMPTY = b"e" * 32
 BLIND_MAIN, BLIND_ROOT = blind_topic(MAIN, SESSION_ID), blind_topic(ROOT, SESSION_ID)
+OUR_MAIN = announced_topic(MAIN, SESSION_ID, by_dialer=True)
+THEIR_MAIN = announced_topic(MAIN, SESSION_ID, by_dialer=False)
 
 
 def _joined(*topics: bytes) -> Session:
-    session = Session(SESSION_ID)
+    session = Session(SESSION_ID, is_dialer=True)
     for topic in topics:
         session.take(TopicFollowed(topic, is_root=topic == ROOT))
-        session.take(MessageReceived(Announce((blind_topic(topic, SESSION_ID),))))
+        session.take(MessageReceived(Announce((announced_topic(topic, SESSION_ID, by_dialer=False),))))
     return session
 
 
@@ -92,23 +94,30 @@ def _with_plan(session: Session, topic: bytes, *nums: int, upto: int = 1000) -> 
 
 
 def test_a_topic_is_joined_when_both_announced_it_in_either_order() -> None:
-    ours_first = Session(SESSION_ID)
-    assert ours_first.take(TopicFollowed(MAIN, is_root=False)) == [Send(Announce((BLIND_MAIN,)))]
-    assert ours_first.take(MessageReceived(Announce((BLIND_MAIN,)))) == [LoadSummary(MAIN)]
-    theirs_first = Session(SESSION_ID)
-    assert theirs_first.take(MessageReceived(Announce((BLIND_MAIN,)))) == []
+    ours_first = Session(SESSION_ID, is_dialer=True)
+    assert ours_first.take(TopicFollowed(MAIN, is_root=False)) == [Send(Announce((OUR_MAIN,)))]
+    assert ours_first.take(MessageReceived(Announce((THEIR_MAIN,)))) == [LoadSummary(MAIN)]
+    theirs_first = Session(SESSION_ID, is_dialer=True)
+    assert theirs_first.take(MessageReceived(Announce((THEIR_MAIN,)))) == []
     assert theirs_first.take(TopicFollowed(MAIN, is_root=False)) == [
-        Send(Announce((BLIND_MAIN,))),
+        Send(Announce((OUR_MAIN,))),
         LoadSummary(MAIN),
     ]
     assert theirs_first.take(TopicFollowed(MAIN, is_root=False)) == []
 
 
+def test_who_sends_back_what_was_announced_has_not_shown_to_know_the_topic() -> None:
+    session = Session(SESSION_ID, is_dialer=True)
+    session.take(TopicFollowed(MAIN, is_root=False))
+    assert session.take(MessageReceived(Announce((OUR_MAIN, BLIND_MAIN, MAIN)))) == []
+    assert not session.topics[0].is_joined
+
+
 def test_a_topic_is_never_named_in_clear() -> None:
-    (output,) = Session(SESSION_ID).take(TopicFollowed(MAIN, is_root=False))
+    (output,) = Session(SESSION_ID, is_dialer=True).take(TopicFollowed(MAIN, is_root=False))
     assert isinstance(output, Send)
     assert MAIN not in repr(output).encode()
-    assert output.message == Announce((BLIND_MAIN,))
+    assert output.message == Announce((OUR_MAIN,))
 
 
 def test_summaries_lead_to_a_plan_and_batches() -> None:
@@ -219,10 +228,10 @@ def test_wanted_commits_are_looked_up_and_sent() -> None:
 
 
 def test_states_are_named() -> None:
-    session = Session(SESSION_ID)
+    session = Session(SESSION_ID, is_dialer=True)
     session.take(TopicFollowed(MAIN, is_root=False))
     assert session.topics[0].state == "not joined"
-    session.take(MessageReceived(Announce((BLIND_MAIN,))))
+    session.take(MessageReceived(Announce((THEIR_MAIN,))))
     assert session.topics[0].state == "comparing"
     _with_plan(session, MAIN, 1)
     assert session.topics[0].state == "sending"
@@ -312,40 +321,40 @@ def test_a_block_in_a_message_has_the_size_of_one_at_most() -> None:
 
 
 def test_a_relay_is_entrusted_with_what_it_may_keep_now_and_later() -> None:
-    session = Session(SESSION_ID)
+    session = Session(SESSION_ID, is_dialer=True)
     other = b"o" * 32
     session.take(TopicFollowed(ROOT, is_root=True, is_entrusted=True))
     session.take(TopicFollowed(other, is_root=False))
     assert session.take(MessageReceived(Relay())) == [Send(Deposit((ROOT,)))]
     assert session.take(TopicFollowed(MAIN, is_root=False, is_entrusted=True)) == [
-        Send(Announce((BLIND_MAIN,))),
+        Send(Announce((OUR_MAIN,))),
         Send(Deposit((MAIN,))),
     ]
     assert session.take(MessageReceived(Relay())) == [Close("second_relay")]
 
 
 def test_who_was_not_chosen_is_told_no_topic() -> None:
-    session = Session(SESSION_ID)
+    session = Session(SESSION_ID, is_dialer=True)
     session.take(TopicFollowed(ROOT, is_root=True))
     assert session.take(MessageReceived(Relay())) == []
 
 
 def test_only_a_relay_takes_deposits_and_no_more_than_topics_fit_a_connection() -> None:
-    assert Session(SESSION_ID).take(MessageReceived(Deposit((MAIN,)))) == [Close("no_relay")]
-    relay = Session(SESSION_ID, is_relay=True)
+    assert Session(SESSION_ID, is_dialer=True).take(MessageReceived(Deposit((MAIN,)))) == [Close("no_relay")]
+    relay = Session(SESSION_ID, is_dialer=True, is_relay=True)
     most = tuple(number.to_bytes(32, "big") for number in range(TOPIC_COUNT_MAX))
     assert relay.take(MessageReceived(Deposit(most))) == [OpenTopics(most)]
     assert relay.take(MessageReceived(Deposit((MAIN,)))) == [Close("too_many_topics")]
 
 
 def test_with_a_relay_publications_are_compared_and_it_says_so_before_anything_is() -> None:
-    assert not Session(SESSION_ID).compares_publications
-    assert Session(SESSION_ID, is_relay=True).compares_publications
-    session = Session(SESSION_ID)
+    assert not Session(SESSION_ID, is_dialer=True).compares_publications
+    assert Session(SESSION_ID, is_dialer=True, is_relay=True).compares_publications
+    session = Session(SESSION_ID, is_dialer=True)
     session.take(MessageReceived(Relay()))
     assert session.compares_publications
-    late = Session(SESSION_ID)
-    late.take(MessageReceived(Announce((BLIND_MAIN,))))
+    late = Session(SESSION_ID, is_dialer=True)
+    late.take(MessageReceived(Announce((THEIR_MAIN,))))
     assert late.take(MessageReceived(Relay())) == [Close("late_relay")]
 
 
@@ -369,10 +378,10 @@ def test_what_a_relay_refuses_is_not_sent_any_more() -> None:
 
 
 def test_what_a_relay_does_not_keep_it_says_of_topics_that_it_was_entrusted_with() -> None:
-    relay = Session(SESSION_ID, is_relay=True)
+    relay = Session(SESSION_ID, is_dialer=True, is_relay=True)
     refused = relay.take(TopicsRefused((MAIN, ROOT), "not_known"))
     assert refused == [Send(Refused(BLIND_MAIN, "not_known")), Send(Refused(BLIND_ROOT, "not_known"))]
-    session = Session(SESSION_ID)
+    session = Session(SESSION_ID, is_dialer=True)
     session.take(MessageReceived(Relay()))
     session.take(TopicFollowed(MAIN, is_root=False, is_entrusted=True))
     session.take(TopicFollowed(ROOT, is_root=True))

@@ -1,0 +1,99 @@
+"""Introductions on one session: who may be told of others, how often, and how often the peer may tell.
+
+Only on root branches' topics, which both sides have shown to know, and only where both have said that they take part. A
+relay takes none: it knows its topics' followers, who did not ask it to make them known to one another.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from protocol.limits import (
+    INTRODUCED_COUNT_MAX,
+    INTRODUCED_TO_ONE_MAX,
+    INTRODUCED_TOPIC_COUNT_MAX,
+    INTRODUCTIONS_SENT_AT_ONCE_MAX,
+    INTRODUCTIONS_TAKEN_AT_ONCE_MAX,
+)
+from protocol.messages import Introduce
+from protocol.session_events import FindPeers, Output, PeersFound, Send, TakePeers
+from protocol.text import PeerAddress
+from protocol.topic_progress import TopicProgress
+
+_CHECKS_BETWEEN: Final = 10
+"""Keep-alives between two looks for peers that nobody has said to have come: a topic may be the present epoch's by now."""
+
+
+class _Budget:
+    """Introductions of one topic: how many may be sent and taken now, and what was told."""
+
+    def __init__(self) -> None:
+        self.sendable = INTRODUCTIONS_SENT_AT_ONCE_MAX
+        self.takeable = INTRODUCTIONS_TAKEN_AT_ONCE_MAX
+        self.told: set[PeerAddress] = set()
+        self.is_behind = False  # there was more to tell than could be told
+
+
+class Introducing:
+    """The part of a session machine that is about other peers."""
+
+    def __init__(self, *, takes_part: bool) -> None:
+        self._takes_part = takes_part
+        self._peer_takes_part = False
+        self._budgets: dict[bytes, _Budget] = {}  # by topic
+        self._checks = 0
+
+    def peer_takes_part(self) -> bool:
+        """The peer says so; False if it has said so before."""
+        is_first = not self._peer_takes_part
+        self._peer_takes_part = True
+        return is_first
+
+    def peer_is_relay(self) -> None:
+        """The peer keeps topics for others: it is told of nobody, and nobody of it."""
+        self._takes_part = False
+
+    def joined(self, progress: TopicProgress) -> list[Output]:
+        """A topic was joined: peers are told of others, if they may be on this one."""
+        is_open = self._takes_part and self._peer_takes_part and progress.is_root
+        if not is_open or len(self._budgets) >= INTRODUCED_TOPIC_COUNT_MAX:
+            return []
+        self._budgets[progress.topic] = _Budget()
+        return [FindPeers(progress.topic)]
+
+    def check(self) -> list[Output]:
+        """A keep-alive is due: some more may be sent and taken."""
+        for budget in self._budgets.values():
+            budget.sendable = min(budget.sendable + 1, INTRODUCTIONS_SENT_AT_ONCE_MAX)
+            budget.takeable = min(budget.takeable + 2, INTRODUCTIONS_TAKEN_AT_ONCE_MAX)
+        self._checks += 1
+        is_time = self._checks % _CHECKS_BETWEEN == 0
+        return [FindPeers(topic) for topic, budget in self._budgets.items() if budget.is_behind or is_time]
+
+    def found(self, blind: bytes, event: PeersFound) -> list[Output]:
+        """Tell what was not told yet, as far as that may be now; the rest is found again at the next check."""
+        budget = self._budgets.get(event.topic)
+        if budget is None:
+            return []
+        room = min(INTRODUCED_COUNT_MAX, INTRODUCED_TO_ONE_MAX - len(budget.told)) if budget.sendable else 0
+        found = _unique(event.peers, budget.told)
+        fresh = found[:room]
+        budget.is_behind = len(fresh) < len(found)
+        if not fresh:
+            return []
+        budget.sendable -= 1
+        budget.told.update(fresh)
+        return [Send(Introduce(blind, fresh))]
+
+    def take(self, topic: bytes, message: Introduce) -> Output | str:
+        """What the peer tells; or why it may not."""
+        budget = self._budgets.get(topic)
+        if budget is None:
+            return "unasked_introduction"
+        if budget.takeable == 0:
+            return "too_many_introductions"
+        budget.takeable -= 1
+        return TakePeers(topic, message.peers)
+
+
+def _unique(peers: Sequence[PeerAddress], told: set[PeerAddress]) -> tuple[PeerAddress, ...]:
+    return tuple(dict.fromkeys(one for one in peers if one not in told))

@@ -1,0 +1,58 @@
+"""Daemons that find one another: by a common acquaintance, after a move, on the local network."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.cluster import JsonObject, Peer, free_port, join, peers, run_ravel, until, until_equal
+from tests.multicast import need_multicast
+
+pytestmark = pytest.mark.slow
+
+
+def _node(peer: Peer) -> str:
+    return str(peer.client.status()["node"])
+
+
+def _met(peer: Peer, other: str) -> list[JsonObject]:
+    """Connections with a node."""
+    listed = peer.client.list_peers()["peers"]
+    return [one for one in listed if one["peer"] == other and one["state"] == "connected"]
+
+
+def test_two_members_meet_by_a_third_and_meet_again_after_a_move(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        repo, branch = join(bob, alice)
+        carol.client.join(bob.client.members.invite(repo, "write", 3600)["invitation"])
+        moving, staying = _node(carol), _node(alice)
+        until(lambda: bool(_met(alice, moving)), "alice and carol are connected")
+        carol.stop()
+        until(lambda: not _met(alice, moving), "alice has noticed")
+        carol.start("--listen", f"127.0.0.1:{free_port()}")
+        until(lambda: bool(_met(alice, moving)), "alice and carol are connected again")
+        sources = {one["source"] for one in [*_met(alice, moving), *_met(carol, staying)]}
+        assert sources == {"introduction", "incoming"}
+        assert (
+            "introduction"
+            in run_ravel(alice, "peer", "list").stdout + run_ravel(carol, "peer", "list").stdout
+        )
+        bob.stop()
+        until(lambda: carol.client.list_repos()["repos"][0]["permission"] == "write", "carol is a member")
+        carol.client.write(branch, "without bob")
+        until_equal(alice, carol, branch)
+
+
+def test_a_peer_is_found_on_the_local_network_at_another_address_than_was_said(tmp_path: Path) -> None:
+    need_multicast()
+    alice, bob = (Peer(tmp_path / name) for name in ("alice", "bob"))
+    try:
+        for peer in (alice, bob):
+            peer.start("--set", "network.discover_lan=true")
+        alice.client.add_peer(f"127.0.0.1:{free_port()}", _node(bob))
+        until(lambda: bool(_met(alice, _node(bob))), "alice has found bob")
+        assert [one["source"] for one in _met(alice, _node(bob))] == ["lan"]
+        assert bob.stop() == 0
+        assert alice.stop() == 0
+    finally:
+        for peer in (alice, bob):
+            peer.close()

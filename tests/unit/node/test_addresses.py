@@ -1,0 +1,227 @@
+"""What is learned of peers' addresses stays within its bounds, whoever tells it."""
+
+from node.addresses import AddressBook, Learned, Source
+from node.admission import Admission
+from protocol.limits import (
+    ADDRESS_BARRED_SECONDS,
+    ADDRESS_FAILURES_MAX,
+    ADDRESS_REACHED_SECONDS,
+    ADDRESS_UNREACHED_SECONDS,
+    ADDRESSES_BARRED_MAX,
+    ADDRESSES_MAX,
+    ADDRESSES_PER_PEER_MAX,
+    ADDRESSES_PER_REPO_MAX,
+    ADDRESSES_PER_TELLER_MAX,
+    CONNECTIONS_PER_HOST_SHARE,
+    HOST_TRIES_MAX,
+    HOST_TRIES_SECONDS,
+    HOSTS_TRIED_MAX,
+    LEARNED_PAUSE_MAX_SECONDS,
+    REACHED_FAILURES_MAX,
+)
+
+OWN, BOB = b"o" * 32, b"b" * 32
+REPO = b"r" * 32
+HERE = "10.0.0.1:7474"
+
+
+def _key(number: int) -> bytes:
+    return number.to_bytes(32, "big")
+
+
+def _book(banned: set[bytes] | None = None) -> AddressBook:
+    return AddressBook(OWN, banned if banned is not None else set())
+
+
+def _learn(
+    book: AddressBook,
+    peer: bytes = BOB,
+    address: str = HERE,
+    *,
+    told_by: bytes = BOB,
+    repo: bytes = REPO,
+    now: float = 0.0,
+) -> bool:
+    return book.learn(peer, address, Source.INTRODUCTION, told_by=told_by, repos=(repo,), now=now)
+
+
+def _fail(book: AddressBook, learned: Learned, now: float, *, is_online: bool = True) -> bool:
+    """Try, and fail at once."""
+    return book.begin(learned, now) and book.failed(learned, now, is_online=is_online)
+
+
+def test_addresses_are_bounded_at_all() -> None:
+    book = _book()
+    for number in range(ADDRESSES_MAX):
+        assert _learn(book, _key(number), told_by=_key(number), repo=_key(number))
+    assert not _learn(book)
+
+
+def test_addresses_are_bounded_for_a_repo() -> None:
+    book = _book()
+    for number in range(ADDRESSES_PER_REPO_MAX):
+        assert _learn(book, _key(number), told_by=_key(number))
+    assert not _learn(book)
+    assert _learn(book, repo=b"another".ljust(32))
+    assert _learn(book), "the address is known"
+    assert book.due(0.0)[-1].repos == {b"another".ljust(32)}, "and is not the full repo's"
+
+
+def test_addresses_are_bounded_for_who_tells_them() -> None:
+    book = _book()
+    for number in range(ADDRESSES_PER_TELLER_MAX):
+        assert _learn(book, _key(number), told_by=BOB)
+    assert not _learn(book, b"x" * 32, told_by=BOB)
+    assert _learn(book, b"x" * 32, told_by=b"c" * 32)
+
+
+def test_addresses_are_bounded_for_a_peer_whose_own_word_counts_more() -> None:
+    book = _book()
+    for number in range(ADDRESSES_PER_PEER_MAX):
+        assert _learn(book, address=f"10.0.0.2:{number + 1}", told_by=b"c" * 32, now=number)
+    assert not _learn(book, told_by=b"c" * 32)
+    assert _learn(book, told_by=BOB)
+    addresses = {one.address for one in book.all}
+    assert len(addresses) == ADDRESSES_PER_PEER_MAX
+    assert HERE in addresses
+    assert "10.0.0.2:1" not in addresses, "the oldest went"
+
+
+def test_this_node_and_the_banned_are_not_learned_nor_dialed() -> None:
+    banned: set[bytes] = set()
+    book = _book(banned)
+    assert not _learn(book, OWN)
+    assert _learn(book)
+    banned.add(BOB)
+    assert not _learn(book, address="10.0.0.2:7474")
+    assert book.due(0.0) == []
+
+
+def test_names_are_not_learned() -> None:
+    assert not _learn(_book(), address="host.example:7474")
+
+
+def test_an_address_at_which_nobody_answers_is_dropped_and_barred_for_a_while() -> None:
+    book = _book()
+    _learn(book)
+    now, tries = 0.0, 0
+    while book.due(now):
+        tries += 1
+        was_dropped = _fail(book, book.due(now)[0], now)
+        now += LEARNED_PAUSE_MAX_SECONDS
+    assert tries == ADDRESS_FAILURES_MAX
+    assert was_dropped
+    assert not _learn(book, now=now)
+    assert book.all == []
+    book.due(now + ADDRESS_BARRED_SECONDS)
+    assert _learn(book, now=now + ADDRESS_BARRED_SECONDS)
+
+
+def test_so_many_are_barred_before_nothing_more_is_learned() -> None:
+    book = _book()
+    for number in range(ADDRESSES_BARRED_MAX):
+        address = f"10.{number >> 8}.{number & 255}.1:7474"
+        assert _learn(book, _key(number), address, told_by=_key(number))
+        (learned,) = book.all
+        for _ in range(ADDRESS_FAILURES_MAX):
+            book.failed(learned, 0.0, is_online=True)
+    assert not _learn(book)
+
+
+def test_pauses_grow_between_two_tries() -> None:
+    book = _book()
+    _learn(book)
+    (learned,) = book.due(0.0)
+    _fail(book, learned, 0.0)
+    first = learned.due_at
+    _fail(book, learned, first)
+    assert learned.due_at - first == 2 * first > 0
+
+
+def test_where_a_peer_was_reached_it_is_sought_longer_but_not_for_ever() -> None:
+    book = _book()
+    _learn(book)
+    (learned,) = book.due(0.0)
+    book.begin(learned, 0.0)
+    book.reached(learned, 0.0)
+    book.left(learned, 10.0)
+    failures = [book.failed(learned, 10.0, is_online=True) for _ in range(REACHED_FAILURES_MAX)]
+    assert failures == [False] * (REACHED_FAILURES_MAX - 1) + [True]
+
+
+def test_while_this_node_is_cut_off_no_peer_that_was_reached_is_dropped() -> None:
+    book = _book()
+    _learn(book)
+    (learned,) = book.due(0.0)
+    book.begin(learned, 0.0)
+    book.reached(learned, 0.0)
+    assert not any(_fail(book, learned, 0.0, is_online=False) for _ in range(10 * HOST_TRIES_MAX))
+    assert book.all == [learned]
+
+
+def test_one_host_is_tried_so_often_whatever_keys_and_ports_are_said_to_be_there() -> None:
+    book = _book()
+    for number in range(HOST_TRIES_MAX + 1):
+        assert _learn(book, _key(number), f"10.0.0.1:{number + 1}", told_by=_key(number))
+    began = [book.begin(learned, 0.0) for learned in book.due(0.0)]
+    assert began == [True] * HOST_TRIES_MAX + [False]
+    _learn(book, address="10.0.0.2:7474")
+    assert [book.begin(one, 0.0) for one in book.due(0.0)][-1:] == [True], "another host is another matter"
+    later = HOST_TRIES_SECONDS + LEARNED_PAUSE_MAX_SECONDS
+    assert book.begin(book.due(later)[0], later)
+
+
+def test_a_peer_that_was_reached_takes_no_tries_from_its_host() -> None:
+    book = _book()
+    _learn(book)
+    (learned,) = book.due(0.0)
+    for _ in range(HOST_TRIES_MAX + 1):
+        assert book.begin(learned, 0.0)
+        book.reached(learned, 0.0)
+
+
+def test_one_ipv6_network_is_one_host() -> None:
+    book = _book()
+    for number in range(HOST_TRIES_MAX + 1):
+        _learn(book, _key(number), f"[fd00::{number + 1}]:7474", told_by=_key(number))
+    assert sum(book.begin(learned, 0.0) for learned in book.due(0.0)) == HOST_TRIES_MAX
+
+
+def test_so_many_hosts_are_tried_at_a_time() -> None:
+    book = _book()
+    for number in range(HOSTS_TRIED_MAX):
+        address = f"10.{number >> 8}.{number & 255}.1:7474"
+        assert _learn(book, _key(number), address, told_by=_key(number), repo=_key(number))
+        assert book.begin(book.all[-1], 0.0)
+        book.forget(_key(number))
+    _learn(book, address="192.168.1.1:7474")
+    assert not book.begin(book.all[0], 0.0)
+
+
+def test_what_is_old_is_forgotten() -> None:
+    book = _book()
+    _learn(book)
+    (learned,) = book.due(ADDRESS_UNREACHED_SECONDS)
+    book.reached(learned, 0.0)
+    assert book.due(ADDRESS_REACHED_SECONDS) == [learned]
+    assert book.due(ADDRESS_REACHED_SECONDS + 1) == []
+    _learn(book)
+    assert book.due(ADDRESS_UNREACHED_SECONDS + 1) == []
+
+
+def test_one_host_has_its_share_of_the_places_and_this_machine_has_all() -> None:
+    admission = Admission(16)
+    share = 16 // CONNECTIONS_PER_HOST_SHARE
+    assert [admission.admit("10.0.0.1:1") for _ in range(share)] == [None] * share
+    assert admission.admit("10.0.0.1:1") == "too many connections from one host"
+    assert [admission.admit("127.0.0.1:1") for _ in range(16 - share)] == [None] * (16 - share)
+    assert admission.admit("10.0.0.2:1") == "too many connections"
+    admission.leave("10.0.0.1:1")
+    assert admission.admit("10.0.0.1:1") is None
+
+
+def test_one_ipv6_network_has_one_share() -> None:
+    admission = Admission(16)
+    share = 16 // CONNECTIONS_PER_HOST_SHARE
+    assert [admission.admit(f"[fd00::{number + 1}]:1") for number in range(share)] == [None] * share
+    assert admission.admit("[fd00::99]:1") is not None

@@ -1,0 +1,39 @@
+"""Where peers were reached is kept, once for each peer, for so many of them."""
+
+from pathlib import Path
+
+from protocol.limits import REACHED_PEERS_MAX
+from storage.addresses import ReachedRow, forget_reached, load_reached, put_reached
+from storage.database import Database
+from storage.peers import forget_peer, keep_peer
+
+BOB, CAROL = b"b" * 32, b"c" * 32
+REPO = b"r" * 32
+
+
+def test_the_last_place_of_a_peer_counts(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    with database.write() as connection:
+        put_reached(connection, BOB, "10.0.0.1:1", "introduction", 7, (REPO,))
+        put_reached(connection, CAROL, "10.0.0.2:1", "configured", 8, ())
+        put_reached(connection, BOB, "10.0.0.3:1", "lan", 9, ())
+        assert load_reached(connection) == [
+            ReachedRow(BOB, "10.0.0.3:1", "lan", 9, frozenset()),
+            ReachedRow(CAROL, "10.0.0.2:1", "configured", 8, frozenset()),
+        ]
+        forget_reached(connection, CAROL)
+        keep_peer(connection, BOB, "10.0.0.3:1", source="configured")
+        forget_peer(connection, BOB)
+        assert load_reached(connection) == []
+    database.close()
+
+
+def test_so_many_are_kept(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    with database.write() as connection:
+        for number in range(REACHED_PEERS_MAX + 1):
+            put_reached(connection, number.to_bytes(32, "big"), "10.0.0.1:1", "introduction", number, (REPO,))
+        rows = load_reached(connection)
+        assert len(rows) == REACHED_PEERS_MAX
+        assert rows[-1].reached_at == 1, "the oldest went"
+    database.close()
