@@ -108,7 +108,7 @@ def recount_sums(connection: Connection, findings: Findings) -> None:
         num: (count, void_count)
         for num, count, void_count in connection.execute(
             select(
-                commits.c.branch_num, func.count(), func.coalesce(func.sum(commits.c.is_void), 0)
+                commits.c.branch_num, func.count(), func.count().filter(commits.c.is_void)
             ).group_by(commits.c.branch_num)
         )
     }
