@@ -79,12 +79,12 @@ _ROW = (
 )
 
 
-def check_store(home: Path) -> Findings:
+def check_store(home: Path, url: str = "") -> Findings:
     """Everything that is wrong with the store in a node's folder. Raises ServiceError, StorageError."""
     findings = Findings()
-    with hold_content(home, alone=False), read_store(home) as connection:
+    with hold_content(home, alone=False), read_store(home, url) as connection:
         inspect_pages(connection, findings)
-        if findings.kinds:  # pages that SQLite cannot read are not to be read on
+        if findings.kinds:  # what the database itself cannot read is not to be read on
             return findings
         inspect_references(connection, findings)
         inspect_rows(connection, findings)

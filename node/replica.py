@@ -112,9 +112,9 @@ def _last_of_each(branches: Iterable[Branch]) -> list[Branch]:
 class Replica:
     """The store and the tables that are kept in memory beside it."""
 
-    def __init__(self, folder: Path) -> None:
-        """Open the store. Raises StorageError."""
-        self.database = Database(folder)
+    def __init__(self, folder: Path, url: str = "") -> None:
+        """Open the store of a folder, and of a PostgreSQL database where `url` names one. Raises StorageError."""
+        self.database = Database(folder, url)
         self.packs = Packs(self.database)
         self.sketches = Sketches(self.database)
         self.packs.sweep()

@@ -21,6 +21,7 @@ from storage.feeds import FeedPlace, keep_feed_forks
 from storage.id_keys import chunks, id_key, pack_ids, pack_nums, unpack_ids
 from storage.repos import Branch
 from storage.schema import authors, branches, checkpoints, commits, heads, topics
+from storage.streaming import stream_parts, stream_rows
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
 from verifier.verify import VerifiedCommit
@@ -86,6 +87,8 @@ _COLUMNS: Final = (
     "passed",
 )
 """What `_row` gives, in this order."""
+_READ_AT_ONCE: Final = 10_000
+"""Rows of a reading without a bound."""
 
 
 class NewCommit(Value, frozen=True):
@@ -226,7 +229,7 @@ def iterate_arrivals(connection: Connection, branch_nums: Sequence[int]) -> Iter
     """Every accepted commit of some branches, void ones too, in the order of acceptance: causes before effects."""
     by_topic = select(topics.c.num).where(topics.c.branch_num.in_(branch_nums))
     query = _ROWS.where(commits.c.topic_num.in_(by_topic)).order_by(commits.c.num)
-    for row in connection.execute(query):
+    for row in stream_rows(connection, query, _READ_AT_ONCE):
         yield _timeline_row(row)
 
 
@@ -249,8 +252,8 @@ def digest_timeline(connection: Connection, branch_num: int) -> tuple[str, int]:
     )
     hasher = timeline_digest()
     count = 0
-    for part in connection.execute(query).scalars().partitions(10_000):
-        hasher.update(b"".join(part))
+    for part in stream_parts(connection, query, _READ_AT_ONCE):
+        hasher.update(b"".join(row[0] for row in part))
         count += len(part)
     return hasher.hexdigest(), count
 

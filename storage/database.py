@@ -44,7 +44,7 @@ class Database:
     """The node's store. Thread-safe; close it when done."""
 
     def __init__(self, folder: Path, url: str = "") -> None:
-        """Open or create the store of `folder`, whose rows are in the PostgreSQL database of `url` if there is one; migrate it.
+        """Open or create the store of a folder, and migrate it. Its rows are in the PostgreSQL database of `url`, if any.
 
         Raises StorageError.
         """

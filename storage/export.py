@@ -22,6 +22,7 @@ from storage.database import Database, StorageError
 from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, VOIDS
 from storage.id_keys import unpack_ids
 from storage.schema import authors, branches, commits, repos, topics
+from storage.streaming import stream_parts, stream_rows
 
 _ROWS_PER_GROUP: Final = 20_000
 _HASH_CHUNK_SIZE: Final = 1 << 20
@@ -112,10 +113,9 @@ def _write_voids(connection: Connection, folder: Path, manifest: JsonObject) -> 
     numbers = [int(Path(row["path"]).stem.rpartition("-")[2]) for row in manifest["tables"].get("voids", [])]
     name = f"voids/part-{max(numbers, default=0) + 1:08d}.parquet"
     query = select(commits.c.commit_id).where(commits.c.is_void).order_by(commits.c.num)
-    parts = connection.execute(query).scalars().partitions(_ROWS_PER_GROUP)
     rows = (
-        pa.RecordBatch.from_arrays([pa.array(list(part), VOIDS.field(0).type)], schema=VOIDS)
-        for part in parts
+        pa.RecordBatch.from_arrays([pa.array([row[0] for row in part], VOIDS.field(0).type)], schema=VOIDS)
+        for part in stream_parts(connection, query, _ROWS_PER_GROUP)
     )
     written = _write(folder, name, VOIDS, rows)
     return [written] if written["rows"] else []
@@ -158,7 +158,7 @@ class _Positions:
             .order_by(commits.c.branch_num, *CANONICAL_ORDER)
         )
         branch, position = None, 0
-        for branch_num, num in connection.execute(query):
+        for branch_num, num in stream_rows(connection, query, _ROWS_PER_GROUP):
             position = 0 if branch_num != branch else position + 1
             branch = branch_num
             self._by_num[num] = position
@@ -193,7 +193,7 @@ def _batches(
         .where(commits.c.num.between(first, last))
         .order_by(commits.c.num)
     )
-    for rows in connection.execute(query).partitions(_ROWS_PER_GROUP):
+    for rows in stream_parts(connection, query, _ROWS_PER_GROUP):
         num, commit_id, topic, repo_id, branch_id, name, user, acks, rank, kind, size, time, received = zip(
             *rows, strict=True
         )

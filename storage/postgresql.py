@@ -82,7 +82,9 @@ class PostgresqlBackend:
                 paramstyle="format",  # parameters by place, as `bulk` gives them
                 pool_size=connections_max,
                 max_overflow=0,
-                connect_args={name: value for name, value in _CONNECT_ARGS.items() if name not in self._url.query},
+                connect_args={
+                    name: value for name, value in _CONNECT_ARGS.items() if name not in self._url.query
+                },
             )
         except ImportError:
             raise StorageError(
@@ -100,9 +102,13 @@ class PostgresqlBackend:
             " current_schema(), current_setting('synchronous_commit') <> 'off'"
         ).one()
         if version < _VERSION_MIN:
-            raise StorageError(f"{self.name}: PostgreSQL {version} is too old; {_VERSION_MIN} is the first that does")
+            raise StorageError(
+                f"{self.name}: PostgreSQL {version} is too old; {_VERSION_MIN} is the first that does"
+            )
         if encoding != "UTF8":
-            raise StorageError(f"{self.name}: its encoding is {encoding}; make a database with ENCODING 'UTF8'")
+            raise StorageError(
+                f"{self.name}: its encoding is {encoding}; make a database with ENCODING 'UTF8'"
+            )
         if schema is None:
             raise StorageError(f"{self.name}: no schema of its search_path is there")
         if not durable:
@@ -193,9 +199,8 @@ def find_risks(connection: Connection) -> list[str]:
     """Settings of a PostgreSQL server with which acknowledged commits may be lost; none of SQLite."""
     if connection.dialect.name != "postgresql":
         return []
-    names = ", ".join(f"'{name}'" for name in _RISKS)
-    off = f"SELECT name FROM pg_settings WHERE name IN ({names}) AND setting = 'off' ORDER BY name"
-    return [_RISKS[name] for name in connection.exec_driver_sql(off).scalars()]
+    off = "SELECT name FROM pg_settings WHERE setting = 'off' AND name = ANY(%s) ORDER BY name"
+    return [_RISKS[name] for name in connection.exec_driver_sql(off, (list(_RISKS),)).scalars()]
 
 
 def _prepare(connection: "psycopg.Connection", _record: object) -> None:

@@ -26,6 +26,7 @@ from storage.schema import (
     sketches,
     topics,
 )
+from storage.streaming import stream_rows
 from storage.topic_sets import TopicSet, iterate_ids
 
 _BATCH: Final = 500
@@ -107,9 +108,9 @@ def recount_sums(connection: Connection, findings: Findings) -> None:
     counted = {
         num: (count, void_count)
         for num, count, void_count in connection.execute(
-            select(
-                commits.c.branch_num, func.count(), func.count().filter(commits.c.is_void)
-            ).group_by(commits.c.branch_num)
+            select(commits.c.branch_num, func.count(), func.count().filter(commits.c.is_void)).group_by(
+                commits.c.branch_num
+            )
         )
     }
     kept = select(branches.c.num, branches.c.name, branches.c.commit_count, branches.c.void_count)
@@ -224,7 +225,7 @@ def _find_passed(
             .where(commits.c.branch_num == branch_num)
             .order_by(commits.c.num.desc())
         )
-        for num, commit_id, acks, said in connection.execute(query.execution_options(yield_per=_BATCH)):
+        for num, commit_id, acks, said in stream_rows(connection, query, _BATCH):
             bits = inside.pop(commit_id, 0) | bit_of.get(num, 0)
             found = total - bits.bit_count()
             if said != found:
