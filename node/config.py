@@ -18,6 +18,7 @@ from node.errors import ServiceError
 from node.relay_config import ACCEPT_CHOICES, ANYONE, RELAY_KEYS, RELAY_NUMBERS, RELAY_TEXT, RelayConfig
 from protocol.codec import DecodeError
 from protocol.text import parse_id
+from storage.urls import check_url
 
 CONFIG_NAME: Final = "config.toml"
 CONFIG_SIZE_MAX: Final = 1 << 20
@@ -68,6 +69,13 @@ class ApiConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class StorageConfig:
+    """[storage]: an empty URL stands for a file in the node's folder. A password may be in it."""
+
+    url: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ExportConfig:
     """[export]: an empty directory stands for `exports` in the node's folder."""
 
@@ -88,6 +96,7 @@ class Config:
     node: NodeConfig = field(default_factory=NodeConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     api: ApiConfig = field(default_factory=ApiConfig)
+    storage: StorageConfig = field(default_factory=StorageConfig)
     export: ExportConfig = field(default_factory=ExportConfig)
     relay: RelayConfig = field(default_factory=RelayConfig)
     log: LogConfig = field(default_factory=LogConfig)
@@ -97,6 +106,7 @@ CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "node": ("name",),
     "network": ("listen", "advertise", "peers", "introductions", "discover_lan"),
     "api": ("listen",),
+    "storage": ("url",),
     "export": ("directory",),
     "relay": RELAY_KEYS,
     "log": ("level",),
@@ -108,7 +118,7 @@ Document = dict[str, dict[str, object]]
 
 
 def default_config_text(
-    *, name: str = "", listen: str = LISTEN_DEFAULT, api: str = API_LISTEN_DEFAULT
+    *, name: str = "", listen: str = LISTEN_DEFAULT, api: str = API_LISTEN_DEFAULT, storage: str = ""
 ) -> str:
     """A commented configuration file with these values."""
     return f"""\
@@ -138,6 +148,11 @@ discover_lan = false
 [api]
 # host:port of the local HTTP API; a loopback host only. Port 0 takes any free port.
 listen = {_quoted(api)}
+
+[storage]
+# Where what the store says is kept: "" is a file in the node's folder (SQLite). A PostgreSQL database is named by
+# postgresql://USER@HOST/DATABASE; the password is better in ~/.pgpass than here. Large files stay in the folder.
+url = {_quoted(storage)}
 
 [export]
 # Folder that `ravel export` writes to; "" is `exports` in the node's folder.
@@ -216,6 +231,7 @@ def read_config(
             reader.flag("network", "discover_lan", default=False),
         ),
         ApiConfig(reader.loopback("api", "listen", API_LISTEN_DEFAULT)),
+        StorageConfig(reader.database("storage", "url")),
         ExportConfig(reader.text("export", "directory", "")),
         RelayConfig(
             reader.flag("relay", "enabled", default=False),
@@ -267,6 +283,16 @@ class _Reader:
         value = self.text(section, key, default)
         if not is_address(value):
             raise self._bad(section, key, f"[{section}] {key} is host:port, not {value!r}")
+        return value
+
+    def database(self, section: str, key: str) -> str:
+        value = self._document.get(section, {}).get(key, "")
+        try:
+            if not isinstance(value, str):
+                raise ValueError("is a text")
+            check_url(value)
+        except ValueError as error:  # which does not say the value: a password may be in it
+            raise self._bad(section, key, f"[{section}] {key} {error}") from None
         return value
 
     def advertised(self) -> str:

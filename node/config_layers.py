@@ -25,10 +25,13 @@ from node.config import (
     parse_document,
     read_config,
 )
+from storage.urls import hide_secrets
 
 _PREFIX: Final = "RAVEL_"
 _NOT_KEYS: Final = frozenset({"RAVEL_HOME"})
 """Variables of Ravel's that are no keys."""
+_SECRET: Final = ("storage", "url")
+"""The key in whose value there may be a password, which is not shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,17 @@ def load_settings(
     settings = tuple(
         Setting(
             f"{section}.{key}",
-            said.get(section, {}).get(key, defaults[section][key]),
+            _shown((section, key), said.get(section, {}).get(key, defaults[section][key])),
             sources.get((section, key), "default"),
         )
         for section, keys in CONFIG_KEYS.items()
         for key in keys
     )
     return read_config(path, said, origins), settings
+
+
+def _shown(place: tuple[str, str], value: object) -> object:
+    return hide_secrets(value) if place == _SECRET and isinstance(value, str) else value
 
 
 def variable_of(section: str, key: str) -> str:

@@ -57,21 +57,25 @@ def run(home: Home) -> None:
     tune_interpreter()
     with lock_home(home.path):
         try:
-            replica = Replica(home.path)
+            replica = Replica(home.path, home.storage_url)
         except NewerSchema as error:
             raise ServiceError(
                 "newer_schema", str(error), "install the Ravel that last ran here, or a newer one"
             ) from None
         except StorageError as error:
-            raise ServiceError(
-                "storage_failed", str(error), "check the disk and the folder's permissions"
-            ) from None
+            raise ServiceError("storage_failed", str(error), _advice(home)) from None
         pool = SignaturePool()
         try:
             trio.run(_serve, home, replica, pool)
         finally:
             pool.close()
             replica.close()
+
+
+def _advice(home: Home) -> str:
+    if home.storage_url:
+        return "look at [storage] url, and whether that server is up: `ravel doctor` tries it"
+    return "check the disk and the folder's permissions"
 
 
 async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:

@@ -23,11 +23,13 @@ from storage.sqlite import DATABASE_NAME
 
 __all__ = [
     "DATABASE_NAME",
+    "FAILURES",
     "Database",
     "NewerSchema",
     "NoStore",
     "OlderSchema",
     "StorageError",
+    "explain",
     "keep_last_number",
     "newest_revision",
     "read_store",
@@ -36,7 +38,7 @@ __all__ = [
 
 _CONNECTIONS_MAX: Final = 20
 """The writer, and two for each worker thread: an author reads while tables are read again."""
-_FAILURES: Final = (DBAPIError, PendingRollbackError, PoolTimeout)
+FAILURES: Final = (DBAPIError, PendingRollbackError, PoolTimeout)
 """What SQLAlchemy raises when the database does not answer as it should: the statement, what follows it, no connection."""
 
 
@@ -66,9 +68,9 @@ class Database:
         try:
             self._writer = self._open_writer()
             self._migrate(self._writer)
-        except (*_FAILURES, sqlite3.Error, OSError) as error:
+        except (*FAILURES, sqlite3.Error, OSError) as error:
             self.close()
-            raise StorageError(f"{self._backend.name}: {_explain(self._backend, error)}") from error
+            raise StorageError(f"{self._backend.name}: {explain(self._backend, error)}") from error
         except StorageError:
             self.close()
             raise
@@ -97,8 +99,8 @@ class Database:
                     raise
                 self._commit(writer, known_by)
                 self.fault = ""
-            except _FAILURES as error:
-                self.fault = _explain(self._backend, error)
+            except FAILURES as error:
+                self.fault = explain(self._backend, error)
                 raise StorageError(self.fault) from error
 
     def probe(self) -> None:
@@ -116,8 +118,8 @@ class Database:
                     yield connection
                 finally:
                     connection.rollback()
-        except _FAILURES as error:
-            raise StorageError(_explain(self._backend, error)) from error
+        except FAILURES as error:
+            raise StorageError(explain(self._backend, error)) from error
 
     def size(self, connection: Connection) -> int | None:
         """Bytes of the rows where they are not in a file of the folder."""
@@ -262,13 +264,14 @@ def read_store(folder: Path, url: str = "") -> Iterator[Connection]:
                 yield connection
             finally:
                 connection.rollback()
-    except _FAILURES as error:
-        raise StorageError(f"{name}: {_explain(backend, error)}") from error
+    except FAILURES as error:
+        raise StorageError(f"{name}: {explain(backend, error)}") from error
     finally:
         engine.dispose()
 
 
-def _explain(backend: Backend, error: Exception) -> str:
+def explain(backend: Backend, error: Exception) -> str:
+    """What went wrong, in a sentence without secrets."""
     return backend.explain(error) if isinstance(error, DBAPIError) else str(error)
 
 

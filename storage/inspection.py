@@ -215,6 +215,12 @@ def count_unnamed_packs(connection: Connection, folder: Path) -> int:
         return 0
 
 
+def name_server(connection: Connection) -> str:
+    """What the rows are in, and its version."""
+    version = ".".join(map(str, connection.dialect.server_version_info or ()))
+    return f"{connection.dialect.name} {version}"
+
+
 def count_rows(connection: Connection) -> dict[str, int]:
     """How many rows each table has."""
     return {

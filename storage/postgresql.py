@@ -136,6 +136,10 @@ class PostgresqlBackend:
                 f"{self._folder} has a store already, and {self.name} is empty: [storage] url names another database"
                 " than this store's (`ravel backup` and `ravel restore` move a store)"
             )
+        self.adopt(writer)
+
+    def adopt(self, writer: Connection) -> None:
+        """Let the rows be those of this folder from now on, inside a write transaction."""
         store_id = secrets.token_hex(16)
         write_store_id(self._folder, store_id)
         writer.exec_driver_sql(f"COMMENT ON TABLE alembic_version IS '{_MARK}{store_id}'")

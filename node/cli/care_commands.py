@@ -38,16 +38,20 @@ def backup(
 def restore(
     context: typer.Context,
     source: Annotated[Path, typer.Argument(metavar="BACKUP", help="A folder that `ravel backup` wrote.")],
+    storage_url: Annotated[
+        str | None, typer.Option(help='Another database than the backup\'s; "" for a file in the folder.')
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a node of a backup in --home, which must not be there or be empty. Every file is checked first.
 
+    A PostgreSQL database must be empty, too. With --storage-url a store moves from one database to another.
     It is the same node and the same user: never run it beside the one that the backup was made of.
     """
     from node.backup import restore_backup
 
     home = settings(context).home
-    made = restore_backup(source, home)
+    made = restore_backup(source, home, storage_url)
     if as_json:
         print_json(made.as_json())
         return
@@ -56,6 +60,8 @@ def restore(
     print(
         "Let it meet its peers before you write: a place of your feed that was used since would be used twice."
     )
+    if storage_url is not None:
+        print(f"First let [storage] url in {home}/config.toml name the database that you gave.")
     print(f"Start it with:  ravel --home {home} run")
 
 
@@ -72,7 +78,7 @@ def fsck(context: typer.Context, as_json: JsonOption = False) -> None:
 
     home = open_home(settings(context).home)
     try:
-        findings = check_store(home.path)
+        findings = check_store(home.path, home.storage_url)
     except StorageError as error:
         raise ServiceError("storage_failed", str(error), "restore a backup: ravel restore BACKUP") from None
     if as_json:
@@ -111,14 +117,14 @@ def collect(
     from storage.collecting import collect_garbage, find_garbage
     from storage.database import StorageError
 
-    home = open_home(settings(context).home).path
+    home = open_home(settings(context).home)
     try:
         if dry_run:
-            with hold_content(home, alone=False):
-                garbage = find_garbage(home, keep_removed=not removed)
+            with hold_content(home.path, alone=False):
+                garbage = find_garbage(home.path, home.storage_url, keep_removed=not removed)
         else:
-            with lock_home(home), hold_content(home, alone=True):
-                garbage = collect_garbage(home, keep_removed=not removed)
+            with lock_home(home.path), hold_content(home.path, alone=True):
+                garbage = collect_garbage(home.path, home.storage_url, keep_removed=not removed)
     except StorageError as error:
         raise ServiceError("storage_failed", str(error), "`ravel fsck` tells more") from None
     answer = {

@@ -23,6 +23,9 @@ def init(
     name: Annotated[str, typer.Option(help="A name for people; peers do not see it.")] = "",
     listen: Annotated[str | None, typer.Option(help="host:port for other nodes (127.0.0.1:7474).")] = None,
     api: Annotated[str | None, typer.Option(help="host:port of the local API (127.0.0.1:7475).")] = None,
+    storage_url: Annotated[
+        str | None, typer.Option(help="A PostgreSQL database for the store (a file in the folder).")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a node in the folder: keys, token, configuration. What is there already stays as it is."""
@@ -30,7 +33,7 @@ def init(
     from protocol.signing import public_key
     from protocol.text import id_text
 
-    home = create_home(settings(context).home, name=name, listen=listen, api=api)
+    home = create_home(settings(context).home, name=name, listen=listen, api=api, storage=storage_url)
     answer = {
         "home": str(home.path),
         "config": str(home.config_path),
@@ -49,6 +52,7 @@ def run(
     listen: Annotated[str | None, typer.Option(help="Overrides network.listen.")] = None,
     api: Annotated[str | None, typer.Option(help="Overrides api.listen.")] = None,
     log_level: Annotated[str | None, typer.Option(help="Overrides log.level.")] = None,
+    storage_url: Annotated[str | None, typer.Option(help="Overrides storage.url.")] = None,
     options: SetOption = None,
 ) -> None:
     """Run the daemon in the foreground, until Ctrl-C or SIGTERM. Prints one line when it is ready.
@@ -58,7 +62,12 @@ def run(
     from node.daemon import run as run_daemon
     from node.home import open_home
 
-    named = (("network.listen", listen), ("api.listen", api), ("log.level", log_level))
+    named = (
+        ("network.listen", listen),
+        ("api.listen", api),
+        ("log.level", log_level),
+        ("storage.url", storage_url),
+    )
     given = [f"{key}={value}" for key, value in named if value is not None]
     run_daemon(open_home(settings(context).home, [*(options or ()), *given]))
 
