@@ -20,7 +20,7 @@ from protocol.limits import DISK_FREE_MIN
 from storage.database import StorageError
 from storage.packs import FOLDER_NAME
 from storage.schema import branches, pending, relay_topics, topics
-from storage.sums import total
+from storage.sums import sum_of
 from storage.waiting import CAUSES, UNREAD
 
 JsonObject = dict[str, Any]
@@ -164,8 +164,8 @@ class Watching:
         with database.read() as connection:
             commit_count, void_count, branch_count = connection.execute(
                 select(
-                    total(branches.c.commit_count),
-                    total(branches.c.void_count),
+                    sum_of(branches.c.commit_count),
+                    sum_of(branches.c.void_count),
                     func.count(),
                 )
             ).one()
@@ -173,8 +173,8 @@ class Watching:
             relayed = connection.execute(
                 select(
                     func.count(),
-                    total(relay_topics.c.commit_count),
-                    total(relay_topics.c.size),
+                    sum_of(relay_topics.c.commit_count),
+                    sum_of(relay_topics.c.size),
                 )
             ).one()
             per_reason = select(pending.c.reason, func.count()).group_by(pending.c.reason)
