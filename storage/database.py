@@ -158,7 +158,7 @@ class Database:
 
     def _begin_write(self) -> Connection:
         """Begin on the connection that holds the claim: a new one, with a new claim, where the last one broke."""
-        if self._writer is not None:
+        if self._writer is not None and not self._is_stale:
             try:
                 self._writer.exec_driver_sql(self._backend.begin_write)
             except DBAPIError as error:
@@ -168,17 +168,22 @@ class Database:
                 self._drop_writer()
             else:
                 return self._writer
-        writer = self._writer = self._open_writer()
-        if self._undecided and self._backend.was_committed(writer, self._undecided):
-            self._is_stale = True
-        self._undecided = ""
-        writer.rollback()
+        if self._writer is None:
+            self._writer = self._open_writer()
+        if self._undecided:
+            self._is_stale = self._was_committed(self._writer, self._undecided)
+            self._undecided = ""
         if self._is_stale:
             # What is kept in memory was told that this write had been undone.
             self.fault = "the server has kept a write whose end was not heard; start the daemon again"
             raise StorageError(self.fault)
-        writer.exec_driver_sql(self._backend.begin_write)
-        return writer
+        self._writer.exec_driver_sql(self._backend.begin_write)
+        return self._writer
+
+    def _was_committed(self, writer: Connection, known_by: str) -> bool:
+        found = self._backend.was_committed(writer, known_by)
+        writer.rollback()  # ends SQLAlchemy's own bookkeeping
+        return found
 
     def _commit(self, writer: Connection, known_by: str) -> None:
         try:
@@ -191,9 +196,8 @@ class Database:
                 raise
             self._undecided = known_by
             writer = self._writer = self._open_writer()
-            was_committed = self._backend.was_committed(writer, known_by)
+            was_committed = self._was_committed(writer, known_by)
             self._undecided = ""
-            writer.rollback()
             if not was_committed:
                 raise
 
