@@ -21,7 +21,7 @@ COUNT ?= 20000
 FUZZER := .venv/fuzzer
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check check-format check-lint check-types check-imports format bench dist histories fuzz sim sim-long nets crash vectors reference lock clean
+.PHONY: help setup java demo test test-postgres check check-format check-lint check-types check-imports format bench dist histories fuzz sim sim-long nets crash vectors reference lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,11 @@ demo: setup java ## Run the main job: two nodes, a git history, a merge, Spark (
 
 test: setup java ## Run the tests (ARGS='...': more arguments for pytest)
 	@$(WITH_JAVA) $(VENV)/python -m pytest $(ARGS)
+
+test-postgres: setup ## Run the tests of storage and of the node's parts with rows in a real PostgreSQL (`make test` has those of storage)
+	$(VENV)/python -m pytest tests/unit/storage tests/unit/node tests/property/test_edits.py \
+		tests/property/test_timelines.py tests/property/test_members.py --rows-in postgresql $(ARGS)
+	$(VENV)/python -m pytest tests/e2e/test_postgresql.py $(ARGS)
 
 check: check-format check-lint check-types check-imports ## Check format, lint, types and imports
 
