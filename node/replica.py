@@ -119,6 +119,7 @@ class Replica:
         self.sketches = Sketches(self.database)
         self.packs.sweep()
         self._refreshing = threading.Lock()
+        self._is_outdated = False
         self.judging = threading.RLock()
         """Held while memberships change or are asked: by a transaction that judges, until it is committed or undone."""
         self._memberships: dict[bytes, Membership] = {}
@@ -157,8 +158,16 @@ class Replica:
 
         One at a time, so that an older moment never replaces a newer one.
         """
-        with self._refreshing, self.database.read() as connection:
-            self.tables = load_tables(connection)
+        with self._refreshing:
+            self._is_outdated = True  # until the tables are read, which a database elsewhere may refuse
+            with self.database.read() as connection:
+                self.tables = load_tables(connection)
+            self._is_outdated = False
+
+    def catch_up(self) -> None:
+        """Read the tables again where that failed after a transaction had committed. Raises StorageError."""
+        if self._is_outdated:
+            self.refresh()
 
     def membership(self, repo_id: bytes) -> Membership:
         """The membership of a repo; empty for one whose init is not here yet. To be used while `judging` is held.

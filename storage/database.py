@@ -140,9 +140,11 @@ class Database:
         try:
             self._backend.claim(writer)
             writer.rollback()  # ends SQLAlchemy's own bookkeeping; nothing was begun
-        except BaseException:
+        except BaseException as error:
             writer.invalidate()
             writer.close()
+            if isinstance(error, StorageError):  # somebody else has the store now
+                self.fault = str(error)
             raise
         return writer
 
