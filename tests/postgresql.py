@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psycopg
 
@@ -50,6 +50,12 @@ class PostgresqlServer:
         self._store_id = ""
         data = str(self._folder / "data")
         self._run("initdb", "-D", data, "-U", "ravel", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        # Waits for the end of its input, which comes with the end of this process however that ends.
+        after = 'cat >/dev/null; "$0" -D "$1/data" -w -m immediate stop; rm -rf "$1"'
+        command = ["sh", "-c", after, str(programs / "pg_ctl"), str(self._folder)]
+        self._remover = subprocess.Popen(
+            command, stdin=subprocess.PIPE, start_new_session=True, **self._settings()
+        )
         self.start()
 
     @property
@@ -72,8 +78,9 @@ class PostgresqlServer:
 
     def remove(self) -> None:
         """Stop it, and leave nothing."""
-        self._run("pg_ctl", "-D", str(self._folder / "data"), "-w", "-m", "immediate", "stop")
-        shutil.rmtree(self._folder)
+        assert self._remover.stdin is not None
+        self._remover.stdin.close()
+        self._remover.wait()
 
     def execute(self, statement: str, database: str = "postgres") -> None:
         """Run a statement beside whatever the stores do."""
@@ -120,13 +127,17 @@ class PostgresqlServer:
                 self._store_id = read_store_id(Path(folder))
 
     def _run(self, program: str, *arguments: str) -> None:
-        subprocess.run(
-            [str(self._programs / program), *arguments],
-            check=True,
-            user=self._user,
-            group=None if self._user is None else pwd.getpwnam(self._user).pw_gid,
-            extra_groups=None if self._user is None else [],
-            cwd=self._folder,
-            stdout=subprocess.DEVNULL,
-            stdin=subprocess.DEVNULL,
-        )
+        command = [str(self._programs / program), *arguments]
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, **self._settings())
+
+    def _settings(self) -> dict[str, Any]:
+        """Of its programs' processes."""
+        group = None if self._user is None else pwd.getpwnam(self._user).pw_gid
+        groups: list[int] | None = None if self._user is None else []
+        return {
+            "user": self._user,
+            "group": group,
+            "extra_groups": groups,
+            "cwd": self._folder,
+            "stdout": subprocess.DEVNULL,
+        }
