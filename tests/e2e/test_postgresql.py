@@ -2,7 +2,6 @@
 
 import json
 import tarfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,77 +25,90 @@ def _configure(home: Path, url: str) -> None:
     config.write_text("\n".join(f'url = "{url}"' if line.startswith("url = ") else line for line in lines))
 
 
-@pytest.fixture
-def pair(tmp_path: Path, postgresql_server: PostgresqlServer) -> Iterator[list[Peer]]:
-    """alice, whose store is in PostgreSQL, and bob, whose is in a file: both run."""
-    made = [Peer(tmp_path / "alice"), Peer(tmp_path / "bob")]
-    _configure(made[0].home, _url(postgresql_server))
-    try:
-        for peer in made:
-            peer.start()
-        yield made
-    finally:
-        for peer in made:
-            peer.close()
+def _peer(home: Path, url: str) -> Peer:
+    peer = Peer(home)
+    _configure(peer.home, url)
+    return peer
+
+
+def _add_large(peer: Peer, branch: str) -> None:
+    peer.client.add_file(branch, "large", (bytes([number]) * (1 << 20) for number in range(3)))
 
 
 def test_a_store_in_postgresql_and_one_in_a_file_show_the_same(
-    pair: list[Peer], tmp_path: Path, postgresql_server: PostgresqlServer
+    tmp_path: Path, postgresql_server: PostgresqlServer
 ) -> None:
-    alice, bob = pair
-    _, branch = join(alice, bob)
-    for number in range(20):
-        alice.client.write(branch, f"post {number}")
-    alice.client.add_file(branch, "large", (bytes([number]) * (1 << 20) for number in range(3)))
-    until_equal(alice, bob, branch)
-    bob.client.write(branch, "from a file")
-    assert until_equal(alice, bob, branch)["commits"] == 23
-    assert not (alice.home / "ravel.sqlite").exists()
-
-    postgresql_server.stop()
+    alice, bob = _peer(tmp_path / "alice", _url(postgresql_server)), Peer(tmp_path / "bob")
     try:
-        with pytest.raises(ServiceError) as caught:
-            alice.client.write(branch, "while the server is away")
-        assert caught.value.code == "storage_failed"
-        bob.client.write(branch, "meanwhile")
+        for peer in (alice, bob):
+            peer.start()
+        _, branch = join(alice, bob)
+        for number in range(20):
+            alice.client.write(branch, f"post {number}")
+        _add_large(alice, branch)
+        until_equal(alice, bob, branch)
+        bob.client.write(branch, "from a file")
+        assert until_equal(alice, bob, branch)["commits"] == 23
+        assert not (alice.home / "ravel.sqlite").exists()
+        postgresql_server.stop()
+        try:
+            with pytest.raises(ServiceError) as caught:
+                alice.client.write(branch, "while the server is away")
+            assert caught.value.code == "storage_failed"
+            bob.client.write(branch, "meanwhile")
+        finally:
+            postgresql_server.start()
+        alice.client.write(branch, "the server is back")
+        until(
+            lambda: digest(alice, branch)["commits"] == digest(bob, branch)["commits"] == 25, "both have all"
+        )
+        until_equal(alice, bob, branch)
+        assert alice.stop() == 0
+        assert PASSWORD not in (alice.home / "daemon.log").read_text()
     finally:
-        postgresql_server.start()
-    alice.client.write(branch, "the server is back")
-    until(lambda: digest(alice, branch)["commits"] == digest(bob, branch)["commits"] == 25, "both have all")
-    before = until_equal(alice, bob, branch)
+        alice.close()
+        bob.close()
 
-    run_ravel(alice, "backup", str(tmp_path / "backup"))  # beside the daemon
-    for one in ("status", "doctor", "config show", "fsck"):
-        assert PASSWORD not in run_ravel(alice, *one.split(), code=0).stdout
-    run_ravel(alice, "debug", "bundle", str(tmp_path / "bundle"))
-    with tarfile.open(tmp_path / "bundle") as bundle:
-        texts = [bundle.extractfile(member).read().decode() for member in bundle]  # type: ignore[union-attr]  # files
-    assert not [text for text in texts if PASSWORD in text]
-    assert any('"database": "postgresql' in text for text in texts)
-    assert "ravel_store_bytes" in alice.client.page("/metrics")
-    assert alice.stop() == 0
-    assert PASSWORD not in (alice.home / "daemon.log").read_text()
-    assert json.loads(run_ravel(alice, "gc", "--json").stdout)["blocks"] == 0
 
-    # The way to another database, and to a file.
-    alice.home.rename(tmp_path / "gone")
-    taken = run_ravel(
-        alice, "restore", str(tmp_path / "backup"), code=ERROR_KINDS["storage_failed"].exit_code
-    )
-    assert "has a store already" in taken.stderr
-    assert PASSWORD not in taken.stderr
-    assert not alice.home.exists()
-    moved = _url(postgresql_server)
-    for url in (moved, ""):
-        run_ravel(alice, "restore", str(tmp_path / "backup"), "--storage-url", url)
-        _configure(alice.home, url)
-        assert json.loads(run_ravel(alice, "fsck", "--json").stdout)["problems"] == 0
+def test_a_store_in_postgresql_is_cared_for_and_moves(
+    tmp_path: Path, postgresql_server: PostgresqlServer
+) -> None:
+    alice = _peer(tmp_path / "alice", _url(postgresql_server))
+    backup = str(tmp_path / "backup")
+    try:
         alice.start()
-        assert digest(alice, branch) == before
-        with alice.client.get_file(branch, "large") as download:
-            assert sum(map(len, download.pieces)) == 3 << 20
+        repo = str(alice.client.create_repo("notes")["repo"])
+        branch = str(alice.client.list_branches(repo)["branches"][0]["branch"])
+        _add_large(alice, branch)
+        before = digest(alice, branch)
+        run_ravel(alice, "backup", backup)  # beside the daemon
+        for one in ("doctor", "config show"):
+            assert PASSWORD not in run_ravel(alice, *one.split()).stdout
+        run_ravel(alice, "debug", "bundle", str(tmp_path / "bundle"))
+        with tarfile.open(tmp_path / "bundle") as bundle:
+            texts = [bundle.extractfile(member).read().decode() for member in bundle]  # type: ignore[union-attr]  # files
+        assert not [text for text in texts if PASSWORD in text]
+        assert any('"database": "postgresql' in text for text in texts)
+        assert "ravel_store_bytes" in alice.client.page("/metrics")
         alice.stop()
-        alice.home.rename(tmp_path / f"restored-{url != ''}")
+        assert json.loads(run_ravel(alice, "gc", "--json").stdout)["blocks"] == 0
+        alice.home.rename(tmp_path / "gone")
+        taken = run_ravel(alice, "restore", backup, code=ERROR_KINDS["storage_failed"].exit_code)
+        assert "has a store already" in taken.stderr
+        assert PASSWORD not in taken.stderr
+        assert not alice.home.exists()
+        for url in (_url(postgresql_server), ""):  # to another database, and to a file
+            run_ravel(alice, "restore", backup, "--storage-url", url)
+            _configure(alice.home, url)
+            assert json.loads(run_ravel(alice, "fsck", "--json").stdout)["problems"] == 0
+            alice.start()
+            assert digest(alice, branch) == before
+            with alice.client.get_file(branch, "large") as download:
+                assert sum(map(len, download.pieces)) == 3 << 20
+            alice.stop()
+            alice.home.rename(tmp_path / f"restored-{url != ''}")
+    finally:
+        alice.close()
 
 
 def test_two_daemons_do_not_share_a_database(tmp_path: Path, postgresql_server: PostgresqlServer) -> None:
