@@ -41,10 +41,9 @@ demo: setup java ## Run the main job: two nodes, a git history, a merge, Spark (
 test: setup java ## Run the tests (ARGS='...': more arguments for pytest)
 	@$(WITH_JAVA) $(VENV)/python -m pytest $(ARGS)
 
-test-postgres: setup ## Run the tests of storage and of the node's parts with rows in a real PostgreSQL (`make test` has those of storage)
-	$(VENV)/python -m pytest tests/unit/storage tests/unit/node tests/property/test_edits.py \
-		tests/property/test_timelines.py tests/property/test_members.py --rows-in postgresql $(ARGS)
-	$(VENV)/python -m pytest tests/e2e/test_postgresql.py $(ARGS)
+test-postgres: setup ## Run more tests with rows in a real PostgreSQL: `make test` has those of storage, this also what leans on it
+	$(VENV)/python -m pytest tests/unit/storage $(addprefix tests/unit/node/test_,$(addsuffix .py,fsck voids watching \
+		inbound relay branch_links inbox names merging)) tests/e2e/test_postgresql.py --rows-in postgresql $(ARGS)
 
 check: check-format check-lint check-types check-imports ## Check format, lint, types and imports
 
