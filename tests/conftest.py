@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 _ROWS_IN = ("sqlite", "postgresql")
 _TWICE = Path(__file__).parent / "unit" / "storage"
-_NO_SERVER = "PostgreSQL is not here: nothing was tested with it (apt-get install postgresql; its driver: make setup)"
+_NO_SERVER = (
+    "PostgreSQL is not here: nothing was tested with it (apt-get install postgresql; its driver: make setup)"
+)
 
 # No deadline per example: how long one takes says more about the machine than about the code.
 settings.register_profile("dev", max_examples=50, deadline=None)
