@@ -21,6 +21,7 @@ from node.api import create_app
 from node.blocking import threads, tune_interpreter
 from node.errors import ServiceError
 from node.event_streams import EventStreams
+from node.exports import Exports
 from node.home import Home, lock_home, run_file
 from node.http_server import open_api_listener, serve_api
 from node.hub import Hub
@@ -99,6 +100,7 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
         listeners = await open_listener(home.config.network.listen)
     listen = listening_address(listeners)
     api = f"{host}:{api_listener.getsockname()[1]}"
+    exports = Exports(home, id_text(node_key), time.time, has_quotas=home.config.relay.enabled)
     service = NodeService(
         hub=hub,
         network=network,
@@ -108,7 +110,7 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
         home=home.path,
         listen=listen,
         advertise=home.config.network.advertise,
-        export_folder=home.export_folder,
+        exports=exports,
         clock=time.time,
     )
     with run_file(home.path, pid=os.getpid(), api=api, listen=listen, peer=id_text(node_key)):
@@ -117,6 +119,7 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
             nursery.start_soon(serve_api, create_app(service, token, streams), api_listener)
             await nursery.start(network.run, listeners)
             nursery.start_soon(joiner.run)
+            nursery.start_soon(exports.run)
             for peer, address in [*((one.peer, one.address) for one in home.config.network.peers), *kept]:
                 network.keep(peer, address)
             log.info("ready", node=id_text(node_key), listen=listen, api=api)
