@@ -120,7 +120,10 @@ class Exports:
                 [Sample(state.finished_at)],
             ),
             Family(
-                "ravel_export_seconds", "gauge", "Time that the last good export took.", [Sample(state.seconds)]
+                "ravel_export_seconds",
+                "gauge",
+                "Time that the last good export took.",
+                [Sample(state.seconds)],
             ),
             Family("ravel_export_commits", "gauge", "Commits in the export.", [Sample(state.commits)]),
             Family(
@@ -163,7 +166,12 @@ class Exports:
         try:
             with trio.fail_after(EXPORT_SECONDS_MAX):
                 finished = await trio.run_process(
-                    [sys.executable, "-P", "-m", "node.export_worker"],  # -P: never a module of the current folder
+                    [
+                        sys.executable,
+                        "-P",
+                        "-m",
+                        "node.export_worker",
+                    ],  # -P: never a module of the current folder
                     stdin=request,
                     capture_stdout=True,
                     capture_stderr=True,

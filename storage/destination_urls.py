@@ -20,7 +20,9 @@ def check_destination(text: str) -> None:
     if url[1] in ("http", "https"):
         raise ValueError("can be read by http, and not written; give the store's own URL, such as s3://")
     if "@" in url[2].partition("/")[0] or "?" in url[2]:
-        raise ValueError("holds no user, password or parameters: they go into the environment, or into options")
+        raise ValueError(
+            "holds no user, password or parameters: they go into the environment, or into options"
+        )
     if not url[2].strip("/"):
         raise ValueError("names a bucket or a folder")
 

@@ -26,7 +26,13 @@ Options = Mapping[str, Any]
 SCRATCH_NAME: Final = ".scratch"
 _OBJECT_STORES: Final = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss")
 """Have no folders to make, and some would make a bucket instead."""
-_EXTRAS: Final[Mapping[str, str]] = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs"}
+_EXTRAS: Final[Mapping[str, str]] = {
+    "s3": "s3fs",
+    "s3a": "s3fs",
+    "gs": "gcsfs",
+    "gcs": "gcsfs",
+    "az": "adlfs",
+}
 _HIDDEN: Final = "***"
 _SECRET_SIZE_MIN: Final = 4
 """Characters. A shorter option is no secret, and hiding it everywhere would garble every error."""
@@ -117,7 +123,7 @@ class LocalFolder:
             source.replace(target)
             _sync(target.parent)
 
-    def fetch(self, name: str, scratch: Path) -> Path:  # noqa: ARG002  # see Destination
+    def fetch(self, name: str, scratch: Path) -> Path:  # see Destination
         """See Destination."""
         return self._folder / name
 

@@ -90,7 +90,9 @@ def decode_manifest(content: bytes, where: str, node: str) -> Manifest:
         ) from None
     paths = [*manifest.listed(), *(one.path for one in manifest.replaced)]
     if not all(_PART_PATH.fullmatch(path) for path in paths):
-        raise StorageError(f"{where} names parts outside of the export; move the export away and export again")
+        raise StorageError(
+            f"{where} names parts outside of the export; move the export away and export again"
+        )
     for name in TABLES:
         manifest.tables.setdefault(name, [])
     return manifest

@@ -6,7 +6,7 @@ Memory is bounded by a group of rows, whatever a part's size.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -42,7 +42,10 @@ def write_parts(
     while (first := next(source, None)) is not None:
         path = scratch / "unnamed.parquet"
         rows = 0
-        with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=_dictionaries(schema)) as writer:
+        repeated: Any = [
+            name for name in _REPEATED if name in schema.names
+        ]  # the stubs know only all or none
+        with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=repeated) as writer:
             batch: pa.RecordBatch | None = first
             while batch is not None:
                 writer.write_batch(batch)
@@ -60,7 +63,9 @@ def read_batches(paths: Sequence[tuple[Part, Path]], schema: pa.Schema) -> Itera
     for part, path in paths:
         try:
             if measure(path) != (part.bytes, part.blake3):
-                raise StorageError(f"{part.path} was altered since it was exported; export to another destination")
+                raise StorageError(
+                    f"{part.path} was altered since it was exported; export to another destination"
+                )
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches(batch_size=ROWS_PER_GROUP):
                     yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
@@ -95,7 +100,3 @@ def measure(path: Path) -> tuple[int, str]:
             hasher.update(chunk)
             size += len(chunk)
     return size, hasher.hexdigest()
-
-
-def _dictionaries(schema: pa.Schema) -> list[str]:
-    return [name for name in _REPEATED if name in schema.names]

@@ -196,9 +196,11 @@ def _relay_batch(rows: Sequence[tuple[Any, ...]], by_topic: "_Shared") -> pa.Rec
 
 
 def _columns(
-    connection: Connection, query: Select[Any], rows_max: int = ROWS_PER_GROUP
+    connection: Connection, query: Select[Any], rows_max: int = 0
 ) -> Iterator[tuple[Sequence[Any], ...]]:
-    for rows in connection.execute(query.execution_options(yield_per=rows_max)).partitions():
+    for rows in connection.execute(
+        query.execution_options(yield_per=rows_max or ROWS_PER_GROUP)
+    ).partitions():
         yield tuple(zip(*rows, strict=True))
 
 
@@ -264,11 +266,12 @@ class _Positions:
                 .where(commits.c.branch_num == branch_num, ~commits.c.is_void)
                 .order_by(*CANONICAL_ORDER)
             )
-            position = -1
+            before = 0
             for (nums,) in _columns(connection, query):
-                for position, num in enumerate(nums, position + 1):
+                for position, num in enumerate(nums, before):
                     if first <= num <= last:
                         self._by_num[num - first] = position
+                before += len(nums)
 
     def __getitem__(self, num: int) -> int:
         return self._by_num[num - self._first]

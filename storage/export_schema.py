@@ -40,9 +40,7 @@ _ID_LIST: Final = pa.list_(pa.field("element", pa.binary(32), nullable=False))
 
 
 def _table(*columns: "tuple[str, pa.DataType]", optional: tuple[str, ...] = ()) -> pa.Schema:
-    fields: list[pa.Field[Any]] = [
-        pa.field(name, kind, nullable=name in optional) for name, kind in columns
-    ]
+    fields: list[pa.Field[Any]] = [pa.field(name, kind, nullable=name in optional) for name, kind in columns]
     return pa.schema(fields)
 
 
@@ -74,7 +72,10 @@ ADDED_IN_3: Final = ("feed_sequence", "blocks", "position_at")
 VOIDS: Final = _table(("commit_id", pa.binary(32)))
 
 EDITS: Final = _table(
-    ("sequence", pa.int64()),  # of the numbers of `commits.sequence`: both together are the history of a timeline
+    (
+        "sequence",
+        pa.int64(),
+    ),  # of the numbers of `commits.sequence`: both together are the history of a timeline
     ("branch_id", pa.binary(32)),
     ("commit_id", pa.binary(32)),
     ("kind", pa.string()),  # insert (it came back), remove, move
@@ -98,7 +99,10 @@ RELAY_COMMITS: Final = _table(
     ("acks", _ID_LIST),
     ("blocks", pa.int64()),
     ("size", pa.int64()),  # bytes of the whole publication
-    ("received_at", pa.int64()),  # by this node's clock: unix milliseconds; 0: taken before it was written down
+    (
+        "received_at",
+        pa.int64(),
+    ),  # by this node's clock: unix milliseconds; 0: taken before it was written down
 )
 
 RELAY_TOPICS: Final = _table(

@@ -11,4 +11,6 @@ depends_on = None
 
 def upgrade() -> None:
     """Nobody wrote it down until now: 0 stands for that."""
-    op.add_column("relay_commits", sa.Column("received_at", sa.BigInteger(), nullable=False, server_default="0"))
+    op.add_column(
+        "relay_commits", sa.Column("received_at", sa.BigInteger(), nullable=False, server_default="0")
+    )

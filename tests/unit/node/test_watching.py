@@ -16,8 +16,8 @@ from node import logs, watching
 from node.api import create_app
 from node.metrics import Family, Histogram, Sample, render
 from protocol.limits import DISK_FREE_MIN, LOG_LINE_COUNT_MAX, LOG_LINE_SIZE_MAX
-from tests.served import service_of
 from tests.nodes import Node, connected, open_nodes, share, until_equal
+from tests.served import service_of
 
 TOKEN = "t" * 64
 ROOT = Path(__file__).parents[3]
