@@ -9,7 +9,9 @@ The request is a line of JSON on standard input, for it may hold credentials.
 
 import fcntl
 import os
+import signal
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -21,6 +23,7 @@ import pyarrow as pa
 from sqlalchemy import Connection
 
 from node.replica import Tables, load_blocks_of, load_tables, open_encoded
+from protocol.limits import EXPORT_SECONDS_MAX
 from storage.commits import TimelineRow, iterate_between
 from storage.database import StorageError, read_store
 from storage.destinations import open_destination
@@ -31,6 +34,9 @@ from storage.export_schema import BODIES
 LOCK_NAME: Final = "export.lock"
 _NICENESS: Final = 10
 """Whoever writes to the store goes first."""
+_PATIENCE_SECONDS: Final = 30.0
+"""How long one waits for an export of an earlier daemon that was killed: long enough for what is new in minutes."""
+_LOOK_SECONDS: Final = 0.1
 _BODIES_AT_ONCE: Final = 64  # of at most half a MiB each
 
 
@@ -56,10 +62,10 @@ class ExportAnswer(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-def write_export(request: ExportRequest) -> ExportSummary:
-    """Do what is asked for. Raises StorageError."""
+def write_export(request: ExportRequest, patience: float = _PATIENCE_SECONDS) -> ExportSummary:
+    """Do what is asked for, after at most `patience` seconds of waiting for another. Raises StorageError."""
     home = Path(request.home)
-    with _alone(home):
+    with _alone(home, patience):
         plan = ExportPlan(
             node=request.node,
             created_at=request.created_at,
@@ -74,18 +80,28 @@ def write_export(request: ExportRequest) -> ExportSummary:
 
 
 @contextmanager
-def _alone(home: Path) -> Iterator[None]:
+def _alone(home: Path, patience: float) -> Iterator[None]:
     try:
         handle = os.open(home / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise StorageError(f"{home} cannot be used: {error}") from error
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        until = time.monotonic() + patience
+        while not _try_lock(handle):
+            if time.monotonic() >= until:
+                raise StorageError("an export of an earlier daemon is still being written")
+            time.sleep(_LOOK_SECONDS)
         yield
-    except BlockingIOError:
-        raise StorageError("an export of an earlier daemon is still being written") from None
     finally:
         os.close(handle)
+
+
+def _try_lock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _open_bodies(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
@@ -117,6 +133,7 @@ def _body_batch(connection: Connection, tables: Tables, rows: Sequence[TimelineR
 def main() -> None:
     """Answer the one request."""
     os.nice(_NICENESS)
+    signal.alarm(EXPORT_SECONDS_MAX)  # its daemon sees to that, unless it was killed
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=ExportRequest)
     try:
         answer = ExportAnswer(write_export(request))
