@@ -264,9 +264,10 @@ def _connect(url: str, options: Options) -> tuple[Any, str]:
 
 
 def _strings_of(value: object) -> set[str]:
-    """All texts in options, however deep."""
+    """All texts in options, however deep, but for addresses, which people need to see."""
     if isinstance(value, str):
-        return {value} if len(value) >= _SECRET_SIZE_MIN else set()
+        is_address = value.startswith(("http://", "https://")) and "@" not in value
+        return {value} if len(value) >= _SECRET_SIZE_MIN and not is_address else set()
     if isinstance(value, Mapping):
         return {text for one in value.values() for text in _strings_of(one)}
     if isinstance(value, list | tuple):

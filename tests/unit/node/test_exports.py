@@ -1,5 +1,6 @@
 """Exports by the daemon: in a process of their own, on schedule, and never in anybody's way."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -113,7 +114,6 @@ async def test_what_goes_wrong_in_the_process_is_said(tmp_path: Path) -> None:
 @pytest.mark.slow
 async def test_a_daemon_that_stops_waits_for_no_export(tmp_path: Path) -> None:
     """The export reads from a pipe that nobody fills: it would never end."""
-    import os
 
     os.mkfifo(tmp_path / "ravel.sqlite")
     exports = _exports(tmp_path)

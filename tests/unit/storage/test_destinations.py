@@ -101,17 +101,20 @@ def test_a_store_that_fails_before_the_manifest_keeps_the_old_export(world: Worl
 
 
 def test_errors_of_a_driver_show_no_credentials() -> None:
-    options: dict[str, Any] = {"secret": "hunter2-hunter2", "deep": {"token": ["s3cr3t-t0k3n"]}}
+    options: dict[str, Any] = {
+        "secret": "hunter2-hunter2",
+        "deep": {"token": ["s3cr3t-t0k3n"], "url": "http://host"},
+    }
     remote = RemoteFolder(URL, options)
 
     def fail() -> None:
-        raise ValueError("refused hunter2-hunter2 and s3cr3t-t0k3n")
+        raise ValueError("http://host refused hunter2-hunter2 and s3cr3t-t0k3n")
 
     with pytest.raises(StorageError) as caught:
         remote._do(fail)
     assert "hunter2" not in str(caught.value)
     assert "s3cr3t" not in str(caught.value)
-    assert "refused *** and ***" in str(caught.value)
+    assert "http://host refused *** and ***" in str(caught.value)
     assert caught.value.__cause__ is None
 
 
