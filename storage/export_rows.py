@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlalchemy import Column, Connection, Select, func, select
+from sqlalchemy import Column, Connection, Select, exists, func, select
 
 from protocol.publication import decode_publication
 from storage.commits import CANONICAL_ORDER
@@ -259,7 +259,8 @@ class _Positions:
     def __init__(self, connection: Connection, first: int, last: int) -> None:
         self._first = first
         self._by_num = array("q", [-1]) * (last - first + 1)
-        grown = select(commits.c.branch_num).where(commits.c.num.between(first, last)).distinct()
+        here = (commits.c.topic_num == topics.c.num) & commits.c.num.between(first, last)
+        grown = select(topics.c.branch_num).where(exists().where(here)).distinct()  # by the index of arrivals
         for branch_num in connection.execute(grown).scalars().all():
             query = (
                 select(commits.c.num)
