@@ -35,7 +35,12 @@ def service_of(node: Node, folder: Path, listen: str = "127.0.0.1:7474", adverti
         home=folder,
         listen=listen,
         advertise=advertise,
-        exports=Exports(Home(folder, Config()), id_text(node.key), lambda: 1_700_000_000.0, has_quotas=False),
+        exports=Exports(
+            Home(node.replica.database.path.parent, Config()),
+            id_text(node.key),
+            lambda: 1_700_000_000.0,
+            has_quotas=False,
+        ),
         clock=lambda: 1_700_000_000.0,
     )
 
