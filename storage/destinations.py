@@ -141,10 +141,11 @@ class LocalFolder:
     def scratch(self) -> Iterator[Path]:
         """A folder beside the parts: only inside of one file system is there renaming. What was left there goes."""
         with self._failing():
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder = self._folder / SCRATCH_NAME
             if folder.exists():
                 shutil.rmtree(folder)
-            folder.mkdir(mode=0o700, parents=True)
+            folder.mkdir(mode=0o700)
             try:
                 yield folder
             finally:

@@ -96,6 +96,7 @@ def test_an_export_holds_every_commit_and_grows(world: World, folder: Path) -> N
         MANIFEST_NAME,
         *(part["path"] for part in manifest_of(folder)["tables"]["commits"]),
     }
+    assert folder.stat().st_mode & 0o777 == 0o700
 
 
 @pytest.mark.parametrize(
