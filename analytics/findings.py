@@ -162,6 +162,15 @@ class Findings:
 
     def _relays(self) -> tuple[RelayLine, ...]:
         """Write what relays tell; gives a line for each."""
+        if not any(
+            export.tables["relay_commits"] or export.tables["relay_topics"] for export in self._exports
+        ):
+            for (
+                name,
+                schema,
+            ) in relays.NOTHING.items():  # most exports: nothing to count, and no wait for that
+                self._tables.write_empty(name, schema)
+            return ()
         spark = self._commits.sparkSession
         taken = relays.load_taken(spark, self._exports).persist()
         try:

@@ -5,14 +5,29 @@ it, nor in which branch. `taken` is what ever came, `kept` what was there at the
 to make room. Times are by the relay's clock.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from analytics.export_reader import Export, read_table
 from analytics.times import bucket_start, count_where, is_plausible
+
+NOTHING: Final[Mapping[str, str]] = {
+    "relay_topics": """
+        node string, topic binary, commits bigint, blocks bigint, bytes bigint, heads bigint, first_received bigint,
+        last_received bigint, is_kept boolean, is_pinned boolean, kept_commits bigint, kept_bytes bigint, quota_use double
+    """,
+    "relays": """
+        node string, topics bigint, kept_topics bigint, pinned_topics bigint, commits bigint, kept_commits bigint,
+        blocks bigint, bytes bigint, kept_bytes bigint, quota bigint, quota_use double, first_received bigint,
+        last_received bigint
+    """,
+    "relay_growth": "node string, bucket_start bigint, commits bigint, bytes bigint, bytes_in_all bigint",
+}
+"""The tables of exports in which nothing was taken for others."""
 
 
 def load_taken(spark: SparkSession, exports: Sequence[Export]) -> DataFrame:

@@ -97,6 +97,14 @@ def test_topics_and_quotas_are_counted_as_by_hand(spark: SparkSession, tmp_path:
         ("relay", T0_MS): {"commits": 2, "bytes": 500, "bytes_in_all": 500},
         ("relay", T0_MS + 2000): {"commits": 1, "bytes": 300, "bytes_in_all": 800},
     }
+    made = {
+        "relay_topics": topics,
+        "relays": relays.count_relays(spark, exports, topics),
+        "relay_growth": relays.count_growth(taken, 2000),
+    }
+    for name, schema in relays.NOTHING.items():
+        empty = spark.createDataFrame([], schema)
+        assert empty.dtypes == made[name].dtypes, f"{name} has the same columns with and without rows"
     taken.unpersist()
     topics.unpersist()
 
