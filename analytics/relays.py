@@ -31,9 +31,8 @@ NOTHING: Final[Mapping[str, str]] = {
 
 
 def load_taken(spark: SparkSession, exports: Sequence[Export]) -> DataFrame:
-    """One row per node, topic and commit: `relay_commits` with `node`."""
-    rows = _of_nodes(spark, exports, "relay_commits")
-    return rows.dropDuplicates(["node", "topic", "commit_id"])
+    """One row per node and publication: `relay_commits` with `node`. A commit may have several publications."""
+    return _of_nodes(spark, exports, "relay_commits").dropDuplicates(["node", "sequence"])
 
 
 def count_topics(spark: SparkSession, exports: Sequence[Export], taken: DataFrame) -> DataFrame:
@@ -42,10 +41,10 @@ def count_topics(spark: SparkSession, exports: Sequence[Export], taken: DataFram
     heads = (
         taken.join(acked, on=["node", "topic", "commit_id"], how="left_anti")
         .groupBy("node", "topic")
-        .agg(F.count("*").alias("heads"))
+        .agg(F.count_distinct("commit_id").alias("heads"))
     )
     counted = taken.groupBy("node", "topic").agg(
-        F.count("*").alias("commits"),
+        F.count_distinct("commit_id").alias("commits"),
         F.sum("blocks").alias("blocks"),
         F.sum("size").alias("bytes"),
         F.min(_received()).alias("first_received"),
@@ -115,7 +114,7 @@ def count_relays(spark: SparkSession, exports: Sequence[Export], topics: DataFra
 
 
 def count_growth(taken: DataFrame, bucket: int) -> DataFrame:
-    """Commits and bytes taken per node and time bucket of that many milliseconds, and bytes taken up to its end."""
+    """Publications (as `commits`) and bytes taken per node and bucket of so many milliseconds, and bytes up to its end."""
     so_far = Window.partitionBy("node").orderBy("bucket_start").rowsBetween(Window.unboundedPreceding, 0)
     return (
         taken.where(is_plausible("received_at"))

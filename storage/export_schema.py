@@ -7,7 +7,7 @@ An export is a folder, or a prefix of an object store:
     voids/NAME.parquet         the commits that were void at the time of that export
     edits/NAME.parquet         what else happened to timelines: commits that left, came back, or moved
     bodies/NAME.parquet        what commits say; only where the operator has asked for it
-    relay_commits/NAME.parquet a row per commit that the node took for others, and cannot open
+    relay_commits/NAME.parquet a row per publication that the node took for others, and cannot open
     relay_topics/NAME.parquet  the topics that it kept for others at the time of that export
 
 NAME is taken from the part's checksum, so a part never changes. The manifest lists every part with its row count and
@@ -93,7 +93,10 @@ BODIES: Final = _table(
 )
 
 RELAY_COMMITS: Final = _table(
-    ("sequence", pa.int64()),  # order of arrival at this node, from 1, gaps allowed
+    (
+        "sequence",
+        pa.int64(),
+    ),  # order of arrival at this node, from 1, gaps allowed; a commit may come more than once
     ("topic", pa.binary(32)),
     ("commit_id", pa.binary(32)),
     ("acks", _ID_LIST),

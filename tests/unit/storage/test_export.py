@@ -22,7 +22,8 @@ from storage.export import ExportPlan, ExportSummary, export_store
 from storage.export_manifest import Quotas
 from storage.export_parts import ROWS_PER_PART, choose_merge
 from storage.export_schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES
-from storage.relay import RelayQuotas, open_topics, take_publications
+from storage.relay import open_topics, take_publications
+from storage.relay_quotas import RelayQuotas, Visitor
 from tests.builders import NOW_MS, World, timeline
 
 KEY = b"k" * 32
@@ -381,17 +382,18 @@ def test_a_relay_exports_what_it_knows_of_what_it_keeps(world: World, folder: Pa
     world.write("a, a <- b")
     publications = world.publications(world.branch)
     relay = World(tmp_path / "relay")
+    visitor, size = Visitor(b"p" * 32), 1 << 30
+    quotas = RelayQuotas(size, size, size, size, 10, 10, 10)
     try:
         database = relay.replica.database
         with database.write() as connection:
-            open_topics(database, connection, [world.branch.topic], 10, 5)
+            open_topics(database, connection, [world.branch.topic], visitor, quotas, 5)
             items = [(decode_publication(one), one) for one in publications]
-            quotas = RelayQuotas(1 << 30, 1 << 30, 1 << 30, 10)
-            take_publications(database, connection, 1, b"p" * 32, items[:2], quotas, 7)
+            take_publications(database, connection, 1, visitor, items[:2], quotas, 7)
         plan = {"quotas": Quotas(3, 2, 1)}
         assert export(relay, folder, 1, **plan).relayed == 2
         with database.write() as connection:
-            take_publications(database, connection, 1, b"p" * 32, items, quotas, 9)
+            take_publications(database, connection, 1, visitor, items, quotas, 9)
         assert export(relay, folder, 2, **plan).relayed == 3
     finally:
         relay.close()
