@@ -34,6 +34,7 @@ _LIBRARIES: Final = (
     "sqlalchemy",
     "alembic",
     "pyarrow",
+    "fsspec",
     "hypercorn",
     "starlette",
     "structlog",

@@ -17,6 +17,7 @@ from node.client_members import MembersClient, QuorumsClient
 from node.errors import ServiceError
 from node.event_client import StreamEvent, open_stream
 from node.home import not_running, read_run_file, read_token
+from protocol.limits import EXPORT_SECONDS_MAX
 
 _TIMEOUT_SECONDS: Final = 60.0
 _PIECE_SIZE: Final = 1 << 20
@@ -294,7 +295,7 @@ class ApiClient:
 
     def export(self) -> JsonObject:
         """Export what is new."""
-        return self._call("POST", "/export", {})
+        return self._call("POST", "/export", {}, seconds=EXPORT_SECONDS_MAX)
 
     def list_peers(self) -> JsonObject:
         """Peers."""
@@ -319,9 +320,12 @@ class ApiClient:
         body: JsonObject | None = None,
         query: Mapping[str, int | str] | None = None,
         content: Iterable[bytes] | None = None,
+        seconds: float = _TIMEOUT_SECONDS,
     ) -> JsonObject:
         with self._reached():
-            response = self._http.request(method, path, json=body, params=query, content=content)
+            response = self._http.request(
+                method, path, json=body, params=query, content=content, timeout=seconds
+            )
         if response.is_error:
             raise error_of(response)
         try:

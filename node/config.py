@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Final
 
 from node.errors import ServiceError
+from node.export_config import EXPORT_KEYS, EXPORT_TEXT, ExportConfig, read_export
 from node.relay_config import ACCEPT_CHOICES, ANYONE, RELAY_KEYS, RELAY_NUMBERS, RELAY_TEXT, RelayConfig
 from protocol.codec import DecodeError
 from protocol.text import parse_id
@@ -68,13 +69,6 @@ class ApiConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportConfig:
-    """[export]: an empty directory stands for `exports` in the node's folder."""
-
-    directory: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class LogConfig:
     """[log]"""
 
@@ -97,11 +91,14 @@ CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "node": ("name",),
     "network": ("listen", "advertise", "peers", "introductions", "discover_lan"),
     "api": ("listen",),
-    "export": ("directory",),
+    "export": EXPORT_KEYS,
     "relay": RELAY_KEYS,
     "log": ("level",),
 }
 """Section -> its keys."""
+
+RENAMED_KEYS: Final[Mapping[str, Mapping[str, str]]] = {"export": {"directory": "destination"}}
+"""Section -> key as files of older versions have it -> what it is called now."""
 
 Document = dict[str, dict[str, object]]
 """What a configuration says: section -> key -> value, all of them known, no value checked yet."""
@@ -139,10 +136,7 @@ discover_lan = false
 # host:port of the local HTTP API; a loopback host only. Port 0 takes any free port.
 listen = {_quoted(api)}
 
-[export]
-# Folder that `ravel export` writes to; "" is `exports` in the node's folder.
-directory = ""
-
+{EXPORT_TEXT}
 {RELAY_TEXT}
 [log]
 # debug, info, warning or error; logs go to standard error.
@@ -193,6 +187,9 @@ def parse_document(path: Path, text: str) -> Document:
         check_known(origin, "section", section, tuple(CONFIG_KEYS))
         if not isinstance(values, dict):
             raise bad_config(origin, f"[{section}] is a section, not a value")
+        for old, new in RENAMED_KEYS.get(section, {}).items():
+            if old in values:
+                values.setdefault(new, values.pop(old))
         for key in values:
             check_known(origin, f"key in [{section}]", key, CONFIG_KEYS[section])
     return document
@@ -216,7 +213,7 @@ def read_config(
             reader.flag("network", "discover_lan", default=False),
         ),
         ApiConfig(reader.loopback("api", "listen", API_LISTEN_DEFAULT)),
-        ExportConfig(reader.text("export", "directory", "")),
+        reader.export(),
         RelayConfig(
             reader.flag("relay", "enabled", default=False),
             reader.choice("relay", "accept", ANYONE, ACCEPT_CHOICES),
@@ -284,6 +281,11 @@ class _Reader:
         if not is_loopback(value):
             raise self._bad(section, key, f"[{section}] {key} must be a loopback address, not {value!r}")
         return value
+
+    def export(self) -> ExportConfig:
+        return read_export(
+            self._document.get("export", {}), lambda key, problem: self._bad("export", key, problem)
+        )
 
     def peers(self) -> tuple[PeerConfig, ...]:
         entries = self._document.get("network", {}).get("peers", [])

@@ -25,6 +25,7 @@ from node.config import (
     parse_document,
     read_config,
 )
+from node.export_config import hide_options
 
 _PREFIX: Final = "RAVEL_"
 _NOT_KEYS: Final = frozenset({"RAVEL_HOME"})
@@ -33,10 +34,10 @@ _NOT_KEYS: Final = frozenset({"RAVEL_HOME"})
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key of the configuration as it stands, and where the value comes from."""
+    """One key of the configuration as it stands, and where the value comes from. Holds no credentials."""
 
     key: str  # section.key
-    value: object
+    value: object  # as it may be shown
     source: str  # default, file, environment or option
 
     @property
@@ -66,16 +67,21 @@ def load_settings(
         for place, text, origin in layer:
             said.setdefault(place[0], {})[place[1]] = _value(place, text, origin, defaults)
             sources[place], origins[place] = source, origin
+    config = read_config(path, said, origins)
     settings = tuple(
         Setting(
             f"{section}.{key}",
-            said.get(section, {}).get(key, defaults[section][key]),
+            _shown(section, key, said.get(section, {}).get(key, defaults[section][key])),
             sources.get((section, key), "default"),
         )
         for section, keys in CONFIG_KEYS.items()
         for key in keys
     )
-    return read_config(path, said, origins), settings
+    return config, settings
+
+
+def _shown(section: str, key: str, value: object) -> object:
+    return hide_options(value) if (section, key) == ("export", "options") else value
 
 
 def variable_of(section: str, key: str) -> str:

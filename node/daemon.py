@@ -23,6 +23,7 @@ from node.blocking import threads, tune_interpreter
 from node.config import PeerConfig
 from node.errors import ServiceError
 from node.event_streams import EventStreams
+from node.exports import Exports
 from node.home import Home, lock_home, run_file
 from node.http_server import open_api_listener, serve_api
 from node.hub import Hub
@@ -104,6 +105,7 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
     if hub.relay is not None:
         hub.relay.is_dialed = network.is_kept
     kept = _load_peers(network, replica, home.config.network.peers)
+    exports = Exports(home, id_text(node_key), time.time, has_quotas=home.config.relay.enabled)
     service = NodeService(
         hub=hub,
         network=network,
@@ -113,7 +115,7 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
         home=home.path,
         listen=listen,
         advertise=home.config.network.advertise,
-        export_folder=home.export_folder,
+        exports=exports,
         clock=time.time,
     )
     with run_file(home.path, pid=os.getpid(), api=api, listen=listen, peer=id_text(node_key)):
@@ -124,6 +126,7 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
             if home.config.network.discover_lan:
                 nursery.start_soon(LanDiscovery(network, listen, watch_lan).run)
             nursery.start_soon(joiner.run)
+            nursery.start_soon(exports.run)
             for peer, address, source in kept:
                 network.keep(peer, address, source)
             log.info("ready", node=id_text(node_key), listen=listen, api=api)

@@ -174,6 +174,7 @@ def _check_daemon(home: Home) -> Iterator[Check]:
     else:
         yield Check("daemon", OK, f"it runs, and listens on {status['listen']}")
     yield from check_peers(status)
+    yield check_export(status["export"])
 
 
 def _check_ports(home: Home) -> Iterator[Check]:
@@ -224,6 +225,20 @@ def check_peers(status: JsonObject) -> Iterator[Check]:
         yield Check("topics", WARNING, detail, "connect to a peer that has them: `ravel peer add`")
     else:
         yield Check("topics", OK, f"{status['pending']} commits wait for their causes")
+
+
+def check_export(export: JsonObject) -> Check:
+    """What a daemon's status says of its exports."""
+    if export["last_error"]:
+        return Check(
+            "export",
+            WARNING,
+            export["last_error"],
+            "look at [export] of the configuration; `ravel export` tries it at once",
+        )
+    if export["interval"]:
+        return Check("export", OK, f"every {export['interval']} minutes to {export['destination']}")
+    return Check("export", OK, "on request")
 
 
 def _at_work(peers: list[JsonObject]) -> bool:

@@ -3,6 +3,7 @@
     config.toml   the configuration                    api-token   what the local API wants to see
     node.key      the peer's Ed25519 seed, hex         lock        held by the daemon, with its pid
     user.key      the user's Ed25519 seed, hex         run.json    where the running daemon answers
+    pseudonym.key what hides authors in exports, hex; made when it is first asked for
     content.lock  held while content is collected, and, together with others, while a backup or check reads it
 
 The folder is for its user alone (0700, files 0600), and keys that others may read are refused. Keys lie in the clear.
@@ -26,6 +27,7 @@ from node.errors import ServiceError
 
 NODE_KEY_NAME: Final = "node.key"
 USER_KEY_NAME: Final = "user.key"
+PSEUDONYM_KEY_NAME: Final = "pseudonym.key"
 TOKEN_NAME: Final = "api-token"  # noqa: S105  # a file's name
 LOCK_NAME: Final = "lock"
 CONTENT_LOCK_NAME: Final = "content.lock"
@@ -51,9 +53,9 @@ class Home:
         return self.path / CONFIG_NAME
 
     @property
-    def export_folder(self) -> Path:
-        """Where exports go."""
-        return Path(self.config.export.directory) if self.config.export.directory else self.path / "exports"
+    def export_destination(self) -> str:
+        """Where exports go: a path or a URL."""
+        return self.config.export.destination or str(self.path / "exports")
 
     @property
     def node_seed(self) -> bytes:
@@ -114,6 +116,20 @@ def open_home(path: Path, options: Sequence[str] = ()) -> Home:
             "not_initialised", f"there is no node in {path}", f"make one with: ravel --home {path} init"
         )
     return Home(path, *load_settings(path / CONFIG_NAME, os.environ, options))
+
+
+def load_pseudonym_key(path: Path) -> bytes:
+    """The key under which a node's exports hide authors, made where there is none. Raises ServiceError.
+
+    Nodes with copies of one such file give an author the same pseudonym.
+    """
+    key = path / PSEUDONYM_KEY_NAME
+    try:
+        if not key.exists():
+            _put(key, secrets.token_hex(_SECRET_SIZE) + "\n")
+    except OSError as error:
+        raise _failed(path, error) from None
+    return _read_secret(key)
 
 
 @contextmanager

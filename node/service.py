@@ -63,7 +63,7 @@ class NodeService:
         home: Path,
         listen: str,
         advertise: str,
-        export_folder: Path,
+        exports: Exports,
         clock: Callable[[], float],
     ) -> None:
         self._hub = hub
@@ -85,13 +85,13 @@ class NodeService:
         self.renewing = Renewing(hub, author, self._whole_repo, self._member_branch)
         self.quorums = Quorums(hub, author, self._whole_repo, self._member_branch)
         self.relaying = Relaying(hub)
-        self.exports = Exports(hub, export_folder, id_text(node_key), clock)
+        self.exports = exports
         self.names = Names(hub, author, self._whole_repo, self._member_branch)
         self.peers = Peers(hub, network, node_key)
         own_address = PeerAddress(advertise or listen, node_key)
         self.sharing = Sharing(hub, network, self.peers, author, joiner, own_address=own_address, clock=clock)
         self.inbox = Inbox(hub, author, self.sharing, self._whole_repo, self._member_branch)
-        self.watching = Watching(hub, network, home, clock)
+        self.watching = Watching(hub, network, home, clock, exports)
         self._started_at = clock()
 
     async def status(self) -> JsonObject:
@@ -112,6 +112,7 @@ class NodeService:
             "pending": waiting,
             "rejected": self._hub.totals.rejected,
             "dropped": self._hub.totals.dropped,
+            "export": self.exports.status(),
             "peers": self.peers.views(),
         }
 

@@ -230,6 +230,13 @@ def iterate_arrivals(connection: Connection, branch_nums: Sequence[int]) -> Iter
         yield _timeline_row(row)
 
 
+def iterate_between(connection: Connection, first: int, last: int) -> Iterator[TimelineRow]:
+    """Every accepted commit of these numbers, void ones too, in the order of acceptance."""
+    query = _ROWS.where(commits.c.num.between(first, last)).order_by(commits.c.num)
+    for row in connection.execute(query.execution_options(yield_per=500)):
+        yield _timeline_row(row)
+
+
 def load_rows(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, TimelineRow]:
     """Those of these commits that are accepted here, void ones too."""
     wanted = set(ids)

@@ -297,6 +297,7 @@ relay_commits = Table(
     Column("rank", BigInteger, nullable=False),  # as far as the causes are here
     Column("acks", Bytes(), nullable=False),  # ids, 32 bytes each
     Column("publication", Bytes(), nullable=False),
+    Column("received_at", BigInteger, nullable=False, server_default="0"),  # unix milliseconds; 0: not known
     Column("publication_id", Bytes(32), nullable=False, server_default=""),
     Column("publication_key", BigInteger, nullable=False, server_default="0"),  # bytes 8 to 15 of its id
     # Others of the commit were here before; which of them open nobody can tell here.

@@ -1,7 +1,7 @@
 """init, run, status, id: the node itself; config: what it is told."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -69,7 +69,8 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(answer)
         return
-    print_fields((name, value) for name, value in answer.items() if name != "peers")
+    print_fields((name, value) for name, value in answer.items() if name not in ("peers", "export"))
+    print_fields([("export", _export_line(answer["export"]))])
     for peer in answer["peers"]:
         kind = "relay" if peer["relay"] else "peer"
         print(f"\n{kind} {peer['peer']}  {peer['state']} ({peer['direction']}, {peer['address']})")
@@ -92,6 +93,14 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
                 for topic in peer["topics"]
             ),
         )
+
+
+def _export_line(export: dict[str, Any]) -> str:
+    if export["last_error"]:
+        return f"failed: {export['last_error']}"
+    when = iso_time(export["finished_at"]) if export["finished_at"] else "not since the start"
+    every = f", every {export['interval']} minutes" if export["interval"] else ""
+    return f"{when}{every}, to {export['destination']}"
 
 
 def show_id(context: typer.Context, as_json: JsonOption = False) -> None:

@@ -146,7 +146,7 @@ class Crashes:
             api.export()
 
         self._kill_amid(victim, export, 2)
-        folder = open_home(victim.home).export_folder
+        folder = Path(open_home(victim.home).export_destination)
         read_export(folder)
         victim.client.export()
         assert read_export(folder).rows >= self._count(victim)
