@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import structlog
@@ -24,8 +24,10 @@ from node.event_streams import EventStreams
 from node.home import Home, lock_home, run_file
 from node.http_server import open_api_listener, serve_api
 from node.hub import Hub
+from node.identity import read_keys
 from node.inbound import retry_unread
 from node.joining import Joiner
+from node.key_file import Keys
 from node.network import Network, listening_address, open_listener
 from node.outbound import Author
 from node.readiness import READY, STOPPING, notify
@@ -37,6 +39,7 @@ from node.signature_pool import SignaturePool
 from protocol.limits import MIB, RELAY_TOPIC_COUNT_MAX
 from protocol.signing import public_key
 from protocol.text import id_text
+from storage.copying import drop_open_copies
 from storage.database import NewerSchema, StorageError
 from storage.peers import load_links, load_peers
 from storage.relay_quotas import RelayQuotas
@@ -47,13 +50,19 @@ _STREAMS_END_SECONDS = 1.0
 """Time that event streams have to say that they end."""
 
 
-def run(home: Home) -> None:
-    """Run a node in the foreground until it is told to stop. Raises ServiceError when it cannot start."""
+def run(home: Home, open_keys: Callable[[], Keys]) -> None:
+    """Run a node in the foreground until it is told to stop. Raises ServiceError when it cannot start.
+
+    The keys are asked for when the folder is held: nobody types a passphrase to learn that a daemon runs already.
+    """
     logs.configure(home.config.log.level)
     tune_interpreter()
     with lock_home(home.path):
+        keys = open_keys()
         try:
-            replica = Replica(home.path)
+            replica = Replica(home.path, keys.store_key)
+            if read_keys(home.path).protection != "none":
+                drop_open_copies(home.path)
         except NewerSchema as error:
             raise ServiceError(
                 "newer_schema", str(error), "install the Ravel that last ran here, or a newer one"
@@ -64,26 +73,26 @@ def run(home: Home) -> None:
             ) from None
         pool = SignaturePool()
         try:
-            trio.run(_serve, home, replica, pool)
+            trio.run(_serve, home, keys, replica, pool)
         finally:
             pool.close()
             replica.close()
 
 
-async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
+async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) -> None:
     """Open all that can fail, then run: what is wrong is said before anything has begun."""
-    node_seed, token = home.node_seed, home.api_token
+    token = home.api_token
     hub = Hub(replica, threads(), _clock_ms, pool.check)
     if home.config.relay.enabled:
         hub.relay = Relay(
             replica.database, _relay_quotas(home.config.relay), hub.run_blocking, _clock_ms, pool.check
         )
-    author = Author(replica, home.user_seed, _clock_ms)
+    author = Author(replica, keys.user_seed, _clock_ms)
     joiner = Joiner(hub, author)
-    network = Network(hub, node_seed, time.time)
+    network = Network(hub, keys.node_seed, time.time)
     if hub.relay is not None:
         hub.relay.is_dialed = network.is_dialed
-    node_key = public_key(node_seed)
+    node_key = public_key(keys.node_seed)
     if (accepted := sum(map(len, retry_unread(replica, _clock_ms()).accepted.values()))) > 0:
         log.info("commits read that an older version could not", count=accepted)
     with replica.database.read() as connection:

@@ -17,7 +17,8 @@ from sqlalchemy import func, select
 
 from node.client import ApiClient
 from node.errors import ServiceError
-from node.home import NODE_KEY_NAME, TOKEN_NAME, USER_KEY_NAME, Home, open_home
+from node.home import TOKEN_NAME, Home, open_home
+from node.identity import KEYS_NAME, read_keys
 from node.version import RELEASED_AT
 from node.watching import free_space, store_sizes
 from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
@@ -84,17 +85,26 @@ def _check_folder(path: Path) -> Iterator[Check]:
 
 
 def _check_keys(home: Home) -> Iterator[Check]:
-    for name, read in (
-        (NODE_KEY_NAME, lambda: home.node_seed),
-        (USER_KEY_NAME, lambda: home.user_seed),
-        (TOKEN_NAME, lambda: home.api_token),
-    ):
-        try:
-            read()
-        except ServiceError as error:
-            yield Check("keys", PROBLEM, error.message, error.next_step)
+    try:
+        file = read_keys(home.path)
+    except ServiceError as error:
+        yield Check("keys", PROBLEM, error.message, error.next_step)
+    else:
+        if file.protection == "none":
+            yield Check(
+                "keys",
+                WARNING,
+                f"{KEYS_NAME} can be read, and lies in the clear",
+                "seal it: ravel key seal; or see that the disk is encrypted",
+            )
         else:
-            yield Check("keys", OK, f"{name} can be read")
+            yield Check("keys", OK, f"{KEYS_NAME} can be read, and is sealed ({file.protection})")
+    try:
+        _ = home.api_token
+    except ServiceError as error:
+        yield Check("keys", PROBLEM, error.message, error.next_step)
+    else:
+        yield Check("keys", OK, f"{TOKEN_NAME} can be read")
 
 
 def _check_disk(path: Path) -> Iterator[Check]:

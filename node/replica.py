@@ -112,9 +112,9 @@ def _last_of_each(branches: Iterable[Branch]) -> list[Branch]:
 class Replica:
     """The store and the tables that are kept in memory beside it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, store_key: bytes | None = None) -> None:
         """Open the store. Raises StorageError."""
-        self.database = Database(folder)
+        self.database = Database(folder, store_key)
         self.packs = Packs(self.database)
         self.sketches = Sketches(self.database)
         self.packs.sweep()

@@ -29,7 +29,9 @@ class Peer:
         self.listen = listen or f"127.0.0.1:{free_port()}"
         self._process: subprocess.Popen[bytes] | None = None
         self._client: ApiClient | None = None
-        run_ravel(self, "init", "--name", home.name, "--listen", self.listen, "--api", "127.0.0.1:0")
+        run_ravel(
+            self, "init", "--clear", "--name", home.name, "--listen", self.listen, "--api", "127.0.0.1:0"
+        )
 
     @property
     def client(self) -> ApiClient:

@@ -18,7 +18,6 @@ import pytest
 from node.backup import restore_backup
 from node.doctor import PROBLEM, examine
 from node.errors import ERROR_KINDS, ServiceError
-from node.home import open_home
 from protocol.text import id_text
 from tests.e2e.cluster import RAVEL, Peer, digest, join, peers, run_ravel, until, until_equal
 
@@ -61,7 +60,7 @@ def test_a_killed_backup_is_whole_or_not_there(tmp_path: Path) -> None:
             part = tmp_path / ".backup.part"
             while not part.exists() and not out.exists() and time.monotonic() < deadline:
                 pass
-            wanted = ("ravel.sqlite", "config.toml", "node.key", "packs", "manifest.json")
+            wanted = ("ravel.sqlite", "config.toml", "keys.json", "packs", "manifest.json")
             name = wanted[round_number % len(wanted)]
             while not (part / name).exists() and not out.exists() and time.monotonic() < deadline:
                 pass
@@ -73,7 +72,7 @@ def test_a_killed_backup_is_whole_or_not_there(tmp_path: Path) -> None:
                 out.rename(tmp_path / f"kept-{round_number}")
         assert finished < 6, "none was killed on its way"
         run_ravel(alice, "backup", str(out))
-        assert open_home(alice.home).node_seed.hex() in (out / "node.key").read_text()
+        assert (out / "keys.json").read_bytes() == (alice.home / "keys.json").read_bytes()
         assert not (tmp_path / ".backup.part").exists()
 
 

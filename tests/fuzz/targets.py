@@ -41,6 +41,7 @@ TARGETS: Final[dict[str, Target]] = {
     "answer": api.take_answer,
     "config": inputs.take_config,
     "secret": inputs.take_secret,
+    "keys": inputs.take_keys,
     "jsonl": inputs.take_jsonl,
     "jsonl_gz": inputs.take_jsonl_gz,
     "git_log": inputs.take_git_log,

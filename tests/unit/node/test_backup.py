@@ -10,6 +10,7 @@ import pytest
 from node.backup import MANIFEST_NAME, create_backup, restore_backup
 from node.errors import ServiceError
 from node.home import create_home, hold_content, lock_home, open_home
+from node.identity import read_keys
 from protocol.block import seal_block
 from protocol.limits import BACKUP_MANIFEST_SIZE_MAX
 from tests.nodes import Node
@@ -44,14 +45,14 @@ def test_a_backup_beside_a_running_node_is_the_node_as_it_was(tmp_path: Path) ->
     node.replica.close()
     os.umask(0o022)
     entries = json.loads((tmp_path / "backup" / MANIFEST_NAME).read_text())["files"]
-    assert made.files == len(entries) == 6  # database, pack, configuration, two keys, token
+    assert made.files == len(entries) == 5  # database, pack, configuration, keys, token
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "backup").rglob("*")}
     assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
     assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
     restored = restore_backup(tmp_path / "backup", tmp_path / "again")
     assert restored.created_at == NOW
     assert stat.S_IMODE((tmp_path / "again").stat().st_mode) == 0o700
-    assert open_home(tmp_path / "again").node_seed == open_home(tmp_path / "home").node_seed
+    assert read_keys(open_home(tmp_path / "again").path) == read_keys(tmp_path / "home")
     again = Node(tmp_path / "again", "alice")
     assert again.digest(again.branch()) == before
     block, _ = seal_block(b"x" * 500_000, b"c" * 32)

@@ -62,8 +62,8 @@ def test_a_good_folder_has_no_problem(home: Path) -> None:
 
 FOLDERS: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "folder_open": (lambda home: home.chmod(0o755), "folder", "chmod 700"),
-    "key_open": (lambda home: (home / "user.key").chmod(0o644), "files", "chmod 600"),
-    "key_damaged": (lambda home: (home / "node.key").write_text("zz"), "keys", "backup"),
+    "key_open": (lambda home: (home / "keys.json").chmod(0o644), "files", "chmod 600"),
+    "key_damaged": (lambda home: (home / "keys.json").write_text("zz"), "keys", "backup"),
     "token_gone": (lambda home: (home / "api-token").unlink(), "keys", "init"),
     "configuration": (lambda home: (home / "config.toml").write_text("[x]"), "configuration", "edit"),
     "no_store": (lambda home: (home / "ravel.sqlite").write_bytes(b"x" * 5000), "store", "fsck"),
