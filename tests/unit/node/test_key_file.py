@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from node import key_file
 from node.errors import ServiceError
 from node.key_file import (
     COST,
@@ -119,7 +118,7 @@ def test_a_machine_without_that_memory_says_so(monkeypatch: pytest.MonkeyPatch) 
     def no_memory(*_arguments: object) -> bytes:
         raise RuntimeError("Unexpected failure in key derivation")
 
-    monkeypatch.setattr(key_file.bindings, "crypto_pwhash_alg", no_memory)
+    monkeypatch.setattr("nacl.bindings.crypto_pwhash_alg", no_memory)
     with pytest.raises(ServiceError, match="MiB of memory"):
         _sealed()
 

@@ -21,10 +21,10 @@ from tests.keys import CHEAP, no_passphrase
 class MemoryKeyring(KeyringBackend):
     """A keyring of one test."""
 
-    priority = 5  # type: ignore[assignment]  # the library declares a class property, and takes a number
+    priority = 5.0
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # the library's
         self.kept: dict[tuple[str, str], str] = {}
         self.is_locked = False
 
