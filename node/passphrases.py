@@ -47,7 +47,7 @@ def read_passphrase(file: str) -> bytes:
 
 def ask_passphrase(prompt: str) -> bytes:
     """What is typed at the terminal, which does not show it. Raises ServiceError `locked` where there is none."""
-    if not sys.stdin.isatty():
+    if not is_terminal():
         raise ServiceError(
             "locked",
             "the keys are sealed by a passphrase, and there is no terminal to ask at",
@@ -76,6 +76,11 @@ def check_new(passphrase: bytes) -> None:
             f"a passphrase has at least {PASSPHRASE_LENGTH_MIN} characters",
             "choose a longer one: four random words, say",
         )
+
+
+def is_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty()
 
 
 def _read(path: Path) -> bytes:

@@ -17,15 +17,7 @@ from protocol.text import BranchChannel
 from storage.database import Database, StorageError
 from storage.forgetting import forget_repo
 from storage.schema import branches, commits, epochs, repos, topics
-from storage.secrecy import (
-    Secrecy,
-    epoch_place,
-    open_some,
-    repo_place,
-    seal_some,
-    secrecy_of,
-    topic_place,
-)
+from storage.secrecy import Secrecy, epoch_place, open_some, repo_place, seal_some, secrecy_of, topic_place
 from verifier.facts import BranchFacts
 
 _KEYS_REMEMBERED_MAX = 8192
@@ -315,30 +307,6 @@ def follow_topic(
 def _claim_or_ours(connection: Connection, epoch: Epoch, topic: bytes) -> bool:
     is_ours = select(topics.c.num).where(topics.c.topic == topic, topics.c.epoch_num == epoch.num)
     return connection.execute(is_ours).first() is not None or _claim_topic(connection, topic)
-
-
-def name_branch(connection: Connection, branch_num: int, name: str, *, is_archived: bool) -> None:
-    """Show a branch under another name, or as archived."""
-    connection.execute(
-        update(branches).where(branches.c.num == branch_num).values(name=name, is_archived=is_archived)
-    )
-
-
-def set_writing_epoch(connection: Connection, repo_num: int, epoch_num: int, *, is_behind: bool) -> None:
-    """Write in this epoch from now on."""
-    connection.execute(
-        update(repos).where(repos.c.num == repo_num).values(epoch_num=epoch_num, is_behind=is_behind)
-    )
-
-
-def rename_repo(connection: Connection, repo_num: int, name: str) -> None:
-    """Give a repo the name that its init commit says."""
-    connection.execute(update(repos).where(repos.c.num == repo_num).values(name=name))
-
-
-def finish_join(connection: Connection, repo_num: int) -> None:
-    """Forget the invitation of a repo whose join was accepted."""
-    connection.execute(update(repos).where(repos.c.num == repo_num).values(invitation=None))
 
 
 def load_repos(connection: Connection) -> list[Repo]:

@@ -190,7 +190,7 @@ def _opened(context: typer.Context) -> "Keys":
 def _keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) -> "Keys":
     """Fresh keys, with the user's of words or a file where that is asked."""
     from node.key_file import decode_key_file, fresh_keys, open_user_key
-    from node.passphrases import ask_passphrase, read_passphrase
+    from node.passphrases import ask_passphrase, is_terminal, read_passphrase
     from node.private_files import read_file
     from node.words import TEXT_SIZE_MAX, seed_of
     from protocol.limits import KEY_FILE_SIZE_MAX
@@ -198,7 +198,7 @@ def _keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) 
     if words and from_file is not None:
         raise ServiceError("bad_request", "a user comes by words or by a file, not by both", "choose one")
     if words:
-        if sys.stdin.isatty():
+        if is_terminal():
             print("The 24 words, in one line, which is not shown:", file=sys.stderr)
             return fresh_keys(seed_of(ask_passphrase("").decode()))
         return fresh_keys(seed_of(sys.stdin.readline(TEXT_SIZE_MAX + 1)))
@@ -219,7 +219,7 @@ def _protection_for(
     """How new keys are kept, and the passphrase where they are sealed with one."""
     import os
 
-    from node.passphrases import ask_new_passphrase, check_new, given_passphrase
+    from node.passphrases import ask_new_passphrase, check_new, given_passphrase, is_terminal
 
     if passphrase + keyring + clear > 1:
         raise _one_way()
@@ -231,7 +231,7 @@ def _protection_for(
     if given is not None:
         check_new(given)
         return "passphrase", given
-    if not passphrase and not sys.stdin.isatty():
+    if not passphrase and not is_terminal():
         raise ServiceError(
             "bad_request",
             "it is not said how the keys are to be kept, and there is no terminal to ask at",

@@ -80,7 +80,7 @@ def test_without_a_terminal_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) ->
 def typed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is typed at the terminal next."""
     lines: list[str] = []
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("node.passphrases.is_terminal", lambda: True)
     monkeypatch.setattr("getpass.getpass", lambda _prompt: lines.pop(0))
     return lines
 
