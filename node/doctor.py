@@ -23,7 +23,7 @@ from node.version import RELEASED_AT
 from node.watching import free_space, store_sizes
 from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
 from storage.database import DATABASE_NAME, NewerSchema, OlderSchema, StorageError, read_store
-from storage.schema import commits
+from storage.schema import commits, store_seal
 from storage.waiting import UNREAD, count_waiting
 
 OK: Final = "ok"
@@ -132,6 +132,7 @@ def _check_store(path: Path, now: float) -> Iterator[Check]:
                 select(func.coalesce(func.max(commits.c.received_at), 0))
             ).scalar_one()
             unread = count_waiting(connection, reason=UNREAD)
+            is_clean = connection.execute(select(store_seal.c.is_clean)).scalar()
     except OlderSchema as error:
         yield Check("store", OK, str(error))
     except NewerSchema as error:
@@ -145,6 +146,9 @@ def _check_store(path: Path, now: float) -> Iterator[Check]:
         if unread:
             detail = f"{unread} commits are of a format that this Ravel does not know"
             yield Check("store", WARNING, detail, "install a newer Ravel")
+        if is_clean is False:
+            detail = "secrets that lay in it before it was sealed may still stand on its pages"
+            yield Check("store", WARNING, detail, "make room for a copy of it: the next start writes it anew")
     yield _check_clock(now, newest / 1000)
 
 

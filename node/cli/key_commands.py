@@ -85,6 +85,8 @@ def init(
         return
     print_fields(answer.items())
     print(f"\nStart it with:  ravel --home {home.path} run")
+    if words or from_file is not None:
+        print("Then a member's link brings a repo back. Before you write there, wait:  ravel repo sync REPO")
 
 
 @key.command("show")

@@ -22,7 +22,7 @@ from node.home import create_home
 from node.version import RELEASED_AT
 from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
 from storage.database import Database
-from storage.schema import commits
+from storage.schema import commits, store_seal
 from tests.nodes import Node
 
 NOW = 1_790_000_000.0
@@ -102,6 +102,16 @@ def test_a_clock_that_went_back_is_a_problem(home: Path) -> None:
     assert _states(_examine(home, NOW - CLOCK_DRIFT_MAX_SECONDS), "clock") == {OK}
     assert _states(_examine(home, NOW - CLOCK_DRIFT_MAX_SECONDS - 1), "clock") == {PROBLEM}
     assert _states(_examine(home, RELEASED_AT - 1.0), "clock") == {PROBLEM}
+
+
+def test_a_store_that_could_not_be_written_anew_when_it_was_sealed_is_a_warning(home: Path) -> None:
+    Database(home, b"k" * 32).close()
+    assert _states(_examine(home), "store") == {OK}
+    database = Database(home, b"k" * 32)
+    with database.write() as connection:
+        connection.execute(update(store_seal).values(is_clean=False))
+    database.close()
+    assert _states(_examine(home), "store") == {OK, WARNING}
 
 
 def test_a_port_that_another_program_has_is_a_problem(tmp_path: Path) -> None:

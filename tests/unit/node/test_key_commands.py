@@ -4,7 +4,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 
 from node.cli.main import main
 from node.errors import ERROR_KINDS
+from tests.keyrings import MemoryKeyring, memory_keyring
 
 FIRST, SECOND = "four random words", "neither stored nor said"
 
@@ -163,3 +164,24 @@ def test_a_user_is_taken_up_by_a_file(tmp_path: Path, run: Run, passphrase: Call
     assert not (tmp_path / "again").exists()
     taken = run(*take, first, "--json", home="again").json
     assert (taken["user"], taken["node"] != made["node"]) == (made["user"], True)
+
+
+@pytest.fixture
+def memory() -> Iterator[MemoryKeyring]:
+    with memory_keyring() as backend:
+        yield backend
+
+
+def test_the_keyring_opens_keys_without_asking(run: Run, memory: MemoryKeyring) -> None:
+    assert run("init", "--keyring", "--json").json["protection"] == "keyring"
+    assert run("key", "words").code == "ok"
+    assert len(memory.kept) == 1
+    memory.is_locked = True
+    refused = run("key", "words")
+    assert (refused.code, "collection is locked" in refused.said) == ("locked", True)
+    memory.is_locked = False
+    assert run("key", "unseal").code == "ok"
+    assert memory.kept == {}
+    assert run("key", "seal", "--keyring").code == "ok"
+    assert run("key", "seal", "--keyring", "--passphrase").code == "bad_request"
+    assert len(memory.kept) == 1

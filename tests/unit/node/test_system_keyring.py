@@ -9,51 +9,19 @@ import keyring.backends.fail
 import keyring.backends.null
 import pytest
 from keyring.backend import KeyringBackend
-from keyring.errors import KeyringLocked, PasswordDeleteError
 
 from node.errors import ServiceError
 from node.identity import change_protection, create_keys, open_keys, read_keys
 from node.key_file import fresh_keys
 from node.system_keyring import drop_key, get_key, put_key
+from tests.keyrings import MemoryKeyring, memory_keyring
 from tests.keys import CHEAP, no_passphrase
-
-
-class MemoryKeyring(KeyringBackend):
-    """A keyring of one test."""
-
-    priority = 5.0
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # the library's
-        self.kept: dict[tuple[str, str], str] = {}
-        self.is_locked = False
-
-    def get_password(self, service: str, username: str) -> str | None:
-        """What is kept."""
-        if self.is_locked:
-            raise KeyringLocked("the collection is locked")
-        return self.kept.get((service, username))
-
-    def set_password(self, service: str, username: str, password: str) -> None:
-        """Keep."""
-        if self.is_locked:
-            raise KeyringLocked("the collection is locked")
-        self.kept[service, username] = password
-
-    def delete_password(self, service: str, username: str) -> None:
-        """Forget."""
-        if self.kept.pop((service, username), None) is None:
-            raise PasswordDeleteError("not there")
 
 
 @pytest.fixture
 def memory() -> Iterator[MemoryKeyring]:
-    """The keyring that the library uses while the test runs."""
-    before = keyring.get_keyring()
-    backend = MemoryKeyring()
-    keyring.set_keyring(backend)
-    yield backend
-    keyring.set_keyring(before)
+    with memory_keyring() as backend:
+        yield backend
 
 
 def test_keys_open_by_what_the_keyring_keeps(tmp_path: Path, memory: MemoryKeyring) -> None:
