@@ -5,11 +5,10 @@ import json
 import resource
 import signal
 import socket
-import sqlite3
 import subprocess
 import tarfile
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -18,8 +17,14 @@ import pytest
 from node.backup import restore_backup
 from node.doctor import PROBLEM, examine
 from node.errors import ERROR_KINDS, ServiceError
+from node.home import read_token
+from node.identity import open_keys
 from protocol.text import id_text
+from storage.commits import iterate_arrivals
+from storage.database import read_store
+from storage.repos import load_branches, load_epochs, load_repos
 from tests.e2e.cluster import RAVEL, Peer, digest, join, peers, run_ravel, until, until_equal
+from tests.keys import no_passphrase
 
 pytestmark = pytest.mark.slow
 
@@ -195,12 +200,14 @@ def test_nothing_secret_is_logged_or_bundled(tmp_path: Path) -> None:
 
 def _secrets_of(peer: Peer) -> list[str]:
     """What must stay in the folder, in every form in which it could be written."""
-    with closing(sqlite3.connect(peer.home / "ravel.sqlite")) as connection:
-        raw = [row[0] for row in connection.execute("SELECT read_secret FROM epochs")]
-        raw += [row[0] for row in connection.execute("SELECT write_secret FROM epochs") if row[0]]
-        raw += [row[0] for row in connection.execute("SELECT init_key FROM repos")]
-        raw += [row[0] for row in connection.execute("SELECT commit_key FROM commits")]
-    raw += [bytes.fromhex((peer.home / name).read_text()) for name in ("node.key", "user.key", "api-token")]
+    keys = open_keys(peer.home, no_passphrase)
+    raw = [keys.node_seed, keys.user_seed, keys.store_key, bytes.fromhex(read_token(peer.home))]
+    with read_store(peer.home, keys.store_key) as connection:
+        for epoch in load_epochs(connection):
+            raw += [epoch.read_secret, epoch.write_secret or epoch.read_secret]
+        raw += [repo.init_key for repo in load_repos(connection)]
+        nums = [branch.num for branch in load_branches(connection)]
+        raw += [row.commit_key for row in iterate_arrivals(connection, nums)]
     forms: list[str] = []
     for secret in raw:
         forms += [

@@ -63,7 +63,13 @@ def test_a_backup_beside_a_running_node_is_the_node_as_it_was(tmp_path: Path) ->
 
 def test_what_is_of_the_moment_is_left_out(tmp_path: Path) -> None:
     node = _node(tmp_path / "home")
-    for name in ("run.json", "ravel-of-r0001.sqlite", "config.toml.new", "daemon.log"):
+    for name in (
+        "run.json",
+        "ravel-of-r0001.sqlite",
+        "config.toml.new",
+        "keys.json.0011223344556677.new",
+        "daemon.log",
+    ):
         (tmp_path / "home" / name).write_text("x")
     with lock_home(tmp_path / "home"):
         create_backup(tmp_path / "home", tmp_path / "backup", NOW)
@@ -74,8 +80,7 @@ def test_what_is_of_the_moment_is_left_out(tmp_path: Path) -> None:
         "ravel.sqlite",
         "packs",
         "config.toml",
-        "node.key",
-        "user.key",
+        "keys.json",
         "api-token",
     }
 
@@ -127,7 +132,7 @@ def test_no_backup_is_made_while_content_is_collected(tmp_path: Path) -> None:
         raise AssertionError("held")
 
 
-@pytest.mark.parametrize("name", ["ravel.sqlite", "node.key", "packs"])
+@pytest.mark.parametrize("name", ["ravel.sqlite", "keys.json", "packs"])
 def test_a_flipped_bit_is_found_before_anything_is_restored(tmp_path: Path, name: str) -> None:
     _node(tmp_path / "home").replica.close()
     create_backup(tmp_path / "home", tmp_path / "backup", NOW)
@@ -149,15 +154,15 @@ def _refused(tmp_path: Path, why: str) -> None:
 
 
 MANIFESTS: dict[str, tuple[str, str, str]] = {
-    "leaves_the_folder": ('"path": "node.key"', '"path": "../node.key"', "expected form"),
-    "leaves_it_below": ('"path": "node.key"', '"path": "packs/../../x"', "expected form"),
-    "absolute": ('"path": "node.key"', '"path": "/etc/passwd"', "expected form"),
-    "hidden": ('"path": "node.key"', '"path": ".bashrc"', "expected form"),
-    "no_key": ('"path": "node.key"', '"path": "other.key"', "not all that a node has"),
-    "twice": ('"path": "user.key"', '"path": "node.key"', "twice"),
+    "leaves_the_folder": ('"path": "keys.json"', '"path": "../node.key"', "expected form"),
+    "leaves_it_below": ('"path": "keys.json"', '"path": "packs/../../x"', "expected form"),
+    "absolute": ('"path": "keys.json"', '"path": "/etc/passwd"', "expected form"),
+    "hidden": ('"path": "keys.json"', '"path": ".bashrc"', "expected form"),
+    "no_key": ('"path": "keys.json"', '"path": "other.key"', "not all that a node has"),
+    "twice": ('"path": "api-token"', '"path": "keys.json"', "twice"),
     "other_format": ("ravel-backup1", "ravel-backup2", "its format"),
     "not_json": ("{", "{{", "expected form"),
-    "missing": ('"path": "user.key"', '"path": "gone.key"', "is not there"),
+    "missing": ('"path": "api-token"', '"path": "gone.key"', "is not there"),
 }
 
 
@@ -183,7 +188,7 @@ def test_a_manifest_has_a_bound(tmp_path: Path) -> None:
 def test_a_link_in_a_backup_leads_nowhere(tmp_path: Path) -> None:
     _node(tmp_path / "home").replica.close()
     create_backup(tmp_path / "home", tmp_path / "backup", NOW)
-    key = tmp_path / "backup" / "user.key"
+    key = tmp_path / "backup" / "keys.json"
     key.rename(tmp_path / "elsewhere")
     key.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ServiceError):
