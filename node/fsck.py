@@ -41,7 +41,7 @@ from storage.reachability import mark_reached
 from storage.recounting import recount_forks, recount_graph, recount_passed, recount_sketches, recount_sums
 from storage.repos import Branch
 from storage.schema import authors, commits, file_removals, files, pending
-from storage.secrecy import commit_place, file_place, secrecy_of
+from storage.secrecy import BadSecret, commit_place, file_place, secrecy_of
 from storage.voids import load_judged
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
@@ -52,6 +52,7 @@ _BATCH: Final = 200
 _NO_BOUND: Final = 1 << 62
 _UNREADABLE: Final = (
     StorageError,
+    BadSecret,
     DecodeError,
     WrongKey,
     MissingBlocks,
