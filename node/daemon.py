@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
 import structlog
@@ -120,7 +120,11 @@ async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) 
         export_folder=home.export_folder,
         clock=time.time,
     )
-    with run_file(home.path, pid=os.getpid(), api=api, listen=listen, peer=id_text(node_key)):
+    with (
+        # Before anybody can see that it runs, and tell it to stop.
+        trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
+        run_file(home.path, pid=os.getpid(), api=api, listen=listen, peer=id_text(node_key)),
+    ):
         async with trio.open_nursery() as nursery:
             streams = EventStreams()
             nursery.start_soon(serve_api, create_app(service, token, streams), api_listener)
@@ -131,7 +135,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) 
             log.info("ready", node=id_text(node_key), listen=listen, api=api)
             notify(READY, f"STATUS=peer {id_text(node_key)} listens on {listen}")
             print(f"ready: peer {id_text(node_key)} listens on {listen}, API on http://{api}", flush=True)
-            await _wait_for_signal()
+            await _wait_for(signals)
             notify(STOPPING)
             with trio.move_on_after(_STREAMS_END_SECONDS):
                 await streams.close()
@@ -164,11 +168,10 @@ def _relay_quotas(config: RelayConfig) -> RelayQuotas:
     )
 
 
-async def _wait_for_signal() -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for number in signals:
-            log.info("stopping", signal=signal.Signals(number).name)
-            return
+async def _wait_for(signals: AsyncIterator[int]) -> None:
+    async for number in signals:
+        log.info("stopping", signal=signal.Signals(number).name)
+        return
 
 
 def _clock_ms() -> int:

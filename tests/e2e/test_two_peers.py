@@ -144,6 +144,18 @@ def test_a_folder_belongs_to_one_daemon_and_is_private(tmp_path: Path) -> None:
         assert stat.S_IMODE(alice.home.stat().st_mode) == 0o700
 
 
+def test_a_daemon_can_be_stopped_as_soon_as_it_is_seen_to_run(tmp_path: Path) -> None:
+    alice = Peer(tmp_path / "alice")
+    process = subprocess.Popen([*RAVEL, "--home", str(alice.home), "run"], stdout=subprocess.PIPE)
+    try:
+        until((alice.home / "run.json").exists, "it says where it answers")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def test_a_daemon_stops_cleanly_and_quickly(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         assert alice.stop(signal.SIGTERM) == 0
