@@ -52,7 +52,7 @@ def clock_ms() -> int:
 
 
 def write_history(
-    folder: Path, commit_count: int, seed: bytes = b"b" * 32, store_key: bytes = STORE_KEY
+    folder: Path, commit_count: int, seed: bytes = b"b" * 32, store_key: bytes | None = STORE_KEY
 ) -> tuple[Replica, Repo, Branch]:
     """A node whose branch `main` has `commit_count` small posts (a chain), and its root."""
     folder.mkdir(parents=True, exist_ok=True)
