@@ -62,7 +62,9 @@ def seal_store(engine: Engine, store_key: bytes | None) -> Secrecy:
                 connection.execute(insert(store_seal).values(num=1, mark=mark, is_clean=not sealed_count))
             connection.exec_driver_sql("COMMIT")
         except BaseException:
-            connection.exec_driver_sql("ROLLBACK")
+            # On a full disk SQLite has undone it itself, and to say so again would hide why.
+            if _driver(connection).in_transaction:
+                connection.exec_driver_sql("ROLLBACK")
             raise
         is_clean = connection.execute(select(store_seal.c.is_clean)).scalar()
         connection.rollback()
@@ -96,8 +98,7 @@ _MASKS: Final[tuple[tuple[str, str, str, _Place], ...]] = (
 
 def _seal_rows(connection: Connection, secrecy: Secrecy) -> int:
     """Seal every secret, inside SQLite: a million rows are not brought here one by one. Gives how many."""
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
+    driver = _driver(connection)
     count = 0
     for columns, transform in ((_BOXES, secrecy.seal), (_MASKS, secrecy.mask)):
         for table, column, key, place in columns:
@@ -116,3 +117,9 @@ def _seal_rows(connection: Connection, secrecy: Secrecy) -> int:
             )
             count += connection.exec_driver_sql(statement).rowcount
     return count
+
+
+def _driver(connection: Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver

@@ -117,9 +117,10 @@ def seal(
     if passphrase and keyring:
         raise _one_way()
     keys = _opened(context)
-    _change(context, keys, "keyring", b"", as_json) if keyring else _change(
-        context, keys, "passphrase", _new_passphrase(new_passphrase_file), as_json
-    )
+    if keyring:
+        _change(context, keys, "keyring", b"", as_json)
+    else:
+        _change(context, keys, "passphrase", _new_passphrase(new_passphrase_file), as_json)
 
 
 @key.command("change-passphrase")
