@@ -57,6 +57,7 @@ def start_export(home: Path, folder: Path) -> subprocess.Popen[bytes]:
         parts_max=32,
         has_bodies=False,
         pseudonym_key="",
+        store_key="",
         quotas=None,
     )
     worker = subprocess.Popen(

@@ -28,7 +28,7 @@ from node.config import (
 from node.export_config import hide_options
 
 _PREFIX: Final = "RAVEL_"
-_NOT_KEYS: Final = frozenset({"RAVEL_HOME"})
+_NOT_KEYS: Final = frozenset({"RAVEL_HOME", "RAVEL_PASSPHRASE_FILE"})
 """Variables of Ravel's that are no keys."""
 
 

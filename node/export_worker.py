@@ -4,7 +4,7 @@ A process of its own, beside the daemon: it neither takes the interpreter from w
 object stores (a third of a daemon's memory) behind, and can be ended at any moment, with whatever hangs in it. It reads
 the store by a connection of its own, and holds a lock, so that one which outlives its daemon is not met by another.
 
-The request is a line of JSON on standard input, for it may hold credentials.
+The request is a line of JSON on standard input, for it may hold keys and credentials.
 """
 
 import fcntl
@@ -52,6 +52,7 @@ class ExportRequest(msgspec.Struct, frozen=True):
     parts_max: int
     has_bodies: bool
     pseudonym_key: str  # hex; empty: authors stand for themselves
+    store_key: str  # hex; empty where no bodies are asked for, without which nothing sealed is read
     quotas: Quotas | None
 
 
@@ -75,8 +76,9 @@ def write_export(request: ExportRequest, patience: float = _PATIENCE_SECONDS) ->
             bodies=_open_bodies if request.has_bodies else None,
             quotas=request.quotas,
         )
+        store_key = bytes.fromhex(request.store_key) or None
         destination = open_destination(request.destination, request.options, home)
-        return export_store(partial(read_store, home), destination, plan)
+        return export_store(partial(read_store, home, store_key), destination, plan)
 
 
 @contextmanager

@@ -49,8 +49,12 @@ class ExportState:
 class Exports:
     """Exports to one destination, in the name of one node."""
 
-    def __init__(self, home: Home, node: str, clock: Callable[[], float], *, has_quotas: bool) -> None:
+    def __init__(
+        self, home: Home, node: str, clock: Callable[[], float], store_key: bytes, *, has_quotas: bool
+    ) -> None:
+        """`store_key` opens what is sealed in the store."""
         self._home = home
+        self._store_key = store_key
         self._node = node
         self._clock = clock
         self._has_quotas = has_quotas
@@ -158,6 +162,7 @@ class Exports:
                 "parts_max": config.parts,
                 "has_bodies": config.bodies,
                 "pseudonym_key": key,
+                "store_key": self._store_key.hex() if config.bodies else "",
                 "quotas": quotas if self._has_quotas else None,
             }
         )

@@ -41,6 +41,7 @@ from storage.reachability import mark_reached
 from storage.recounting import recount_forks, recount_graph, recount_passed, recount_sketches, recount_sums
 from storage.repos import Branch
 from storage.schema import authors, commits, file_removals, files, pending
+from storage.secrecy import BadSecret, commit_place, file_place, secrecy_of
 from storage.voids import load_judged
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
@@ -51,6 +52,7 @@ _BATCH: Final = 200
 _NO_BOUND: Final = 1 << 62
 _UNREADABLE: Final = (
     StorageError,
+    BadSecret,
     DecodeError,
     WrongKey,
     MissingBlocks,
@@ -79,10 +81,10 @@ _ROW = (
 )
 
 
-def check_store(home: Path) -> Findings:
+def check_store(home: Path, store_key: bytes | None = None) -> Findings:
     """Everything that is wrong with the store in a node's folder. Raises ServiceError, StorageError."""
     findings = Findings()
-    with hold_content(home, alone=False), read_store(home) as connection:
+    with hold_content(home, alone=False), read_store(home, store_key) as connection:
         inspect_pages(connection, findings)
         if findings.kinds:  # pages that SQLite cannot read are not to be read on
             return findings
@@ -137,6 +139,7 @@ class _Judging:
         findings: Findings,
     ) -> None:
         self._connection = connection
+        self._secrecy = secrecy_of(connection)
         self._branch = branch
         self._membership = membership
         self._findings = findings
@@ -178,10 +181,18 @@ class _Judging:
 
     def _load_kept(self, nums: Sequence[int], ids: Sequence[bytes]) -> None:
         self._files, self._removals = {}, {}
-        columns = (files.c.commit_num, files.c.object_id, files.c.object_key, files.c.name, files.c.size)
+        columns = (
+            files.c.num,
+            files.c.commit_num,
+            files.c.object_id,
+            files.c.object_key,
+            files.c.name,
+            files.c.size,
+        )
         query = select(*columns).where(files.c.commit_num.in_(nums)).order_by(files.c.num)
-        for num, *entry in self._connection.execute(query):
-            self._files.setdefault(num, []).append(tuple(entry))
+        for num, commit_num, object_id, kept, *rest in self._connection.execute(query):
+            key = self._secrecy.mask(file_place(num, object_id), kept)
+            self._files.setdefault(commit_num, []).append((object_id, key, *rest))
         removals = select(file_removals.c.commit_num, file_removals.c.file_num)
         for num, file_num in self._connection.execute(removals.where(file_removals.c.commit_num.in_(nums))):
             self._removals.setdefault(num, set()).add(file_num)
@@ -229,7 +240,7 @@ class _Judging:
             "user": commit.content.author,
             "feed_sequence": commit.content.feed_sequence,
             "acks": pack_ids(commit.acks),
-            "commit_key": commit.key,
+            "commit_key": self._secrecy.mask(commit_place(commit.commit_id), commit.key),
             "body_kind": body_kind(body),
             "timestamp": commit.content.timestamp,
             "size": sum(len(block.encoded) for block in opened.publication.blocks),

@@ -21,7 +21,8 @@ from storage.commits import TimelineRow, iterate_arrivals
 from storage.database import Database, StorageError
 from storage.id_keys import unpack_nums
 from storage.packs import Packs
-from storage.repos import Branch, Epoch, Repo, finish_join, load_branches, load_epochs, load_repos
+from storage.repo_changes import finish_join
+from storage.repos import Branch, Epoch, Repo, load_branches, load_epochs, load_repos
 from storage.sketches import Sketches
 from verifier.epochs import find_preferred
 from verifier.membership import Membership, mark_of
@@ -112,9 +113,9 @@ def _last_of_each(branches: Iterable[Branch]) -> list[Branch]:
 class Replica:
     """The store and the tables that are kept in memory beside it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, store_key: bytes | None = None) -> None:
         """Open the store. Raises StorageError."""
-        self.database = Database(folder)
+        self.database = Database(folder, store_key)
         self.packs = Packs(self.database)
         self.sketches = Sketches(self.database)
         self.packs.sweep()

@@ -316,6 +316,16 @@ LINK_PEER_COUNT_MAX: Final = 8
 """Peers named in one link."""
 ADDRESS_SIZE_MAX: Final = 255
 """Characters of host:port."""
+KEY_FILE_SIZE_MAX: Final = 16 * KIB
+"""Bytes of a file of keys: three secrets and how they are sealed take one."""
+KEY_FILE_MEMORY_MAX: Final = 1024 * MIB
+"""Bytes of memory that a file of keys may have us spend on deriving a key from a passphrase: four times what ours say."""
+KEY_FILE_PASSES_MAX: Final = 16
+"""Passes over that memory: five times what ours say, and seconds at the most memory."""
+PASSPHRASE_SIZE_MAX: Final = 1024
+"""Bytes of a passphrase: nobody types more, and a file that was named by mistake is not read whole."""
+PASSPHRASE_LENGTH_MIN: Final = 8
+"""Characters of a passphrase that is chosen: what guessing costs is worth nothing below."""
 BACKUP_MANIFEST_SIZE_MAX: Final = 64 * MIB
 """Bytes of a backup's manifest, which is read whole before anything in it is believed."""
 BACKUP_FILE_COUNT_MAX: Final = 400_000

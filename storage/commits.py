@@ -21,6 +21,7 @@ from storage.feeds import FeedPlace, keep_feed_forks
 from storage.id_keys import chunks, id_key, pack_ids, pack_nums, unpack_ids
 from storage.repos import Branch
 from storage.schema import authors, branches, checkpoints, commits, heads, topics
+from storage.secrecy import Secrecy, commit_place, secrecy_of
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
 from verifier.verify import VerifiedCommit
@@ -153,7 +154,8 @@ def load_commit_keys(connection: Connection, epoch_num: int, ids: Sequence[bytes
     for part in chunks([id_key(raw) for raw in ids]):
         rows = connection.execute(_KEYS, {"keys": part, "epoch": epoch_num})
         found.update((row[0], row[1]) for row in rows)
-    return {commit_id: key for commit_id, key in found.items() if commit_id in set(ids)}
+    mask, wanted = secrecy_of(connection).mask, set(ids)
+    return {raw: mask(commit_place(raw), kept) for raw, kept in found.items() if raw in wanted}
 
 
 def accept_commits(
@@ -170,13 +172,14 @@ def accept_commits(
     nums = database.next_nums(connection, commits, len(new))
     rows = []
     counting = load_merged(connection, branch.num)
+    secrecy = secrecy_of(connection)
     for num, commit in zip(nums, new, strict=True):
         passed = len(counting)
         if isinstance(commit.verified.body, Checkpoint):
             merged = pack_ids(sorted(commit.verified.commit.acks))
             passed -= merged in counting  # by another one: it is not behind itself
             counting.add(merged)
-        rows.append(_row(num, branch, commit, block_nums, author_nums, received_at, passed))
+        rows.append(_row(secrecy, num, branch, commit, block_nums, author_nums, received_at, passed))
     insert_rows(connection, commits, _COLUMNS, rows)
     _advance_heads(connection, branch, new)
     places = [
@@ -219,30 +222,36 @@ def load_timeline(
     )
     if kinds:
         query = query.where(commits.c.body_kind.in_(sorted(kinds)))
-    return [_timeline_row(row) for row in connection.execute(query)]
+    secrecy = secrecy_of(connection)
+    return [_timeline_row(secrecy, row) for row in connection.execute(query)]
 
 
 def iterate_arrivals(connection: Connection, branch_nums: Sequence[int]) -> Iterator[TimelineRow]:
     """Every accepted commit of some branches, void ones too, in the order of acceptance: causes before effects."""
     by_topic = select(topics.c.num).where(topics.c.branch_num.in_(branch_nums))
     query = _ROWS.where(commits.c.topic_num.in_(by_topic)).order_by(commits.c.num)
+    secrecy = secrecy_of(connection)
     for row in connection.execute(query):
-        yield _timeline_row(row)
+        yield _timeline_row(secrecy, row)
 
 
 def iterate_between(connection: Connection, first: int, last: int) -> Iterator[TimelineRow]:
     """Every accepted commit of these numbers, void ones too, in the order of acceptance."""
     query = _ROWS.where(commits.c.num.between(first, last)).order_by(commits.c.num)
+    secrecy = secrecy_of(connection)
     for row in connection.execute(query.execution_options(yield_per=500)):
-        yield _timeline_row(row)
+        yield _timeline_row(secrecy, row)
 
 
 def load_rows(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, TimelineRow]:
     """Those of these commits that are accepted here, void ones too."""
     wanted = set(ids)
     found: dict[bytes, TimelineRow] = {}
+    secrecy = secrecy_of(connection)
     for part in chunks([id_key(raw) for raw in wanted]):
-        rows = map(_timeline_row, connection.execute(_ROWS.where(commits.c.id_key.in_(part))))
+        rows = (
+            _timeline_row(secrecy, row) for row in connection.execute(_ROWS.where(commits.c.id_key.in_(part)))
+        )
         found.update((row.commit_id, row) for row in rows if row.commit_id in wanted)
     return found
 
@@ -268,12 +277,14 @@ def count_commits(connection: Connection, branch_num: int) -> int:
     return int(connection.execute(select(shown).where(branches.c.num == branch_num)).scalar_one())
 
 
-def _timeline_row(row: Sequence[Any]) -> TimelineRow:
-    num, branch, topic, commit_id, rank, user, acks, *rest = row
-    return TimelineRow(num, branch, topic, commit_id, rank, user, unpack_ids(acks), *rest)
+def _timeline_row(secrecy: Secrecy, row: Sequence[Any]) -> TimelineRow:
+    num, branch, topic, commit_id, rank, user, acks, kept, *rest = row
+    key = secrecy.mask(commit_place(commit_id), kept)
+    return TimelineRow(num, branch, topic, commit_id, rank, user, unpack_ids(acks), key, *rest)
 
 
 def _row(
+    secrecy: Secrecy,
     num: int,
     branch: Branch,
     new: NewCommit,
@@ -293,7 +304,7 @@ def _row(
         commit.content.feed_sequence,
         new.verified.rank,
         pack_ids(commit.acks),
-        commit.key,
+        secrecy.mask(commit_place(commit.commit_id), commit.key),
         publication.sealed_key,
         publication.signature,
         pack_nums([block_nums[block.block_id] for block in publication.blocks]),

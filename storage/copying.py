@@ -8,8 +8,12 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 from sqlalchemy.engine import Engine
+
+_FIRST_SEALED: Final = "r0017"
+"""The first schema whose stores are sealed when they are opened with a key."""
 
 
 def copy_database(source: Path, target: Path) -> None:
@@ -40,6 +44,18 @@ def copy_before_migration(engine: Engine, path: Path, revision: str) -> Path:
         if older != target:
             older.unlink()
     return target
+
+
+def drop_open_copies(folder: Path) -> list[Path]:
+    """Remove copies of stores whose secrets lay in the clear; gives them. Raises OSError."""
+    found = [
+        path
+        for path in sorted(folder.glob("*-of-r[0-9][0-9][0-9][0-9].sqlite"))
+        if path.stem.rpartition("-of-")[2] < _FIRST_SEALED
+    ]
+    for path in found:
+        path.unlink(missing_ok=True)
+    return found
 
 
 def sync_file(path: Path) -> None:

@@ -3,6 +3,7 @@
 SQLite runs in WAL with `synchronous=FULL`: a commit that was acknowledged survives a power cut (NORMAL loses them).
 `write()` admits one thread at a time and begins with BEGIN IMMEDIATE, so that a transaction never fails half-way for a
 lock; whatever leaves it by an exception is rolled back whole. A store of an older schema is copied before it is migrated.
+Secrets in it are sealed with the store's key (`secrecy`), which whoever opens it brings.
 """
 
 import sqlite3
@@ -24,6 +25,8 @@ from sqlalchemy.pool import QueuePool
 
 from storage.copying import copy_before_migration
 from storage.schema import numbers
+from storage.secrecy import BadSecret, as_option
+from storage.store_seal import OtherStoreKey, find_secrecy, seal_store
 
 DATABASE_NAME: Final = "ravel.sqlite"
 _MIGRATIONS: Final = Path(__file__).parent / "migrations"
@@ -49,8 +52,11 @@ class OlderSchema(StorageError):
 class Database:
     """The node's store. Thread-safe; close it when done."""
 
-    def __init__(self, folder: Path) -> None:
-        """Open or create the store in `folder`, and migrate it. Raises StorageError."""
+    def __init__(self, folder: Path, store_key: bytes | None = None) -> None:
+        """Open or create the store in `folder`, migrate it, and seal its secrets where there is a key.
+
+        Without one, a store that has been sealed is for what takes no secrets alone. Raises StorageError.
+        """
         self.path = folder / DATABASE_NAME
         self.fault = ""
         """Why the last write failed; empty while writes succeed."""
@@ -72,11 +78,16 @@ class Database:
         _prepare_connections(self._engine)
         try:
             self._migrate()
+            secrecy = seal_store(self._engine, store_key)
+            self._engine = self._engine.execution_options(**as_option(secrecy))
             self._writer = self._engine.connect()
         except (DBAPIError, sqlite3.Error) as error:
             self._engine.dispose()
             cause = error.orig if isinstance(error, DBAPIError) else error
             raise StorageError(f"{self.path}: {cause}") from error
+        except OtherStoreKey:
+            self._engine.dispose()
+            raise _other_key(self.path) from None
         except StorageError:
             self._engine.dispose()
             raise
@@ -108,6 +119,8 @@ class Database:
                 self._writer.rollback()
                 self.fault = str(error.orig)
                 raise StorageError(self.fault) from error
+            except BadSecret as error:
+                raise StorageError(str(error)) from error
 
     def _undo(self) -> None:
         # On a full disk SQLite has undone the transaction itself, and to say so again would hide why.
@@ -134,6 +147,8 @@ class Database:
                     connection.exec_driver_sql("ROLLBACK")
         except DBAPIError as error:
             raise StorageError(str(error.orig)) from error
+        except BadSecret as error:
+            raise StorageError(str(error)) from error
 
     def next_nums(self, connection: Connection, table: Any, count: int) -> range:  # noqa: ANN401  # a Table
         """`count` fresh row numbers of `table`; to be called inside `write()`."""
@@ -171,10 +186,10 @@ class Database:
 
 
 @contextmanager
-def read_store(folder: Path) -> Iterator[Connection]:
+def read_store(folder: Path, store_key: bytes | None = None) -> Iterator[Connection]:
     """One moment of the store in a folder, beside its daemon or without one; nothing is made, migrated or written.
 
-    Raises StorageError where there is none, or of another schema.
+    Without the key no secret of a sealed store can be read. Raises StorageError where there is none, or of another schema.
     """
     path = folder / DATABASE_NAME
     if not path.exists():
@@ -195,13 +210,25 @@ def read_store(folder: Path) -> Iterator[Connection]:
                         f"{path} has schema {revision}, and this Ravel reads {newest_revision()}; "
                         "`ravel run` migrates it"
                     )
-                yield connection
+                try:
+                    secrecy = find_secrecy(connection, store_key)
+                except OtherStoreKey:
+                    raise _other_key(path) from None
+                yield connection.execution_options(**as_option(secrecy))
             finally:
                 connection.exec_driver_sql("ROLLBACK")
     except DBAPIError as error:
         raise StorageError(f"{path}: {error.orig}") from error
+    except BadSecret as error:
+        raise StorageError(f"{path}: {error}") from error
     finally:
         engine.dispose()
+
+
+def _other_key(path: Path) -> StorageError:
+    return StorageError(
+        f"{path} was sealed with other keys than those of its folder: the two belong together"
+    )
 
 
 def newest_revision() -> str:

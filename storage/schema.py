@@ -7,6 +7,8 @@ index and never an identity: every look-up compares the whole id.
 `commits.num` grows in the order of acceptance, so causes always stand before effects. Reading commits by `num` is reading
 the inserts of a branch's timeline; `changes` holds what else happened to it, with numbers of the same sequence.
 
+What opens something (marked "sealed" below) is kept as `secrecy` makes it: of no use without the store's key.
+
 A branch has a topic for each epoch (and for each renewal inside one); a commit's `topic_num` says by which it came, and
 with that which secrets open it.
 """
@@ -51,13 +53,12 @@ repos = Table(
     Column("repo_id", Bytes(32), nullable=False, unique=True),
     Column("name", String, nullable=False),
     Column("init_id", Bytes(32), nullable=False),
-    Column("init_key", Bytes(32), nullable=False),
+    Column("init_key", Bytes(), nullable=False),  # sealed
     Column("epoch_num", NUM, nullable=False),  # of the epoch that this node writes in; 0 where it holds none
     # Whether members have gone on to an epoch whose secrets are not here.
     Column("is_behind", Boolean, nullable=False, server_default=false()),
-    Column(
-        "invitation", Bytes()
-    ),  # of a repo that is being joined: the encoded link, until the join is accepted
+    # Of a repo that is being joined: the encoded link, until the join is accepted; sealed.
+    Column("invitation", Bytes()),
 )
 
 epochs = Table(
@@ -67,8 +68,8 @@ epochs = Table(
     Column("repo_num", NUM, ForeignKey("repos.num"), nullable=False),
     Column("epoch_id", Bytes(32), nullable=False),
     Column("author", Bytes(32), nullable=False),  # who started it; zeros where nobody asks (the first epoch)
-    Column("read_secret", Bytes(32), nullable=False),
-    Column("write_secret", Bytes(32)),  # only where this node may write
+    Column("read_secret", Bytes(), nullable=False),  # sealed
+    Column("write_secret", Bytes()),  # sealed; only where this node may write
     UniqueConstraint("repo_num", "epoch_id", "read_secret", name="epochs_in_repo"),
 )
 
@@ -96,7 +97,7 @@ topics = Table(
     Column("generation", Integer, nullable=False),
     Column("topic", Bytes(32), nullable=False, unique=True),
     Column("commit_count", BigInteger, nullable=False),  # of those that came by it
-    Column("channel", Bytes()),  # where a link gave it alone: what opens it, as in the link
+    Column("channel", Bytes()),  # where a link gave it alone: what opens it, as in the link; sealed
     UniqueConstraint("branch_num", "epoch_num", "generation", name="topics_of_branch"),
 )
 
@@ -149,7 +150,7 @@ commits = Table(
     Column("feed_sequence", BigInteger, nullable=False),
     Column("rank", BigInteger, nullable=False),
     Column("acks", Bytes(), nullable=False),  # ids, 32 bytes each, in the commit's order
-    Column("commit_key", Bytes(32), nullable=False),
+    Column("commit_key", Bytes(32), nullable=False),  # sealed
     Column("sealed_key", Bytes(), nullable=False),
     Column("signature", Bytes(64), nullable=False),  # the publication's
     Column("block_nums", Bytes(), nullable=False),  # 8 bytes each: the commit's block, then its body's
@@ -219,7 +220,7 @@ files = Table(
     Column("branch_num", NUM, nullable=False),
     Column("commit_num", NUM, nullable=False),  # of the commit that added it
     Column("object_id", Bytes(32), nullable=False),
-    Column("object_key", Bytes(), nullable=False),  # empty where the author gave none
+    Column("object_key", Bytes(), nullable=False),  # sealed; empty where the author gave none
     Column("name", String, nullable=False),  # empty where the commit's body names no files
     Column("size", BigInteger),  # as the author says; null where nobody says
     Index("files_name", "branch_num", "name"),
@@ -350,6 +351,16 @@ numbers = Table(
     Column("last", BigInteger, nullable=False),
 )
 """Of tables whose rows were forgotten, the last number that was given: exports and connections count on its growing."""
+
+store_seal = Table(
+    "store_seal",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("mark", Bytes(32), nullable=False),  # of the store's key
+    # Whether nothing is left on the pages of secrets that lay here before they were sealed.
+    Column("is_clean", Boolean, nullable=False),
+)
+"""One row once the store's secrets are sealed."""
 
 imports = Table(
     "imports",

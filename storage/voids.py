@@ -1,7 +1,7 @@
 """Void commits: accepted, kept in the graph, and left out of every view."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection, Select, select, update
@@ -12,6 +12,7 @@ from storage.commits import CANONICAL_ORDER
 from storage.database import Database
 from storage.id_keys import chunks, id_key
 from storage.schema import authors, branches, checkpoints, commits, feed_forks
+from storage.secrecy import Secrecy, commit_place, secrecy_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +33,18 @@ class Judged:
 def load_judged_by(connection: Connection, branch_num: int, author: bytes) -> Iterator[Judged]:
     """All accepted commits of an author in a branch."""
     query = _query().where(commits.c.branch_num == branch_num, authors.c.user == author)
+    secrecy = secrecy_of(connection)
     for row in connection.execute(query.order_by(commits.c.feed_sequence)):
-        yield Judged(*row)
+        yield _judged(secrecy, row)
 
 
 def load_judged(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> list[Judged]:
     """Those of these commits that are accepted in the branch."""
     found: list[Judged] = []
-    wanted = set(ids)
+    wanted, secrecy = set(ids), secrecy_of(connection)
     for part in chunks([id_key(raw) for raw in wanted]):
         query = _query().where(commits.c.branch_num == branch_num, commits.c.id_key.in_(part))
-        found += [Judged(*row) for row in connection.execute(query) if row.commit_id in wanted]
+        found += [_judged(secrecy, row) for row in connection.execute(query) if row.commit_id in wanted]
     return found
 
 
@@ -96,6 +98,11 @@ def has_forks(connection: Connection, branch_num: int, author: bytes, last: int)
         .limit(1)
     )
     return connection.execute(query).first() is not None
+
+
+def _judged(secrecy: Secrecy, row: Sequence[Any]) -> Judged:
+    kept = Judged(*row)
+    return replace(kept, commit_key=secrecy.mask(commit_place(kept.commit_id), kept.commit_key))
 
 
 def _query() -> Select[Any]:

@@ -18,6 +18,7 @@ from node.http_server import open_api_listener, serve_api
 from node.network import Network
 from node.service import NodeService
 from protocol.text import id_text
+from tests.builders import STORE_KEY
 from tests.nodes import Node, open_nodes
 
 TOKEN: Final = "t" * 64
@@ -39,6 +40,7 @@ def service_of(node: Node, folder: Path, listen: str = "127.0.0.1:7474", adverti
             Home(node.replica.database.path.parent, Config()),
             id_text(node.key),
             lambda: 1_700_000_000.0,
+            STORE_KEY,
             has_quotas=False,
         ),
         clock=lambda: 1_700_000_000.0,

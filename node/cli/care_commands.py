@@ -14,6 +14,7 @@ from node.cli.shared import (
     print_json,
     print_table,
     settings,
+    unlocked,
 )
 from node.errors import ERROR_KINDS, ServiceError
 
@@ -27,7 +28,7 @@ def backup(
 ) -> None:
     """Write a backup of the node (store, keys, configuration), while its daemon runs or not.
 
-    Whoever has the backup has the keys in it. It appears under its name when it is whole.
+    The keys in it are as they are in the folder: sealed, or in the clear. It appears under its name when it is whole.
     """
     from node.backup import create_backup
 
@@ -72,7 +73,7 @@ def fsck(context: typer.Context, as_json: JsonOption = False) -> None:
 
     home = open_home(settings(context).home)
     try:
-        findings = check_store(home.path)
+        findings = check_store(home.path, unlocked(context).store_key)
     except StorageError as error:
         raise ServiceError("storage_failed", str(error), "restore a backup: ravel restore BACKUP") from None
     if as_json:

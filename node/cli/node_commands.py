@@ -1,11 +1,20 @@
-"""init, run, status, id: the node itself; config: what it is told."""
+"""run, status, id: the node itself; config: what it is told."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from node.cli.shared import JsonOption, client, iso_time, print_fields, print_json, print_table, settings
+from node.cli.shared import (
+    JsonOption,
+    client,
+    iso_time,
+    print_fields,
+    print_json,
+    print_table,
+    settings,
+    unlocked,
+)
 from node.errors import ServiceError
 
 SetOption = Annotated[
@@ -16,32 +25,6 @@ SetOption = Annotated[
 ]
 
 config = typer.Typer(no_args_is_help=True, help="What the node is told: file, environment, options.")
-
-
-def init(
-    context: typer.Context,
-    name: Annotated[str, typer.Option(help="A name for people; peers do not see it.")] = "",
-    listen: Annotated[str | None, typer.Option(help="host:port for other nodes (127.0.0.1:7474).")] = None,
-    api: Annotated[str | None, typer.Option(help="host:port of the local API (127.0.0.1:7475).")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Make a node in the folder: keys, token, configuration. What is there already stays as it is."""
-    from node.home import create_home
-    from protocol.signing import public_key
-    from protocol.text import id_text
-
-    home = create_home(settings(context).home, name=name, listen=listen, api=api)
-    answer = {
-        "home": str(home.path),
-        "config": str(home.config_path),
-        "node": id_text(public_key(home.node_seed)),
-        "user": id_text(public_key(home.user_seed)),
-    }
-    if as_json:
-        print_json(answer)
-        return
-    print_fields(answer.items())
-    print(f"\nStart it with:  ravel --home {home.path} run")
 
 
 def run(
@@ -60,7 +43,7 @@ def run(
 
     named = (("network.listen", listen), ("api.listen", api), ("log.level", log_level))
     given = [f"{key}={value}" for key, value in named if value is not None]
-    run_daemon(open_home(settings(context).home, [*(options or ()), *given]))
+    run_daemon(open_home(settings(context).home, [*(options or ()), *given]), lambda: unlocked(context))
 
 
 def status(context: typer.Context, as_json: JsonOption = False) -> None:
@@ -106,11 +89,10 @@ def _export_line(export: dict[str, Any]) -> str:
 def show_id(context: typer.Context, as_json: JsonOption = False) -> None:
     """Print the node's id (what peers dial) and the user's id (what commits are signed with)."""
     from node.home import open_home
-    from protocol.signing import public_key
-    from protocol.text import id_text
+    from node.identity import read_keys
 
-    home = open_home(settings(context).home)
-    answer = {"node": id_text(public_key(home.node_seed)), "user": id_text(public_key(home.user_seed))}
+    file = read_keys(open_home(settings(context).home).path)
+    answer = {"node": file.node, "user": file.user}
     if as_json:
         print_json(answer)
     else:

@@ -14,7 +14,7 @@ from node.replica import Replica
 from storage.edits import START, Cursor, load_edits
 from storage.repos import Branch
 from storage.voids import load_judged, mark_void
-from tests.builders import World, give, timeline
+from tests.builders import STORE_KEY, World, give, timeline
 from tests.replicas import ListCopy, TableCopy, follow
 from tests.strategies import histories
 
@@ -78,7 +78,7 @@ def test_copies_are_kept_right_by_nothing_but_edits(
                     reader.read(replica, branch, graph)
                 case _:
                     replica.close()
-                    replica = Replica(replica.database.path.parent)
+                    replica = Replica(replica.database.path.parent, STORE_KEY)
         _turn(replica, branch, data.draw(st.sets(st.sampled_from(ids))))
         late = _Reader(3, late_table)
         for one in (reader, late):

@@ -18,12 +18,12 @@ from node.metrics import render
 from storage.database import StorageError
 from storage.export_manifest import decode_manifest
 from storage.export_schema import MANIFEST_NAME
-from tests.builders import World
+from tests.builders import STORE_KEY, World
 
 
 def _exports(folder: Path, config: ExportConfig | None = None) -> Exports:
     home = Home(folder, Config(export=config or ExportConfig()))
-    return Exports(home, "node", lambda: 1_700_000_000.0, has_quotas=True)
+    return Exports(home, "node", lambda: 1_700_000_000.0, STORE_KEY, has_quotas=True)
 
 
 class Scripted(Exports):
@@ -31,7 +31,7 @@ class Scripted(Exports):
 
     def __init__(self, interval: int, fails: list[bool]) -> None:
         home = Home(Path("nowhere"), Config(export=ExportConfig(interval=interval)))
-        super().__init__(home, "node", trio.current_time, has_quotas=False)
+        super().__init__(home, "node", trio.current_time, STORE_KEY, has_quotas=False)
         self._fails = fails
         self.times: list[float] = []
         self.is_done = trio.Event()

@@ -40,7 +40,7 @@ from storage.commits import load_heads
 from storage.repos import Branch
 from storage.schema import feed_forks
 from storage.waiting import UNREAD, Waiting, count_rejections, count_waiting, keep_waiting
-from tests.builders import NOW_MS, World, give, timeline
+from tests.builders import NOW_MS, STORE_KEY, World, give, timeline
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_waiting_commits_survive_a_restart(world: World) -> None:
     items = world.write("a, a <- b")
     replica, branch = world.copy()
     give(replica, branch, items[1:])
-    again = Replica(replica.database.path.parent)
+    again = Replica(replica.database.path.parent, STORE_KEY)
     try:
         assert len(give(again, again.by_topic[branch.topic], items[:1]).accepted[branch.topic]) == 2
     finally:

@@ -24,7 +24,7 @@ from storage.export_parts import ROWS_PER_PART, choose_merge
 from storage.export_schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES
 from storage.relay import open_topics, take_publications
 from storage.relay_quotas import RelayQuotas, Visitor
-from tests.builders import NOW_MS, World, timeline
+from tests.builders import NOW_MS, STORE_KEY, World, timeline
 
 KEY = b"k" * 32
 JsonObject = dict[str, Any]
@@ -335,6 +335,7 @@ def _request(
         parts_max=32,
         has_bodies=has_bodies,
         pseudonym_key=pseudonym_key.hex(),
+        store_key=STORE_KEY.hex() if has_bodies else "",
         quotas=None,
     )
 
