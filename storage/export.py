@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from blake3 import blake3
 from sqlalchemy import Connection, func, select
 
-from storage.commits import CANONICAL_ORDER
 from storage.database import Database, StorageError
 from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, VOIDS
 from storage.id_keys import unpack_ids
+from storage.order import CANONICAL_ORDER
 from storage.schema import authors, branches, commits, repos, topics
 
 _ROWS_PER_GROUP: Final = 20_000
