@@ -55,9 +55,7 @@ repos = Table(
     Column("epoch_num", NUM, nullable=False),  # of the epoch that this node writes in; 0 where it holds none
     # Whether members have gone on to an epoch whose secrets are not here.
     Column("is_behind", Boolean, nullable=False, server_default=false()),
-    Column(
-        "invitation", Bytes()
-    ),  # of a repo that is being joined: the encoded link, until the join is accepted
+    Column("invitation", Bytes()),  # the encoded link, until the join is accepted
 )
 
 epochs = Table(
@@ -220,11 +218,10 @@ heads = Table(
     Column("branch_num", NUM, nullable=False),
     Column("rank", BigInteger, nullable=False),
     Column("is_acked", Boolean, nullable=False),
-    # So that a commit which very many ack, all of them heads, costs the next batch nothing.
     Index("heads_branch", "branch_num", "commit_id", "is_acked"),
     Index("heads_rank", "branch_num", "is_acked", "rank", "commit_id"),
 )
-"""Commits that none of the same topic acks. Those that none at all acks are the branch's heads."""
+"""Commits that none of the same topic acks. Those that none at all acks are the branch's heads. There may be very many."""
 
 feed_forks = Table(
     "feed_forks",
