@@ -38,7 +38,14 @@ from storage.inspection import (
     inspect_rows,
 )
 from storage.reachability import mark_reached
-from storage.recounting import recount_forks, recount_graph, recount_passed, recount_sketches, recount_sums
+from storage.recounting import (
+    recount_forks,
+    recount_graph,
+    recount_order,
+    recount_passed,
+    recount_sketches,
+    recount_sums,
+)
 from storage.repos import Branch
 from storage.schema import authors, commits, file_removals, files, pending
 from storage.secrecy import BadSecret, commit_place, file_place, secrecy_of
@@ -97,6 +104,7 @@ def check_store(home: Path, store_key: bytes | None = None) -> Findings:
         recount_forks(connection, findings)
         recount_sketches(connection, findings)
         recount_passed(connection, findings)
+        recount_order(connection, findings)
         if not findings.kinds["reference"]:
             _judge_all(connection, findings)
             _check_waiting(connection, findings)

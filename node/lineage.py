@@ -13,7 +13,7 @@ from node.past import load_past
 from node.replica import Replica, load_blocks_of, open_stored
 from protocol.body import BranchFork
 from protocol.limits import FORK_DEPTH_MAX, STATE_COUNT_MAX
-from storage.commits import TimelineRow, load_rows, load_timeline
+from storage.commits import TimelineRow, load_first_of_kinds, load_rows, load_timeline
 from storage.repos import Branch
 
 
@@ -62,8 +62,10 @@ def load_state(
     for part, commits in reversed(lineage(replica, connection, branch)):
         if commits:
             found = load_past(connection, part, commits, STATE_COUNT_MAX + 1)
+        elif kinds:
+            found = load_first_of_kinds(connection, part.num, kinds, STATE_COUNT_MAX + 1)
         else:
-            found = load_timeline(connection, part.num, 0, STATE_COUNT_MAX + 1, kinds=kinds)
+            found = load_timeline(connection, part.num, 0, STATE_COUNT_MAX + 1)
         rows += [row for row in found if not kinds or row.body_kind in kinds]
         if max(len(found), len(rows)) > STATE_COUNT_MAX:
             raise ServiceError(

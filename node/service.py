@@ -41,8 +41,9 @@ from node.watching import Watching
 from node.why import explain, list_voids
 from protocol.content import Post
 from protocol.text import PeerAddress, id_text
-from storage.commits import count_heads, load_facts, load_heads
+from storage.commits import load_facts
 from storage.forgetting import forget_repo
+from storage.heads import count_heads, load_heads
 from storage.repos import Branch, Repo
 from storage.waiting import UNREAD, count_rejections, count_waiting
 

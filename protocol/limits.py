@@ -292,6 +292,8 @@ CHANGES_KEPT_MAX: Final = 100_000
 """Removes, returns and moves that are kept per branch, the newest: 10 MB. Who stopped before them gets a snapshot."""
 EDIT_WINDOW_MAX: Final = 1000
 """Edits in one answer."""
+EDIT_POSITIONS_MAX: Final = 10_000
+"""Edits up to now that are looked at to tell positions: half a second. Who is further behind reads the timeline anew."""
 EVENT_STREAMS_MAX: Final = 128
 """Event streams that are served at once: half of the connections, so that commands are always answered."""
 EVENT_WINDOW: Final = 64

@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 from sqlalchemy import Column, Connection, Select, exists, func, select
 
 from protocol.publication import decode_publication
-from storage.commits import CANONICAL_ORDER
 from storage.export_manifest import Mark
 from storage.export_parts import ROWS_PER_GROUP
 from storage.export_schema import COMMITS, EDITS, RELAY_COMMITS, RELAY_TOPICS, VOIDS
+from storage.order import CANONICAL_ORDER
 from storage.schema import (
     authors,
     branches,

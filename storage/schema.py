@@ -57,8 +57,7 @@ repos = Table(
     Column("epoch_num", NUM, nullable=False),  # of the epoch that this node writes in; 0 where it holds none
     # Whether members have gone on to an epoch whose secrets are not here.
     Column("is_behind", Boolean, nullable=False, server_default=false()),
-    # Of a repo that is being joined: the encoded link, until the join is accepted; sealed.
-    Column("invitation", Bytes()),
+    Column("invitation", Bytes()),  # the encoded link, until the join is accepted; sealed
 )
 
 epochs = Table(
@@ -160,9 +159,13 @@ commits = Table(
     Column("received_at", BigInteger, nullable=False),  # unix milliseconds, this node's clock
     Column("is_void", Boolean, nullable=False, server_default=false()),
     Column("passed", BigInteger, nullable=False, server_default="0"),  # checkpoints; see `checkpoints`
+    Column(
+        "display_time", BigInteger, nullable=False, server_default="0"
+    ),  # unix milliseconds; see `display`
     Index("commits_id_key", "id_key"),
     # With the mark, so that the timeline is read, counted and skipped through without looking at rows.
     Index("commits_order", "branch_num", "passed", "rank", "commit_id", "is_void"),
+    Index("commits_display", "branch_num", "passed", "display_time", "num", "is_void"),
     Index("commits_arrival", "topic_num", "num"),
     Index("commits_feed", "branch_num", "author_num", "feed_sequence"),
 )
@@ -177,6 +180,24 @@ checkpoints = Table(
     Index("checkpoints_branch", "branch_num"),
 )
 """Commits that are checkpoints, void ones too. Those that merge the same heads count once."""
+
+order_spans = Table(
+    "order_spans",
+    metadata,
+    Column("branch_num", NUM, primary_key=True),
+    Column("level", Integer, primary_key=True),
+    Column(
+        "passed", BigInteger, primary_key=True
+    ),  # with the next two: where it begins in the canonical order
+    Column("rank", BigInteger, primary_key=True),
+    Column("commit_id", Bytes(), primary_key=True),  # empty for the first one of a level
+    Column(
+        "size", BigInteger, nullable=False
+    ),  # commits, void ones too; above level 0: spans of the level below
+    Column("shown", BigInteger, nullable=False),  # commits that are not void
+    sqlite_with_rowid=False,  # rows lie in the order of the key, and are read in it
+)
+"""How many commits stand in stretches of each branch's order; see `order`."""
 
 changes = Table(
     "changes",
@@ -199,9 +220,10 @@ heads = Table(
     Column("branch_num", NUM, nullable=False),
     Column("rank", BigInteger, nullable=False),
     Column("is_acked", Boolean, nullable=False),
-    Index("heads_branch", "branch_num"),
+    Index("heads_branch", "branch_num", "commit_id", "is_acked"),
+    Index("heads_rank", "branch_num", "is_acked", "rank", "commit_id"),
 )
-"""Commits that none of the same topic acks. Those that none at all acks are the branch's heads."""
+"""Commits that none of the same topic acks. Those that none at all acks are the branch's heads. There may be very many."""
 
 feed_forks = Table(
     "feed_forks",

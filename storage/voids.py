@@ -8,9 +8,9 @@ from sqlalchemy import Connection, Select, select, update
 
 from storage.changes import Change, record_changes
 from storage.checkpoints import recount_checkpoints
-from storage.commits import CANONICAL_ORDER
 from storage.database import Database
 from storage.id_keys import chunks, id_key
+from storage.order import CANONICAL_ORDER, Gain, count_changes
 from storage.schema import authors, branches, checkpoints, commits, feed_forks
 from storage.secrecy import Secrecy, commit_place, secrecy_of
 
@@ -53,13 +53,14 @@ def mark_void(
 ) -> None:
     """Say of commits of a branch, of which the other was said, whether they are void."""
     changed: list[Change] = []
+    gains: list[Gain] = []
     for part in chunks(nums):
-        query = select(commits.c.num, commits.c.passed).where(commits.c.num.in_(part)).order_by(commits.c.num)
-        changed += [
-            (num, passed, None) if is_void else (num, None, passed)
-            for num, passed in connection.execute(query)
-        ]
+        query = select(commits.c.num, *CANONICAL_ORDER).where(commits.c.num.in_(part)).order_by(commits.c.num)
+        for num, passed, rank, commit_id in connection.execute(query):
+            changed.append((num, passed, None) if is_void else (num, None, passed))
+            gains.append(((passed, rank, commit_id), 0, -1 if is_void else 1))
         connection.execute(update(commits).where(commits.c.num.in_(part)).values(is_void=is_void))
+    count_changes(connection, branch_num, gains)
     record_changes(database, connection, branch_num, changed)
     recount_checkpoints(database, connection, branch_num, nums, is_void=is_void)
     more = len(nums) if is_void else -len(nums)

@@ -60,6 +60,15 @@ SQL: dict[str, tuple[str, str]] = {
     "branch_count": ("UPDATE branches SET commit_count = commit_count + 1", "count"),
     "void_count": ("UPDATE branches SET void_count = 1", "count"),
     "topic_count": ("UPDATE topics SET commit_count = 0", "count"),
+    "order_shown": ("UPDATE order_spans SET shown = shown + 1 WHERE branch_num = 2", "order"),
+    "order_size": ("UPDATE order_spans SET size = size - 1 WHERE branch_num = 2", "order"),
+    "order_missing": ("DELETE FROM order_spans WHERE branch_num = 2", "order"),
+    "order_begins_late": ("UPDATE order_spans SET rank = 1 WHERE branch_num = 2", "order"),
+    "order_higher_level": (
+        "INSERT INTO order_spans SELECT branch_num, 1, 0, 1, commit_id, 1, shown FROM order_spans",
+        "order",
+    ),
+    "display_time": ("UPDATE commits SET display_time = display_time + 1 WHERE rank = 3", "time"),
     "passed": ("UPDATE commits SET passed = passed + 1 WHERE rank = 2", "passed"),
     "void": ("UPDATE commits SET is_void = 1 WHERE branch_num = 2 AND rank = 2", "void"),
     "feed_evidence": (
@@ -197,6 +206,7 @@ async def test_voids_are_as_the_rules_say(tmp_path: Path, autojump_clock: MockCl
             done = connection.execute(text("UPDATE commits SET is_void = 0 WHERE is_void"))
             assert done.rowcount == 1
             connection.execute(text("UPDATE branches SET void_count = 0"))
+            connection.execute(text("UPDATE order_spans SET shown = size"))
         findings = check_store(tmp_path / "carol", STORE_KEY)
         assert findings.kinds == {"void": 1}
 

@@ -36,7 +36,7 @@ from protocol.publication import (
     seal_publication,
 )
 from storage import waiting as waiting_module
-from storage.commits import load_heads
+from storage.heads import load_heads
 from storage.repos import Branch
 from storage.schema import feed_forks
 from storage.waiting import UNREAD, Waiting, count_rejections, count_waiting, keep_waiting

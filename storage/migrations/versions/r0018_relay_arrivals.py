@@ -3,8 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "r0020"
-down_revision = "r0014"
+revision = "r0018"
+down_revision = "r0017"
 branch_labels = None
 depends_on = None
 
