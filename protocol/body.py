@@ -14,12 +14,15 @@ from msgspec import Meta
 from protocol.block import Reference
 from protocol.codec import DecodeError, Id, Key, Signature, Wire, decode, encode, peek_tag
 from protocol.content import (
+    Compaction,
     DictEdit,
+    DictSqueeze,
     Files,
     Imported,
     Name,
     Post,
     SetEdit,
+    SetSqueeze,
     TextSnapshot,
     TextUpdate,
     UnixMilliseconds,
@@ -327,7 +330,10 @@ Body = (
     | Imported
     | Files
     | SetEdit
+    | SetSqueeze
     | DictEdit
+    | DictSqueeze
+    | Compaction
     | TextUpdate
     | TextSnapshot
 )
