@@ -24,6 +24,7 @@ CONFIG_SIZE_MAX: Final = 1 << 20
 LISTEN_DEFAULT: Final = "127.0.0.1:7474"
 API_LISTEN_DEFAULT: Final = "127.0.0.1:7475"
 SIZE_MAX_MIB: Final = 2**30
+ERASE_AFTER_DAYS_MAX: Final = 36_500
 """MiB of the largest size that can be configured: more than any disk has, and still a number of bytes that fits a row."""
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 _LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -69,6 +70,13 @@ class ExportConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class StoreConfig:
+    """[store]: days after which `ravel gc` erases bodies that a compaction lets go; 0 erases nothing."""
+
+    erase_after_days: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class LogConfig:
     """[log]"""
 
@@ -84,6 +92,7 @@ class Config:
     api: ApiConfig = field(default_factory=ApiConfig)
     export: ExportConfig = field(default_factory=ExportConfig)
     relay: RelayConfig = field(default_factory=RelayConfig)
+    store: StoreConfig = field(default_factory=StoreConfig)
     log: LogConfig = field(default_factory=LogConfig)
 
 
@@ -93,6 +102,7 @@ CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "api": ("listen",),
     "export": ("directory",),
     "relay": RELAY_KEYS,
+    "store": ("erase_after_days",),
     "log": ("level",),
 }
 """Section -> its keys."""
@@ -131,6 +141,10 @@ listen = {_quoted(api)}
 directory = ""
 
 {RELAY_TEXT}
+[store]
+# Days after which `ravel gc` erases bodies that a compaction of their branch lets go, since that came here; 0: never.
+erase_after_days = 0
+
 [log]
 # debug, info, warning or error; logs go to standard error.
 level = "info"
@@ -205,6 +219,7 @@ def read_config(
             reader.choice("relay", "accept", ANYONE, ACCEPT_CHOICES),
             *(reader.whole("relay", key, getattr(RelayConfig(), key)) for key in RELAY_NUMBERS),
         ),
+        StoreConfig(reader.whole("store", "erase_after_days", 0, low=0, high=ERASE_AFTER_DAYS_MAX)),
         LogConfig(reader.choice("log", "level", "info", LOG_LEVELS)),
     )
 
@@ -232,11 +247,11 @@ class _Reader:
             raise self._bad(section, key, f"[{section}] {key} is true or false, not {value!r}")
         return value
 
-    def whole(self, section: str, key: str, default: int) -> int:
+    def whole(self, section: str, key: str, default: int, *, low: int = 1, high: int = SIZE_MAX_MIB) -> int:
         value = self._document.get(section, {}).get(key, default)
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= SIZE_MAX_MIB:
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise self._bad(
-                section, key, f"[{section}] {key} is a number from 1 to {SIZE_MAX_MIB}, not {value!r}"
+                section, key, f"[{section}] {key} is a number from {low} to {high}, not {value!r}"
             )
         return value
 

@@ -12,12 +12,13 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, select
 
+from node.erasing import ERASABLE_KINDS
 from node.home import hold_content
 from node.opening import Opened, open_batch
 from node.replica import Tables, load_membership, load_tables
 from node.voiding import Review
 from protocol.block import WrongKey
-from protocol.body import Checkpoint, body_kind, content_of
+from protocol.body import Checkpoint, ErasedBody, body_kind, content_of
 from protocol.codec import DecodeError
 from protocol.commit import Commit, UnknownVersion
 from protocol.content import Files
@@ -197,7 +198,7 @@ class _Judging:
         """Through door one; what is damaged is found one by one."""
         try:
             items = load_publications(self._connection, self._branch, nums, _NO_BOUND)
-            batch = open_batch(self._branch, items)
+            batch = open_batch(self._branch, items, with_bare=True)
         except _UNREADABLE as error:
             if len(nums) == 1:
                 self._findings.add("commit", self._name(nums[0]), f"cannot be read: {error!r}")
@@ -230,10 +231,13 @@ class _Judging:
             "feed_sequence": commit.content.feed_sequence,
             "acks": pack_ids(commit.acks),
             "commit_key": commit.key,
-            "body_kind": body_kind(body),
             "timestamp": commit.content.timestamp,
-            "size": sum(len(block.encoded) for block in opened.publication.blocks),
         }
+        if not isinstance(body, ErasedBody):
+            wanted["body_kind"] = body_kind(body)
+            wanted["size"] = sum(len(block.encoded) for block in opened.publication.blocks)
+        elif row["body_kind"] not in ERASABLE_KINDS:
+            self._findings.add("commit", name, f"its body was erased, and is a {row['body_kind']}")
         wrong = [column for column, value in wanted.items() if row[column] != value]
         if wrong:
             self._findings.add("commit", name, f"its row says otherwise than it does: {', '.join(wrong)}")

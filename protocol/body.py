@@ -300,6 +300,11 @@ class UnknownBody:
     tag: str
 
 
+@dataclass(frozen=True, slots=True)
+class ErasedBody(UnknownBody):
+    """A body that is not here any more: of content of this kind (`tag` has no version)."""
+
+
 Body = (
     RepoInit
     | BranchAdd
@@ -375,6 +380,8 @@ def content_of(body: Body | UnknownBody) -> Body | UnknownBody:
 
 def body_kind(body: Body | UnknownBody) -> str:
     """The kind's name without its version, for people and exports: `post`, `branch-add`, `unknown:poll7`."""
+    if isinstance(body, ErasedBody):
+        return body.tag
     if isinstance(body, UnknownBody):
         return f"unknown:{body.tag}"
     return kind_name(type(body))

@@ -18,7 +18,7 @@ from storage.blocks import put_blocks
 from storage.bulk import insert_rows
 from storage.database import Database
 from storage.feeds import FeedPlace, keep_feed_forks
-from storage.id_keys import chunks, id_key, pack_ids, pack_nums, unpack_ids
+from storage.id_keys import BLOCK_NUM_SIZE, chunks, id_key, pack_ids, pack_nums, unpack_ids
 from storage.repos import Branch
 from storage.schema import authors, branches, checkpoints, commits, heads, topics
 from verifier.ancestry import Place
@@ -46,7 +46,7 @@ _KEYS = (
     .join(topics, topics.c.num == commits.c.topic_num)
     .where(commits.c.id_key.in_(bindparam("keys", expanding=True)), topics.c.epoch_num == bindparam("epoch"))
 )
-_ROWS = select(
+ROWS: Final = select(
     commits.c.num,
     commits.c.branch_num,
     commits.c.topic_num,
@@ -61,7 +61,7 @@ _ROWS = select(
     commits.c.is_void,
     commits.c.passed,
 ).join(authors, authors.c.num == commits.c.author_num)
-"""What `_timeline_row` takes."""
+"""What `timeline_row` takes."""
 CANONICAL_ORDER: Final = (commits.c.passed, commits.c.rank, commits.c.commit_id)
 """Of the commits of one branch."""
 _COLUMNS: Final = (
@@ -112,6 +112,11 @@ class TimelineRow:
     timestamp: int
     is_void: bool
     passed: int  # checkpoints
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether its body is not here any more."""
+        return len(self.block_nums) == BLOCK_NUM_SIZE
 
 
 def load_facts(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, CommitFacts]:
@@ -212,22 +217,29 @@ def load_timeline(
 ) -> list[TimelineRow]:
     """A window of the branch's timeline, in canonical order from position `offset`; with `kinds` of such bodies alone."""
     query = (
-        _ROWS.where(commits.c.branch_num == branch_num, ~commits.c.is_void)
+        ROWS.where(commits.c.branch_num == branch_num, ~commits.c.is_void)
         .order_by(*CANONICAL_ORDER)
         .offset(offset)
         .limit(limit)
     )
     if kinds:
         query = query.where(commits.c.body_kind.in_(sorted(kinds)))
-    return [_timeline_row(row) for row in connection.execute(query)]
+    return [timeline_row(row) for row in connection.execute(query)]
 
 
 def iterate_arrivals(connection: Connection, branch_nums: Sequence[int]) -> Iterator[TimelineRow]:
     """Every accepted commit of some branches, void ones too, in the order of acceptance: causes before effects."""
     by_topic = select(topics.c.num).where(topics.c.branch_num.in_(branch_nums))
-    query = _ROWS.where(commits.c.topic_num.in_(by_topic)).order_by(commits.c.num)
+    query = ROWS.where(commits.c.topic_num.in_(by_topic)).order_by(commits.c.num)
     for row in connection.execute(query):
-        yield _timeline_row(row)
+        yield timeline_row(row)
+
+
+def load_graph(connection: Connection, branch_num: int) -> Iterator[tuple[bytes, tuple[bytes, ...]]]:
+    """Every accepted commit of a branch, void ones too, with its acks, effects before causes."""
+    query = select(commits.c.commit_id, commits.c.acks).where(commits.c.branch_num == branch_num)
+    for commit_id, acks in connection.execute(query.order_by(commits.c.rank.desc())):
+        yield commit_id, unpack_ids(acks)
 
 
 def load_rows(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, TimelineRow]:
@@ -235,7 +247,7 @@ def load_rows(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, Timel
     wanted = set(ids)
     found: dict[bytes, TimelineRow] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
-        rows = map(_timeline_row, connection.execute(_ROWS.where(commits.c.id_key.in_(part))))
+        rows = map(timeline_row, connection.execute(ROWS.where(commits.c.id_key.in_(part))))
         found.update((row.commit_id, row) for row in rows if row.commit_id in wanted)
     return found
 
@@ -261,7 +273,8 @@ def count_commits(connection: Connection, branch_num: int) -> int:
     return int(connection.execute(select(shown).where(branches.c.num == branch_num)).scalar_one())
 
 
-def _timeline_row(row: Sequence[Any]) -> TimelineRow:
+def timeline_row(row: Sequence[Any]) -> TimelineRow:
+    """A row of ROWS."""
     num, branch, topic, commit_id, rank, user, acks, *rest = row
     return TimelineRow(num, branch, topic, commit_id, rank, user, unpack_ids(acks), *rest)
 

@@ -40,6 +40,24 @@ def checkpoint(context: typer.Context, branch: BranchArgument, as_json: JsonOpti
     print_json(answer) if as_json else print_fields(answer.items())
 
 
+@branch.command("compact")
+def compact(
+    context: typer.Context,
+    branch: BranchArgument,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what might go at most, and write nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Let go the bodies that the branch has so far, for everybody; what its set, dict and text hold is kept.
+
+    Each node erases them when it likes: `ravel gc`, with [store] erase_after_days. Posts that are erased cannot be read
+    again. Order, authors and signatures stay, and can be checked.
+    """
+    answer = client(context).documents.compact(branch, dry_run=dry_run)
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
 @branch.command("list")
 def list_branches(
     context: typer.Context,

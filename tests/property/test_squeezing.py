@@ -221,7 +221,9 @@ def test_updates_that_a_snapshot_stands_for_may_go_until_it_does_not_count() -> 
         reduce_text([erased[0], snapshot, later])  # the other is void, so the snapshot counts no more
 
 
-def test_a_later_squeeze_has_the_last_word_also_where_the_earlier_one_is_erased_that_speaks_against_it() -> None:
+def test_a_later_squeeze_has_the_last_word_also_where_the_earlier_one_is_erased_that_speaks_against_it() -> (
+    None
+):
     add = _one(1, SetEdit(("a",), (), ()), covered_by=3)
     earlier = _one(2, SetSqueeze("", None, ()), covered_by=2, bit=1)
     later = _one(3, SetSqueeze("", None, (SqueezedItems(add.name, ("a",)),)), bit=2)  # a lie, or not
