@@ -13,9 +13,11 @@ from typing import Any, Final
 from sqlalchemy import Connection, select
 
 from node.erasing import ERASABLE_KINDS
+from node.errors import ServiceError
 from node.home import hold_content
 from node.opening import Opened, open_batch
 from node.replica import Tables, load_membership, load_tables
+from node.said import SaidReader
 from node.voiding import Review
 from protocol.block import WrongKey
 from protocol.body import Checkpoint, ErasedBody, body_kind, content_of
@@ -32,6 +34,7 @@ from storage.id_keys import chunks, id_key, pack_ids
 from storage.inspection import (
     Findings,
     count_unnamed_packs,
+    inspect_erasures,
     inspect_packs,
     inspect_pages,
     inspect_references,
@@ -44,6 +47,7 @@ from storage.repos import Branch
 from storage.schema import authors, commits, file_removals, files, pending
 from storage.voids import load_judged
 from verifier.ancestry import Place
+from verifier.documents import find_false_squeezes
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
 from verifier.verify import Accepted, judge
@@ -88,6 +92,7 @@ def check_store(home: Path) -> Findings:
         if findings.kinds:  # pages that SQLite cannot read are not to be read on
             return findings
         inspect_references(connection, findings)
+        inspect_erasures(connection, findings)
         inspect_rows(connection, findings)
         inspect_packs(connection, home, findings)
         inspect_relayed(connection, findings)
@@ -98,6 +103,7 @@ def check_store(home: Path) -> Findings:
         recount_passed(connection, findings)
         if not findings.kinds["reference"]:
             _judge_all(connection, findings)
+            _check_squeezes(connection, findings)
             _check_waiting(connection, findings)
         try:
             reached = mark_reached(connection, home)
@@ -293,6 +299,30 @@ def _named(opened: Iterable[Opened]) -> set[bytes]:
         for place in commit.content.tangles:
             named.update(place.previous)
     return named
+
+
+def _check_squeezes(connection: Connection, findings: Findings) -> None:
+    """Compare squeezes with what their pasts come to, in branches where nothing is void."""
+    try:
+        tables = load_tables(connection)
+    except _UNREADABLE:  # named before
+        return
+    for branch in tables.branches.values():
+        if branch.facts.is_root_branch or branch.void_count:
+            continue
+        for document in ("set", "dict"):
+            try:
+                said = [one for one, _ in SaidReader(tables).read(connection, branch, document)]
+            except (
+                ServiceError,
+                *_UNREADABLE,
+            ):  # what is damaged is named, what is too much or not here is no fault
+                continue
+            findings.checked["squeezes"] += sum(one.bit > 0 for one in said)
+            for one in find_false_squeezes(said):
+                findings.add(
+                    "squeeze", one.name.hex(), f"says otherwise what the {document} held in its past"
+                )
 
 
 def _check_waiting(connection: Connection, findings: Findings) -> None:

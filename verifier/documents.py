@@ -29,7 +29,7 @@ What Yjs updates mean is not looked at here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from protocol.content import DictEdit, DictSqueeze, SetEdit, SetSqueeze, TextSnapshot, TextUpdate
@@ -129,6 +129,29 @@ def find_settled(said: Iterable[Said]) -> list[Said]:
     everything = list(said)
     coverage = cover(everything)
     return [one for one in everything if coverage.is_settled(one.covered_by)]
+
+
+def find_false_squeezes(said: Sequence[Said]) -> list[Said]:
+    """Squeezes that say otherwise than what is in their past comes to, as far as its bodies are here.
+
+    What became void since may make an honest one look false. Costs a reduction for each squeeze.
+    """
+    false: list[Said] = []
+    for squeeze in said:
+        if not isinstance(squeeze.body, SetSqueeze | DictSqueeze):
+            continue
+        past = [one for one in said if one.covered_by & squeeze.bit]
+        bits = sum(one.bit for one in past)
+        past = [replace(one, covered_by=one.covered_by & bits) for one in past]
+        try:
+            entries = _reduce_words(past)
+        except ErasedWords:
+            continue
+        words = squeeze_words(entries, squeeze.body.first, squeeze.body.end)
+        wanted = {(name, key, value) for name, held in words.items() for key, value in held.items()}
+        if set(_squeezed_words(squeeze.body)) != wanted:
+            false.append(squeeze)
+    return false
 
 
 def find_snapshotted(said: Iterable[Said]) -> list[Said]:

@@ -25,6 +25,7 @@ from verifier.documents import (
     Entry,
     ErasedWords,
     Said,
+    find_false_squeezes,
     find_settled,
     find_snapshotted,
     reduce_dict,
@@ -149,6 +150,7 @@ def test_no_squeeze_and_no_erasing_changes_what_stands(
     reduced = reduce_set if kind is SetEdit else reduce_dict
     expected = _model(history)
     assert _values(reduced(data.draw(st.permutations(history.said)))) == expected
+    assert find_false_squeezes(history.said) == []
     may_go = {one.name for one in find_settled(history.said)}
     gone = {name for name in sorted(may_go) if data.draw(st.booleans())}
     left = [replace(one, body=None) if one.name in gone else one for one in history.said]
@@ -203,6 +205,9 @@ def test_a_squeeze_counts_for_what_it_saw_and_revives_and_invents_nothing() -> N
     assert list(_values(reduce_set([add, squeeze, unseen, again]))) == ["a"]
     lie = _one(5, SetSqueeze("", None, (SqueezedItems(again.name, ("a", "b")),)), bit=1)
     assert list(_values(reduce_set([add, lie, again]))) == ["a"], "names what it does not have in its past"
+    assert find_false_squeezes([add, lie, again]) == [lie]
+    assert find_false_squeezes([add, squeeze, unseen]) == []
+    assert find_false_squeezes([add, replace(squeeze, body=SetSqueeze("", None, ()))]) != [], "leaves one out"
     two = replace(add, covered_by=3)
     other = _one(6, SetSqueeze("", None, ()), bit=2)
     assert _values(reduce_set([two, squeeze, other])) == {}, "one of two squeezes had seen it replaced"

@@ -1,29 +1,40 @@
 """Compaction on whole nodes: bodies go, and whatever can be asked of the node says the same, or says that they are gone."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import trio
 from pycrdt import Doc, Text
+from sqlalchemy import text
 from trio.testing import MockClock
 
+from node.backup import create_backup, restore_backup
+from node.blocking import inline
+from node.cli import main as main_module
 from node.compacting import Compacting
 from node.documents import Documents
 from node.drafting import Draft
 from node.erasing import Erased, erase_store, measure_erasable
 from node.errors import ServiceError
 from node.fsck import check_store
+from node.home import create_home
 from node.merging import Merging
 from node.past import describe, list_past
+from node.relay import Relay
 from node.texts import Texts
 from node.views import timeline_items
-from protocol.content import Compaction
+from protocol.content import Compaction, SetSqueeze
+from protocol.signing import check_claims
 from protocol.text import id_text
 from storage.collecting import collect_garbage
 from storage.commits import load_timeline
-from tests.nodes import Node, connected, members_of, open_nodes, share, together, until_equal
+from storage.export import export_store
+from storage.relay import RelayQuotas
+from tests.nodes import Node, connected, meet, members_of, open_nodes, share, together, until_equal
 
 ANY_TIME = 1 << 62
 
@@ -85,11 +96,11 @@ async def _fill(node: Node) -> list[bytes]:
     await documents.edit_dict("main", {"colour": "red"}, [])
     await documents.edit_dict("main", {"colour": "green", "size": "large"}, [])
     doc: Doc[Any] = Doc()
-    text = doc.get("notes", type=Text)
+    notes = doc.get("notes", type=Text)
     updates = []
     for word in ("one", "two", "three"):
         before = doc.get_state()
-        text += word
+        notes += word
         answer = await _texts(node).push("main", doc.get_update(before))
         updates.append(answer["commit"])
     return updates
@@ -111,8 +122,8 @@ async def test_a_compacted_branch_holds_what_it_held_and_its_bodies_are_gone(
         assert (done["bodies"], done["size"]) == (8, possible["size"]), "as the dry run said"
         assert len(done["commits"]) == 4, "two squeezes, a snapshot, the compaction"
         assert (await _compact(alice))["commits"] == [], "there is nothing more to say"
-        text = (await _texts(alice).pull("main", "notes"))["text"]
-        held = (await _items(alice), await _entries(alice), text)
+        notes = (await _texts(alice).pull("main", "notes"))["text"]
+        held = (await _items(alice), await _entries(alice), notes)
         assert held == (["figs", "pears"], {"colour": "green", "size": "large"}, "onetwothree")
         digest = alice.digest(alice.branch())
         erased = _erase(alice, tmp_path / "alice")
@@ -120,8 +131,8 @@ async def test_a_compacted_branch_holds_what_it_held_and_its_bodies_are_gone(
         assert _erase(alice, tmp_path / "alice") == Erased(0, 0)
 
         assert alice.digest(alice.branch()) == digest
-        text = (await _texts(alice).pull("main", "notes"))["text"]
-        assert (await _items(alice), await _entries(alice), text) == held
+        notes = (await _texts(alice).pull("main", "notes"))["text"]
+        assert (await _items(alice), await _entries(alice), notes) == held
         shown = _timeline(alice)
         assert [item["kind"] for item in shown if item.get("erased")] == [
             "post", "set", "set", "dict", "dict", "text", "text", "text",
@@ -260,3 +271,118 @@ async def test_squeezes_of_more_than_one_body_hold_all_and_conflicts_too_long_ar
     assert (await _documents(alice).squeeze("main", "set"))["commits"] == []
     assert await _items(alice) == items
     assert (await _compact(alice))["bodies"] == 2
+
+
+async def test_a_newcomer_waits_with_who_erased_and_gets_all_from_who_did_not(
+    nodes: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    alice, bob, carol = nodes
+    await share(alice, bob)
+    documents = _documents(alice)
+    await documents.edit_set("main", ["pears"], [])
+    for said in ("one", "two"):
+        alice.write(alice.branch(), said)
+    await _compact(alice)
+    async with connected(bob, alice):
+        await until_equal(alice, bob)
+    assert _erase(alice, tmp_path / "alice").bodies == 3
+    async with connected(
+        bob, alice
+    ):  # between those who have it all nothing is to be sent, whoever erased what
+        bob.write(bob.branch(), "three")
+        await until_equal(alice, bob)
+    link = alice.invite(alice.repo())
+    await carol.joiner.begin(link)
+    await meet(alice, carol)
+    assert carol.digest(carol.branch("root")) == alice.digest(alice.branch("root"))
+    assert carol.hub.totals.refused.keys() == {"bare"}
+    length = carol.digest(carol.branch())[1]
+    assert length < alice.digest(alice.branch())[1], "verdicts need bodies"
+    async with connected(carol, bob):
+        await until_equal(carol, bob)
+    assert carol.digest(carol.branch()) == alice.digest(alice.branch())
+    assert await _items(carol) == ["pears"]
+    assert [item["text"] for item in _timeline(carol) if item["kind"] == "post"] == ["one", "two", "three"]
+
+
+async def test_a_relay_keeps_nothing_bare_and_goes_on_for_who_brings_bodies(
+    nodes: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    alice, bob, keeper = nodes
+    quotas = RelayQuotas(1 << 30, 1 << 30, 1 << 30, 100)
+    keeper.hub.relay = Relay(keeper.replica.database, quotas, inline(), lambda: 0, check_claims)
+    await share(alice, bob)
+    alice.write(alice.branch(), "words")
+    await _compact(alice)
+    await together(alice, bob)
+    _erase(alice, tmp_path / "alice")
+    topic, length = alice.branch().topic, alice.digest(alice.branch())[1]
+
+    async def visit(node: Node) -> int:
+        async with connected(node, keeper):
+            await trio.sleep(10)
+        assert keeper.hub.relay is not None
+        (kept,) = [one for one in await keeper.hub.relay.list_all() if one.topic == topic]
+        return kept.commit_count
+
+    assert await visit(alice) == length - 1
+    assert await visit(bob) == length
+
+
+async def test_lies_of_squeezes_and_erasings_that_are_none_are_found(
+    nodes: list[Node], tmp_path: Path
+) -> None:
+    alice = nodes[0]
+    alice.create_repo()
+    await _documents(alice).edit_set("main", ["pears", "plums"], [])
+    alice.author.write(alice.branch(), Draft(SetSqueeze("", None, ())))
+    assert await _items(alice) == [], "it counts, as a delete would"
+    with alice.replica.database.write() as connection:
+        connection.execute(
+            text("INSERT INTO erasures SELECT num, branch_num, commit_id, 1 FROM commits WHERE rank = 2")
+        )
+    found = check_store(tmp_path / "alice")
+    assert sorted(problem.kind for problem in found.problems) == ["erasure", "squeeze"]
+
+
+async def test_gc_erases_by_the_policy_of_the_node_and_backups_and_exports_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "home"
+    create_home(home)
+    alice = Node(home, "alice")
+    alice.create_repo()
+    await _documents(alice).edit_set("main", ["pears"], [])
+    alice.write(alice.branch(), "words")
+    await _compact(alice)
+    digest = alice.digest(alice.branch())
+    export_store(alice.replica.database, tmp_path / "before", "n", 1)
+    alice.replica.close()
+
+    def collect(*options: str) -> tuple[int, int, int]:
+        monkeypatch.setattr("sys.argv", ["ravel", "--home", str(home), "gc", "--json", *options])
+        with pytest.raises(SystemExit) as caught:
+            main_module.main()
+        assert not caught.value.code
+        answer = json.loads(capsys.readouterr().out)
+        return answer["erased"], answer["erased_size"], answer["blocks"]
+
+    assert collect() == (0, 0, 0), "unless it is told to, a node erases nothing"
+    config = (home / "config.toml").read_text()
+    (home / "config.toml").write_text(config.replace("erase_after_days = 0", "erase_after_days = 1"))
+    planned = collect("--dry-run")
+    assert planned[0] == 2
+    assert collect() == (*planned[:2], 2), "the bodies' blocks are garbage then"
+    assert collect() == (0, 0, 0)
+    create_backup(home, tmp_path / "backup", 1)
+    restore_backup(tmp_path / "backup", tmp_path / "again")
+    assert check_store(tmp_path / "again").problems == []
+    again = Node(tmp_path / "again", "alice")
+    try:
+        assert again.digest(again.branch()) == digest
+        assert await _items(again) == ["pears"]
+        export_store(again.replica.database, tmp_path / "after", "n", 1)
+        before, after = (pq.read_table(tmp_path / name / "commits") for name in ("before", "after"))
+        assert before.equals(after), "exports tell of commits, whose rows stay"
+    finally:
+        again.replica.close()
