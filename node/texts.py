@@ -85,7 +85,7 @@ class Texts:
         taken = [one for one, is_taken in zip(state.standing, merged.taken[:-1], strict=True) if is_taken]
         return answer | {
             "commit": id_text(written.commit_id),
-            "snapshot": await self._write_snapshot(branch, taken),
+            "snapshot": await self._write_snapshot(branch, taken, after=TEXT_SNAPSHOT_AFTER),
         }
 
     async def pull(self, branch_text: str, root: str | None) -> JsonObject:
@@ -119,9 +119,7 @@ class Texts:
         taken = [one for one, is_taken in zip(state.standing, merged.taken, strict=True) if is_taken]
         return await self._write_snapshot(branch, taken, after=3)
 
-    async def _write_snapshot(
-        self, branch: Branch, standing: Sequence[Said], *, after: int = TEXT_SNAPSHOT_AFTER
-    ) -> str | None:
+    async def _write_snapshot(self, branch: Branch, standing: Sequence[Said], *, after: int) -> str | None:
         """The snapshot's id, if one was due: at least half of `after` updates fit into one, of those that stand."""
         if len(standing) + 1 < after:
             return None

@@ -51,7 +51,7 @@ def compact(
 ) -> None:
     """Let go the bodies that the branch has so far, for everybody; what its set, dict and text hold is kept.
 
-    Each node erases them when it likes: `ravel gc`, with [store] erase_after_days. Posts that are erased cannot be read
+    Each node erases them when it likes: `ravel gc`, with erase_after_days in its configuration. Erased posts cannot be read
     again. Order, authors and signatures stay, and can be checked.
     """
     answer = client(context).documents.compact(branch, dry_run=dry_run)

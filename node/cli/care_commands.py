@@ -105,7 +105,7 @@ def collect(
 ) -> None:
     """Take out of the store what no commit and no file needs. The daemon must be stopped, but for --dry-run.
 
-    With [store] erase_after_days, bodies that a compaction let go that long ago are erased before.
+    With erase_after_days in the configuration, bodies that a compaction let go that long ago are erased before.
 
     A pack of which something is needed stays whole. A removed file whose removal turns out void has no content then.
     """
