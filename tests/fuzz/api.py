@@ -162,7 +162,9 @@ class _Service:
             else:
                 plain.append(argument.hex() if isinstance(argument, bytes) else argument)
         # What gets here can be kept: its text is Unicode.
-        assert msgspec.msgpack.decode(msgspec.msgpack.encode(plain)) == json.loads(json.dumps(plain))
+        assert msgspec.msgpack.decode(msgspec.msgpack.encode(plain)) == json.loads(
+            json.dumps(msgspec.to_builtins(plain))
+        )
         self.calls.append((self.name, *plain))
         # There is one file, and it is always found.
         answers = {
