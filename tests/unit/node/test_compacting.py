@@ -12,6 +12,7 @@ from pycrdt import Doc, Text
 from sqlalchemy import text
 from trio.testing import MockClock
 
+from node import said as said_module
 from node.backup import create_backup, restore_backup
 from node.blocking import inline
 from node.cli import main as main_module
@@ -27,7 +28,8 @@ from node.past import describe, list_past
 from node.relay import Relay
 from node.texts import Texts
 from node.views import timeline_items
-from protocol.content import Compaction, SetSqueeze
+from protocol.content import Compaction, DictEdit, DictEntry, SetSqueeze
+from protocol.limits import DICT_VALUE_SIZE_MAX
 from protocol.signing import check_claims
 from protocol.text import id_text
 from storage.collecting import collect_garbage
@@ -271,6 +273,15 @@ async def test_squeezes_of_more_than_one_body_hold_all_and_conflicts_too_long_ar
     assert (await _documents(alice).squeeze("main", "set"))["commits"] == []
     assert await _items(alice) == items
     assert (await _compact(alice))["bodies"] == 2
+    for number in range(32):  # each names nothing, so all values stand
+        put = DictEntry("k", f"{number:02}".ljust(DICT_VALUE_SIZE_MAX, "v"))
+        alice.author.write(alice.branch(), Draft(DictEdit((put,), (), ())))
+    with pytest.raises(ServiceError) as caught:
+        await _documents(alice).squeeze("main", "dict")
+    assert (caught.value.code, "conflicts" in str(caught.value)) == ("too_large", True)
+    await _documents(alice).edit_dict("main", {"k": "one"}, [])
+    assert len((await _documents(alice).squeeze("main", "dict"))["commits"]) == 1
+    assert await _entries(alice) == {"k": "one"}
 
 
 async def test_a_newcomer_waits_with_who_erased_and_gets_all_from_who_did_not(
@@ -386,3 +397,19 @@ async def test_gc_erases_by_the_policy_of_the_node_and_backups_and_exports_go_on
         assert before.equals(after), "exports tell of commits, whose rows stay"
     finally:
         again.replica.close()
+
+
+async def test_a_set_that_was_squeezed_too_often_says_so(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = nodes[0]
+    alice.create_repo()
+    monkeypatch.setattr(said_module, "DOCUMENT_SQUEEZE_COUNT_MAX", 2)
+    await _documents(alice).edit_set("main", ["pears"], [])
+    for _ in range(2):
+        alice.author.write(alice.branch(), Draft(SetSqueeze("", "", ())))
+    assert await _items(alice) == ["pears"], "they are about nothing"
+    alice.author.write(alice.branch(), Draft(SetSqueeze("", "", ())))
+    with pytest.raises(ServiceError) as caught:
+        await _items(alice)
+    assert caught.value.code == "too_large"
