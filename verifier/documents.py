@@ -48,6 +48,9 @@ DOCUMENTS: Final[dict[str, tuple[type[DocumentBody], ...]]] = {
 """Which bodies each document is reduced from."""
 
 
+_EDITS: Final = (SetEdit, DictEdit)
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """What one commit says (None: its body was erased): `name` is the id that it had first.
@@ -214,7 +217,7 @@ def cover(said: Sequence[Said]) -> Coverage:
                 None if one.body.end is None else one.body.end.encode(),
             )
             for one in said
-            if isinstance(one.body, Squeeze)
+            if one.bit and isinstance(one.body, SetSqueeze | DictSqueeze)
         ]
     )
 
@@ -222,45 +225,56 @@ def cover(said: Sequence[Said]) -> Coverage:
 def _reduce_words(said: list[Said]) -> dict[str, Entry]:
     """Entries by item or key, of one document. Costs O(words * names), where a commit has at most DEP_COUNT_MAX names."""
     coverage = cover(said)
-    erased = sum(one.body is None and not coverage.is_settled(one.covered_by) for one in said)
-    if erased:
-        raise ErasedWords(erased)
+    erased = [one for one in said if one.body is None]
+    missing = sum(not coverage.is_settled(one.covered_by) for one in erased)
+    if missing:
+        raise ErasedWords(missing)
     said = sorted(said, key=lambda one: one.place)
     places: dict[bytes, Place] = {}
     covered_by: dict[bytes, int] = {}  # by name: what was carried twice is one word
     for one in said:
+        if one.covered_by:
+            covered_by[one.name] = covered_by.get(one.name, 0) | one.covered_by
+    for one in said if covered_by else ():
         places.setdefault(one.name, one.place)
-        covered_by[one.name] = covered_by.get(one.name, 0) | one.covered_by
 
     spoken: list[tuple[Said, dict[str, str | None], tuple[bytes, ...]]] = []
     keys_of: dict[bytes, set[str]] = {}
-    words: dict[str, dict[bytes, dict[str | None, Word]]] = {}
     for one in said:
-        if not isinstance(one.body, SetEdit | DictEdit):
+        if not isinstance(one.body, _EDITS):
             continue
-        covered = covered_by[one.name]
         own = _own_words(one.body)
+        covered = covered_by.get(one.name, 0) if covered_by else 0
         if covered:
             own = {key: value for key, value in own.items() if not covered & coverage.on_top(key)}
         spoken.append((one, own, one.body.replaces))
         keys_of.setdefault(one.name, set()).update(own)
-        for key, value in own.items():
-            tips = words.setdefault(key, {}).setdefault(one.name, {})
-            tips.setdefault(value, Word(one.name, one.place, value))
-    for name, key, value in _said_again(said, coverage, covered_by):
+    again = list(_said_again(said, coverage, covered_by))
+    for name, key, _ in again:
         keys_of.setdefault(name, set()).add(key)
-        words.setdefault(key, {}).setdefault(name, {})[value] = Word(name, places[name], value)
 
+    replaced: dict[bytes, set[str]] = {}
     for _, own, names in spoken:
         for name in names:
-            for key in keys_of.get(name, set()) & own.keys():
-                words[key].pop(name, None)
-    standing = {
-        key: [word for tips in by_name.values() for word in tips.values()] for key, by_name in words.items()
-    }
-    return {
-        key: Entry(tuple(sorted(tips, key=lambda word: word.place))) for key, tips in standing.items() if tips
-    }
+            both = keys_of.get(name, set()) & own.keys()
+            if both:
+                replaced.setdefault(name, set()).update(both)
+    tips: dict[str, dict[tuple[bytes, str | None], Word]] = {}
+    for one, own, _ in spoken:
+        gone = replaced.get(one.name, set())
+        for key, value in own.items():
+            if key not in gone:
+                tips.setdefault(key, {}).setdefault((one.name, value), Word(one.name, one.place, value))
+    for name, key, said_value in again:
+        if key not in replaced.get(name, set()):
+            tips.setdefault(key, {})[name, said_value] = Word(name, places[name], said_value)
+    if again:  # else they stand in order already
+        return {key: Entry(tuple(sorted(found.values(), key=_place_of))) for key, found in tips.items()}
+    return {key: Entry(tuple(found.values())) for key, found in tips.items()}
+
+
+def _place_of(word: Word) -> Place:
+    return word.place
 
 
 def _said_again(
@@ -269,7 +283,7 @@ def _said_again(
     """Words that all squeezes on top say again that have them in their past."""
     sayers: dict[tuple[bytes, str, str], int] = {}
     for one in said:
-        if isinstance(one.body, SetSqueeze | DictSqueeze):
+        if one.bit and isinstance(one.body, SetSqueeze | DictSqueeze):
             for name, key, value in _squeezed_words(one.body):
                 if one.bit & covered_by.get(name, 0) & coverage.on_top(key):
                     sayers[name, key, value] = sayers.get((name, key, value), 0) | one.bit
