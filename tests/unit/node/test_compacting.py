@@ -252,6 +252,9 @@ async def test_forks_keep_what_they_continue_and_merges_say_what_they_lack(
     fork = [row["item"] for row in (await documents.show_set("fork", 0, 10))["items"]]
     assert fork == ["pears"]
     await documents.edit_set("fork", ["figs"], ["pears"])
+    await documents.squeeze("fork", "set")
+    fork = [row["item"] for row in (await documents.show_set("fork", 0, 10))["items"]]
+    assert fork == ["figs"], "what it continues is in a squeeze's past, too"
     await merging.merge("fork", "main")
     assert await _items(alice) == ["figs", "plums"], (
         "a delete in a fork names what was added in an erased body"
