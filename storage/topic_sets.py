@@ -101,12 +101,8 @@ def _ids(connection: Connection, kept: TopicSet, rows: Sequence[Any]) -> list[by
         return [row[1] for row in rows]
     nums = [unpack_nums(row[2]) for row in rows]
     blocks = read_blocks(connection, {num: None for block_nums in nums for num in block_nums})
-    erased = load_body_ids(
-        connection, [row[0] for row, own in zip(rows, nums, strict=True) if len(own) == 1]
-    )
+    erased = load_body_ids(connection, [row[0] for row, own in zip(rows, nums, strict=True) if len(own) == 1])
     return [
-        publication_id(
-            kept.topic, row[1], tuple(blocks[num] for num in block_nums), erased.get(row[0])
-        )
+        publication_id(kept.topic, row[1], tuple(blocks[num] for num in block_nums), erased.get(row[0]))
         for row, block_nums in zip(rows, nums, strict=True)
     ]

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "r0016"
-down_revision = "r0012"
+down_revision = "r0014"
 branch_labels = None
 depends_on = None
 

@@ -35,8 +35,8 @@ from protocol.text import id_text
 from storage.collecting import collect_garbage
 from storage.commits import load_timeline
 from storage.export import export_store
-from storage.relay import RelayQuotas
 from tests.nodes import Node, connected, meet, members_of, open_nodes, share, together, until_equal
+from tests.relays import PLENTY
 
 ANY_TIME = 1 << 62
 
@@ -323,8 +323,7 @@ async def test_a_relay_keeps_nothing_bare_and_goes_on_for_who_brings_bodies(
     nodes: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     alice, bob, keeper = nodes
-    quotas = RelayQuotas(1 << 30, 1 << 30, 1 << 30, 100)
-    keeper.hub.relay = Relay(keeper.replica.database, quotas, inline(), lambda: 0, check_claims)
+    keeper.hub.relay = Relay(keeper.replica.database, PLENTY, inline(), lambda: 0, check_claims)
     await share(alice, bob)
     alice.write(alice.branch(), "words")
     await _compact(alice)
