@@ -26,6 +26,8 @@ LISTEN_DEFAULT: Final = "127.0.0.1:7474"
 API_LISTEN_DEFAULT: Final = "127.0.0.1:7475"
 SIZE_MAX_MIB: Final = 2**30
 """MiB of the largest size that can be configured: more than any disk has, and still a number of bytes that fits a row."""
+ERASE_AFTER_DAYS_MAX: Final = 36_500
+"""A century."""
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 _LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 
@@ -69,6 +71,13 @@ class ApiConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class StorageConfig:
+    """[storage]: days after which `ravel gc` erases bodies that a compaction lets go; 0 erases nothing."""
+
+    erase_after_days: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class LogConfig:
     """[log]"""
 
@@ -84,6 +93,7 @@ class Config:
     api: ApiConfig = field(default_factory=ApiConfig)
     export: ExportConfig = field(default_factory=ExportConfig)
     relay: RelayConfig = field(default_factory=RelayConfig)
+    storage: StorageConfig = field(default_factory=StorageConfig)
     log: LogConfig = field(default_factory=LogConfig)
 
 
@@ -93,6 +103,7 @@ CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "api": ("listen",),
     "export": EXPORT_KEYS,
     "relay": RELAY_KEYS,
+    "storage": ("erase_after_days",),
     "log": ("level",),
 }
 """Section -> its keys."""
@@ -138,6 +149,10 @@ listen = {_quoted(api)}
 
 {EXPORT_TEXT}
 {RELAY_TEXT}
+[storage]
+# Days after which `ravel gc` erases bodies that a compaction of their branch lets go, since that came here; 0: never.
+erase_after_days = 0
+
 [log]
 # debug, info, warning or error; logs go to standard error.
 level = "info"
@@ -219,6 +234,7 @@ def read_config(
             reader.choice("relay", "accept", ANYONE, ACCEPT_CHOICES),
             *(reader.whole("relay", key, getattr(RelayConfig(), key)) for key in RELAY_NUMBERS),
         ),
+        StorageConfig(reader.whole("storage", "erase_after_days", 0, low=0, high=ERASE_AFTER_DAYS_MAX)),
         LogConfig(reader.choice("log", "level", "info", LOG_LEVELS)),
     )
 
@@ -246,11 +262,11 @@ class _Reader:
             raise self._bad(section, key, f"[{section}] {key} is true or false, not {value!r}")
         return value
 
-    def whole(self, section: str, key: str, default: int) -> int:
+    def whole(self, section: str, key: str, default: int, *, low: int = 1, high: int = SIZE_MAX_MIB) -> int:
         value = self._document.get(section, {}).get(key, default)
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= SIZE_MAX_MIB:
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise self._bad(
-                section, key, f"[{section}] {key} is a number from 1 to {SIZE_MAX_MIB}, not {value!r}"
+                section, key, f"[{section}] {key} is a number from {low} to {high}, not {value!r}"
             )
         return value
 

@@ -107,11 +107,11 @@ def _try_lock(handle: int) -> bool:
 
 
 def _open_bodies(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
-    """Bodies of the commits of these numbers, but for root branches: what these say is secrets and rights."""
+    """Bodies of the commits of these numbers that were not erased, but for root branches: these say secrets and rights."""
     tables = load_tables(connection)
     rows: list[TimelineRow] = []
     for row in iterate_between(connection, first, last):
-        if not tables.on_topics[row.topic_num].facts.is_root_branch:
+        if not (row.is_erased or tables.on_topics[row.topic_num].facts.is_root_branch):
             rows.append(row)
         if len(rows) == _BODIES_AT_ONCE:
             yield _body_batch(connection, tables, rows)

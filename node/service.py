@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from node.compacting import Compacting
 from node.documents import Documents
 from node.edits import Edits
 from node.errors import ServiceError
@@ -77,6 +78,7 @@ class NodeService:
         self.files = Files(hub, author, self._branch)
         self.documents = Documents(hub, author, self._branch)
         self.texts = Texts(hub, author, self._branch)
+        self.compacting = Compacting(hub, author, self.documents, self.texts, self._member_branch)
         self.feeds = Feeds(hub, self._branch)
         self.timelines = Timelines(hub, self._branch)
         self.edits = Edits(hub, self._branch)

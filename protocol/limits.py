@@ -59,6 +59,8 @@ DICT_VALUE_SIZE_MAX: Final = 16 * KIB
 """Characters of a value of a dict, which is replaced whole each time."""
 DICT_EDIT_COUNT_MAX: Final = 256
 """Values that one commit puts into a dict, and keys that it erases; BODY_SIZE_MAX may be reached before."""
+SQUEEZED_COUNT_MAX: Final = 8 * KIB
+"""Commits whose words one squeeze says again: with these, names and short items fill most of a body."""
 TEXT_UPDATE_SIZE_MAX: Final = 384 * KIB
 """Bytes of one Yjs update. With what a snapshot names, and with the origin of a carried commit, it is a body."""
 NAME_SIZE_MAX: Final = 255
@@ -104,6 +106,8 @@ DOCUMENT_WORD_COUNT_MAX: Final = 500_000
 """Words that a set or a dict is reduced from, 300 bytes each while it is answered."""
 DOCUMENT_WORDS_KEPT_MAX: Final = 100_000
 """Words, names and commits that are remembered once opened, for all branches' sets and dicts, and for all texts: 40 MB."""
+DOCUMENT_SQUEEZE_COUNT_MAX: Final = 1000
+"""Squeezes that a set or a dict is reduced with: each is compared with every other. 64 are as large as a document may be."""
 TEXT_SNAPSHOT_AFTER: Final = 64
 """Standing updates of a text at which the next push merges them into a snapshot: half the names that one can hold."""
 TEXT_WORKERS_MAX: Final = 2

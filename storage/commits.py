@@ -20,7 +20,7 @@ from storage.database import Database
 from storage.display import find_display_times
 from storage.feeds import FeedPlace, keep_feed_forks
 from storage.heads import advance_heads
-from storage.id_keys import chunks, id_key, pack_ids, pack_nums, unpack_ids
+from storage.id_keys import BLOCK_NUM_SIZE, chunks, id_key, pack_ids, pack_nums, unpack_ids
 from storage.order import CANONICAL_ORDER, OrderKey, count_changes, find_position, find_start
 from storage.repos import Branch
 from storage.schema import authors, branches, checkpoints, commits, topics
@@ -50,7 +50,7 @@ _KEYS = (
     .join(topics, topics.c.num == commits.c.topic_num)
     .where(commits.c.id_key.in_(bindparam("keys", expanding=True)), topics.c.epoch_num == bindparam("epoch"))
 )
-_ROWS = select(
+ROWS: Final = select(
     commits.c.num,
     commits.c.branch_num,
     commits.c.topic_num,
@@ -65,7 +65,7 @@ _ROWS = select(
     commits.c.is_void,
     commits.c.passed,
 ).join(authors, authors.c.num == commits.c.author_num)
-"""What `_timeline_row` takes."""
+"""What `timeline_row` takes."""
 COMMIT_COLUMNS: Final = (
     "num",
     "id_key",
@@ -115,6 +115,11 @@ class TimelineRow:
     timestamp: int
     is_void: bool
     passed: int  # checkpoints
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether its body is not here any more."""
+        return len(self.block_nums) == BLOCK_NUM_SIZE
 
 
 def load_facts(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, CommitFacts]:
@@ -200,7 +205,7 @@ def load_timeline(connection: Connection, branch_num: int, position: int, limit:
         return []
     key, offset = start
     query = (
-        _ROWS.where(
+        ROWS.where(
             commits.c.branch_num == branch_num, ~commits.c.is_void, tuple_(*CANONICAL_ORDER) >= tuple_(*key)
         )
         .order_by(*CANONICAL_ORDER)
@@ -208,7 +213,7 @@ def load_timeline(connection: Connection, branch_num: int, position: int, limit:
         .limit(limit)
     )
     secrecy = secrecy_of(connection)
-    return [_timeline_row(secrecy, row) for row in connection.execute(query)]
+    return [timeline_row(secrecy, row) for row in connection.execute(query)]
 
 
 def load_first_of_kinds(
@@ -216,14 +221,14 @@ def load_first_of_kinds(
 ) -> list[TimelineRow]:
     """The first commits of the branch's timeline that have such bodies, in canonical order."""
     query = (
-        _ROWS.where(
+        ROWS.where(
             commits.c.branch_num == branch_num, ~commits.c.is_void, commits.c.body_kind.in_(sorted(kinds))
         )
         .order_by(*CANONICAL_ORDER)
         .limit(limit)
     )
     secrecy = secrecy_of(connection)
-    return [_timeline_row(secrecy, row) for row in connection.execute(query)]
+    return [timeline_row(secrecy, row) for row in connection.execute(query)]
 
 
 def load_numbered(connection: Connection, nums: Sequence[int]) -> list[TimelineRow]:
@@ -231,9 +236,7 @@ def load_numbered(connection: Connection, nums: Sequence[int]) -> list[TimelineR
     found: dict[int, TimelineRow] = {}
     secrecy = secrecy_of(connection)
     for part in chunks(nums):
-        rows = (
-            _timeline_row(secrecy, row) for row in connection.execute(_ROWS.where(commits.c.num.in_(part)))
-        )
+        rows = (timeline_row(secrecy, row) for row in connection.execute(ROWS.where(commits.c.num.in_(part))))
         found.update((row.num, row) for row in rows)
     return [found[num] for num in nums]
 
@@ -248,18 +251,25 @@ def load_position(connection: Connection, row: TimelineRow) -> int | None:
 def iterate_arrivals(connection: Connection, branch_nums: Sequence[int]) -> Iterator[TimelineRow]:
     """Every accepted commit of some branches, void ones too, in the order of acceptance: causes before effects."""
     by_topic = select(topics.c.num).where(topics.c.branch_num.in_(branch_nums))
-    query = _ROWS.where(commits.c.topic_num.in_(by_topic)).order_by(commits.c.num)
+    query = ROWS.where(commits.c.topic_num.in_(by_topic)).order_by(commits.c.num)
     secrecy = secrecy_of(connection)
     for row in connection.execute(query):
-        yield _timeline_row(secrecy, row)
+        yield timeline_row(secrecy, row)
+
+
+def load_graph(connection: Connection, branch_num: int) -> Iterator[tuple[bytes, tuple[bytes, ...]]]:
+    """Every accepted commit of a branch, void ones too, with its acks, effects before causes."""
+    query = select(commits.c.commit_id, commits.c.acks).where(commits.c.branch_num == branch_num)
+    for commit_id, acks in connection.execute(query.order_by(commits.c.rank.desc())):
+        yield commit_id, unpack_ids(acks)
 
 
 def iterate_between(connection: Connection, first: int, last: int) -> Iterator[TimelineRow]:
     """Every accepted commit of these numbers, void ones too, in the order of acceptance."""
-    query = _ROWS.where(commits.c.num.between(first, last)).order_by(commits.c.num)
+    query = ROWS.where(commits.c.num.between(first, last)).order_by(commits.c.num)
     secrecy = secrecy_of(connection)
     for row in connection.execute(query.execution_options(yield_per=500)):
-        yield _timeline_row(secrecy, row)
+        yield timeline_row(secrecy, row)
 
 
 def load_rows(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, TimelineRow]:
@@ -269,7 +279,7 @@ def load_rows(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, Timel
     secrecy = secrecy_of(connection)
     for part in chunks([id_key(raw) for raw in wanted]):
         rows = (
-            _timeline_row(secrecy, row) for row in connection.execute(_ROWS.where(commits.c.id_key.in_(part)))
+            timeline_row(secrecy, row) for row in connection.execute(ROWS.where(commits.c.id_key.in_(part)))
         )
         found.update((row.commit_id, row) for row in rows if row.commit_id in wanted)
     return found
@@ -296,7 +306,8 @@ def count_commits(connection: Connection, branch_num: int) -> int:
     return int(connection.execute(select(shown).where(branches.c.num == branch_num)).scalar_one())
 
 
-def _timeline_row(secrecy: Secrecy, row: Sequence[Any]) -> TimelineRow:
+def timeline_row(secrecy: Secrecy, row: Sequence[Any]) -> TimelineRow:
+    """A row of ROWS."""
     num, branch, topic, commit_id, rank, user, acks, kept, *rest = row
     key = secrecy.mask(commit_place(commit_id), kept)
     return TimelineRow(num, branch, topic, commit_id, rank, user, unpack_ids(acks), key, *rest)

@@ -152,9 +152,10 @@ commits = Table(
     Column("commit_key", Bytes(32), nullable=False),  # sealed
     Column("sealed_key", Bytes(), nullable=False),
     Column("signature", Bytes(64), nullable=False),  # the publication's
-    Column("block_nums", Bytes(), nullable=False),  # 8 bytes each: the commit's block, then its body's
+    # 8 bytes each: the commit's block, then its body's, which is missing where it was erased.
+    Column("block_nums", Bytes(), nullable=False),
     Column("body_kind", String, nullable=False),
-    Column("size", BigInteger, nullable=False),  # bytes of the publication's blocks
+    Column("size", BigInteger, nullable=False),  # bytes of the publication's blocks, those erased included
     Column("timestamp", BigInteger, nullable=False),  # unix milliseconds, asserted
     Column("received_at", BigInteger, nullable=False),  # unix milliseconds, this node's clock
     Column("is_void", Boolean, nullable=False, server_default=false()),
@@ -169,6 +170,17 @@ commits = Table(
     Index("commits_arrival", "topic_num", "num"),
     Index("commits_feed", "branch_num", "author_num", "feed_sequence"),
 )
+
+erasures = Table(
+    "erasures",
+    metadata,
+    Column("commit_num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("body_id", Bytes(32), nullable=False),
+    Column("erased_at", BigInteger, nullable=False),  # unix milliseconds
+    Index("erasures_branch", "branch_num"),
+)
+"""Commits whose bodies this node has erased, with the ids of the bodies' blocks; see `erasing`."""
 
 checkpoints = Table(
     "checkpoints",

@@ -27,6 +27,7 @@ class Judged:
     is_void: bool
     commit_key: bytes = field(repr=False)
     block_nums: bytes
+    body_kind: str
     proposal: bytes | None  # of a checkpoint
 
 
@@ -116,6 +117,7 @@ def _query() -> Select[Any]:
         commits.c.is_void,
         commits.c.commit_key,
         commits.c.block_nums,
+        commits.c.body_kind,
         checkpoints.c.proposal,
     ).select_from(
         commits.join(authors, authors.c.num == commits.c.author_num).outerjoin(

@@ -45,6 +45,24 @@ def checkpoint(context: typer.Context, branch: BranchArgument, as_json: JsonOpti
     print_json(answer) if as_json else print_fields(answer.items())
 
 
+@branch.command("compact")
+def compact(
+    context: typer.Context,
+    branch: BranchArgument,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what might go at most, and write nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Let go the bodies that the branch has so far, for everybody; what its set, dict and text hold is kept.
+
+    Each node erases them when it likes: `ravel gc`, with erase_after_days in its configuration. Erased posts cannot be read
+    again. Order, authors and signatures stay, and can be checked.
+    """
+    answer = client(context).documents.compact(branch, dry_run=dry_run)
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
 @branch.command("list")
 def list_branches(
     context: typer.Context,
@@ -291,6 +309,8 @@ def log(
 
 
 def _kind(item: JsonObject) -> str:
+    if item.get("erased"):
+        return f"({item['kind']}, erased)"
     named = ", ".join(item.get("files", ()))
     for said in (item.get("continues"), item.get("merged")):
         named = named or (f"{said['branch'][:12]} at {said['commits'][0][:12]}" if said else "")

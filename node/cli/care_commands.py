@@ -106,23 +106,36 @@ def collect(
 ) -> None:
     """Take out of the store what no commit and no file needs. The daemon must be stopped, but for --dry-run.
 
+    With erase_after_days in the configuration, bodies that a compaction let go that long ago are erased before.
+
     A pack of which something is needed stays whole. A removed file whose removal turns out void has no content then.
     """
+    from node.erasing import DAY_MS, Erased, erase_store, measure_erasable
     from node.home import hold_content, lock_home, open_home
     from storage.collecting import collect_garbage, find_garbage
     from storage.database import StorageError
 
-    home = open_home(settings(context).home).path
+    opened = open_home(settings(context).home)
+    home, days = opened.path, opened.config.storage.erase_after_days
+    now_ms = time.time_ns() // 1_000_000
+    store_key = unlocked(context).store_key if days else b""  # what is erased is read, garbage is not
+    erased = Erased(0, 0)
     try:
         if dry_run:
             with hold_content(home, alone=False):
+                if days:
+                    erased = measure_erasable(home, store_key, now_ms - days * DAY_MS)
                 garbage = find_garbage(home, keep_removed=not removed)
         else:
             with lock_home(home), hold_content(home, alone=True):
+                if days:
+                    erased = erase_store(home, store_key, now_ms - days * DAY_MS, now_ms)
                 garbage = collect_garbage(home, keep_removed=not removed)
     except StorageError as error:
         raise ServiceError("storage_failed", str(error), "`ravel fsck` tells more") from None
     answer = {
+        "erased": erased.bodies,
+        "erased_size": erased.size,
         "blocks": garbage.blocks,
         "block_size": garbage.block_size,
         "packs": len(garbage.packs),

@@ -207,6 +207,7 @@ function middle(lane) {
 }
 
 function kindOf(item) {
+  if (item.erased) return `${item.kind}, erased`;
   return item.files?.length ? `files: ${item.files.join(", ")}` : item.kind;
 }
 

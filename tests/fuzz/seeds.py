@@ -74,6 +74,7 @@ def seeds() -> dict[str, Seeds]:
         "body": {**bodies, "unknown": encode(["poll7", 1])},
         "publication": {
             "commit-and-body": publication,
+            "bare": bytes.fromhex(vector["bare_publication"]),
             "one-block": encode(["publication1", _ID, bytes(72), [blocks[1].encoded], bytes(64)]),
         },
         "opening": {

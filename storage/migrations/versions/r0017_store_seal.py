@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "r0017"
-down_revision = "r0015"
+down_revision = "r0016"
 branch_labels = None
 depends_on = None
 

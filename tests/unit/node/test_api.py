@@ -174,6 +174,22 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
 }
 
 
+async def test_documents_are_squeezed_and_branches_compacted(tmp_path: Path) -> None:
+    async with _api(tmp_path) as client:
+        await _post(client, "/repos", {"name": "notes"})
+        await _post(client, "/branches/main/set", {"add": ["pears"], "remove": []})
+        await _post(client, "/branches/main/dict", {"put": {"colour": "red"}, "erase": []})
+        planned = (await _post(client, "/branches/main/compactions", {"dry_run": True})).json()
+        assert (planned["bodies"], planned["commits"], planned["dry_run"]) == (2, [], True)
+        for kind in ("set", "dict"):
+            squeezed = (await _post(client, f"/branches/notes:main/{kind}/squeezes", {})).json()
+            assert len(squeezed["commits"]) == 1
+        done = (await _post(client, "/branches/main/compactions", {})).json()
+        assert (len(done["commits"]), done["bodies"], done["erased"]) == (1, 2, 0)
+        refused = await _post(client, "/branches/main/compactions", {"dry_run": "yes"})
+        assert refused.json()["error"]["code"] == "bad_request"
+
+
 @pytest.mark.parametrize("defect", REFUSED)
 async def test_a_bad_request_is_refused_with_its_code(tmp_path: Path, defect: str) -> None:
     method, path, body, code = REFUSED[defect]
