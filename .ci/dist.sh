@@ -23,7 +23,7 @@ sed -n 's/^\([a-z][^\\]*\) \\$/\1/p' requirements.lock >"$place/constraints.txt"
 cd "$place"
 ravel=("$place/venv/bin/ravel" --home "$place/home")
 "${ravel[@]}" --help >help.txt
-"${ravel[@]}" init --listen 127.0.0.1:0 --api 127.0.0.1:0
+"${ravel[@]}" init --clear --listen 127.0.0.1:0 --api 127.0.0.1:0
 "${ravel[@]}" run >ready.txt &
 daemon=$!
 for _ in $(seq 100); do

@@ -40,15 +40,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _analyze(options: argparse.Namespace, expected: Mapping[str, str] | None) -> int:
     from analytics import analyze
+    from analytics.fetching import fetch_exports
 
-    first, *merge = options.export_dir
+    progress = progress_of("analyze")
+    first, *merge = fetch_exports(options.export_dir, options.out, progress)
     try:
         result = analyze.run(
             first,
             options.out,
             master=options.master,
             verify=options.verify,
-            progress=progress_of("analyze"),
+            progress=progress,
             expected=expected,
             merge=merge,
             draw=options.draw,
@@ -67,7 +69,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m analytics", description="Order an export anew with Spark, compare, count and draw."
     )
     parser.add_argument(
-        "export_dir", type=Path, nargs="+", help="folder of an export; several nodes' are read as one"
+        "export_dir", nargs="+", help="folder or URL of an export; several nodes' are read as one"
     )
     add_common_options(parser, "report.html, digests.json and tables")
     parser.add_argument(

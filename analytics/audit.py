@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from analytics import audit_findings as findings
 from analytics.command import Progress
-from analytics.export_reader import Export, load_commits, read_export, read_parts
+from analytics.export_reader import Export, authors_agree, load_commits, read_export, read_parts
 from analytics.linearize import digest_orders, linearize
 from analytics.session import start_session
 
@@ -75,6 +75,8 @@ def run(
     session = spark or start_session(master, log_path=out_dir / "spark.log")
     try:
         progress("3/4 look at every row, and order every branch")
+        if not authors_agree(exports):
+            progress("    authors are hidden under different keys: not compared")
         commits = load_commits(session, *exports).persist()
         judged = judge_rows(session, exports, linearize(commits, giant_from)).persist()
         by_node = findings.count_copies(judged).persist()
@@ -106,9 +108,12 @@ def run(
 def judge_rows(spark: SparkSession, exports: Sequence[Export], order: DataFrame) -> DataFrame:
     """Every row of every export with `node`, `file` and `row`, and with what the order of all of them says of it.
 
-    A number is added to the name of a node that has several exports. `order` is what `linearize` gives.
+    A number is added to the name of a node that has several exports. `order` is what `linearize` gives. Authors are null
+    where the exports hide them under different keys.
     """
     rows = _with_source(spark, read_parts(spark, exports), exports)
+    if not authors_agree(exports):  # pseudonyms of several keys tell nothing of each other
+        rows = rows.withColumn("author", F.lit(None).cast("binary"))
     given = order.withColumnsRenamed({"rank": "given_rank", "position": "given_position"})
     return rows.join(given, on=["branch_id", "commit_id"], how="left")
 

@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analytics.command import (
@@ -32,12 +31,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _audit(options: argparse.Namespace) -> int:
     from analytics import audit
+    from analytics.fetching import fetch_exports
 
+    progress = progress_of("audit")
     result = audit.run(
-        options.export_dir,
+        fetch_exports(options.export_dir, options.out, progress),
         options.out,
         master=options.master,
-        progress=progress_of("audit"),
+        progress=progress,
         giant_from=options.giant_from,
     )
     print(json.dumps(_as_json(result)) if options.json else _as_text(result))
@@ -49,7 +50,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m analytics.audit_command",
         description="Look for contradictions in and between exports.",
     )
-    parser.add_argument("export_dir", type=Path, nargs="+", help="folders of exports, of one node or many")
+    parser.add_argument("export_dir", nargs="+", help="folders or URLs of exports, of one node or many")
     add_common_options(parser, "the tables")
     add_giant_option(parser)
     return parser.parse_args(arguments)

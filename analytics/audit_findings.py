@@ -100,14 +100,14 @@ def missing_causes(judged: DataFrame, commits: DataFrame) -> DataFrame:
 def wrong_positions(judged: DataFrame) -> DataFrame:
     """A commit that a part puts before one which stands before it in the canonical order.
 
-    Positions of one part are of one moment, and arrivals and voids change no two commits' order. Checkpoints do: branches
-    that have any are left out.
+    Positions of one watermark (before schema 3: of one part) are of one moment, and arrivals and voids change no two
+    commits' order. Checkpoints do: branches that have any are left out.
     """
     moved = judged.where(F.col("body_kind") == "checkpoint").select("branch_id").distinct()
     stated = judged.where((F.col("position") >= 0) & F.col("fault").isNull()).join(
         moved, on="branch_id", how="left_anti"
     )
-    before = Window.partitionBy("file", "branch_id").orderBy("given_position")
+    before = Window.partitionBy("file", "position_at", "branch_id").orderBy("given_position")
     compared = stated.withColumn("previous", F.lag("position").over(before))
     detail = F.concat(
         F.lit("position "),

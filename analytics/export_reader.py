@@ -9,7 +9,7 @@ each other in what every node must agree on are marked (`is_disputed`), and neve
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from blake3 import blake3
 
 from analytics.limits import MANIFEST_SIZE_MAX
-from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, VOIDS
+from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, columns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,11 +29,25 @@ _HASH_CHUNK_SIZE: Final = 1 << 20
 
 SPARK_SCHEMA: Final = """
     sequence bigint, commit_id binary, topic binary, repo_id binary, branch_id binary, branch_name string, author binary,
-    acks array<binary>, rank bigint, position bigint, body_kind string, size bigint, time bigint, received_at bigint
+    acks array<binary>, rank bigint, position bigint, body_kind string, size bigint, time bigint, received_at bigint,
+    feed_sequence bigint, blocks bigint, position_at bigint
 """
-"""`storage.export_schema.COMMITS` in Spark's words; a test holds the two together."""
+"""`storage.export_schema.COMMITS` in Spark's words. What an older version lacks is null."""
 
-VOIDS_SPARK_SCHEMA: Final = "commit_id binary"
+SPARK_SCHEMAS: Final[Mapping[str, str]] = {
+    "commits": SPARK_SCHEMA,
+    "voids": "commit_id binary",
+    "edits": """
+        sequence bigint, branch_id binary, commit_id binary, kind string, passed_before bigint, passed_after bigint
+    """,
+    "relay_commits": """
+        sequence bigint, topic binary, commit_id binary, acks array<binary>, blocks bigint, size bigint,
+        received_at bigint
+    """,
+    "relay_topics": "topic binary, is_pinned boolean, commits bigint, size bigint, touched_at bigint",
+}
+"""The tables that are read, and checked before; a test holds them together with `storage.export_schema`. Bodies are not:
+no job here has a use for what people wrote."""
 
 
 class ExportError(Exception):
@@ -51,6 +65,14 @@ class ExportPart:
 
 
 @dataclass(frozen=True, slots=True)
+class Quotas:
+    """Bytes that a relay keeps for others at most: of all topics, and of one."""
+
+    total: int
+    topic: int
+
+
+@dataclass(frozen=True, slots=True)
 class Export:
     """An export that was checked."""
 
@@ -59,8 +81,19 @@ class Export:
     schema_version: int
     created_at: int  # unix seconds
     watermark: int
-    parts: tuple[ExportPart, ...]  # of commits
-    voids: tuple[ExportPart, ...]
+    tables: Mapping[str, tuple[ExportPart, ...]]  # all of SPARK_SCHEMAS
+    pseudonyms: str = ""  # what tells keys of pseudonyms apart; "" where authors are themselves
+    quotas: Quotas | None = None  # of a relay
+
+    @property
+    def parts(self) -> tuple[ExportPart, ...]:
+        """Of commits."""
+        return self.tables["commits"]
+
+    @property
+    def voids(self) -> tuple[ExportPart, ...]:
+        """Of voids."""
+        return self.tables["voids"]
 
     @property
     def rows(self) -> int:
@@ -72,21 +105,22 @@ def read_export(folder: Path) -> Export:
     """Check an export's manifest and every part that it lists. Raises ExportError."""
     path = folder / MANIFEST_NAME
     try:
-        manifest = _load_manifest(path)
-        tables = manifest["tables"]
-        parts = _listed_parts(tables["commits"], folder, path)
-        voids = _listed_parts(tables.get("voids", []), folder, path)
-        for listed, schema in ((parts, COMMITS), (voids, VOIDS)):
-            for part in listed:
-                _check_part(part, schema)
+        manifest = load_manifest(path)
+        version = int(manifest["schema_version"])
+        tables = list_tables(manifest, folder, path)
+        for table, parts in tables.items():
+            for part in parts:
+                _check_part(part, columns_of(table, version))
+        quotas = manifest.get("quotas")
         return Export(
             folder=folder,
             node=str(manifest["node"]),
-            schema_version=int(manifest["schema_version"]),
+            schema_version=version,
             created_at=int(manifest["created_at"]),
             watermark=int(manifest["watermark"]),
-            parts=tuple(parts),
-            voids=tuple(voids),
+            tables=tables,
+            pseudonyms=str(manifest.get("pseudonyms", "")),
+            quotas=Quotas(int(quotas["total"]), int(quotas["topic"])) if quotas else None,
         )
     except OSError as error:
         raise ExportError(f"{error.filename or folder} cannot be read: {error.strerror}") from None
@@ -94,19 +128,25 @@ def read_export(folder: Path) -> Export:
         raise ExportError(f"{path} is not a manifest: {type(error).__name__} {error}") from None
 
 
+def authors_agree(exports: Sequence[Export]) -> bool:
+    """Whether one author is called the same in all of these exports: themselves, or by pseudonyms of one key."""
+    return len({export.pseudonyms for export in exports}) <= 1
+
+
 def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
     """The commits of one or more exports, one row per commit id, with the columns `is_disputed` and `is_void` added.
 
     Of several copies the one of the smallest sequence stays, which is the same on every run. What one export calls void is
-    void: the others may not have heard of it.
+    void: the others may not have heard of it. Authors are compared where they are called alike.
     """
     from pyspark.sql import functions as F
 
     names = COMMITS.names
-    rows = _read(spark, SPARK_SCHEMA, [part for export in exports for part in export.parts])
-    voids = _read(spark, VOIDS_SPARK_SCHEMA, [part for export in exports for part in export.voids])
+    rows = read_table(spark, exports, "commits")
+    voids = read_table(spark, exports, "voids")
     # What every node computes alike. Names, times of receipt and sequences may differ between nodes.
-    agreed = F.xxhash64(F.col("branch_id"), F.col("acks"), F.col("rank"), F.col("author"))
+    names_alike = ["branch_id", "acks", "rank", *(["author"] if authors_agree(exports) else [])]
+    agreed = F.xxhash64(*[F.col(name) for name in names_alike])
     grouped = (
         rows.select(F.col("commit_id"), F.struct(*names).alias("row"), agreed.alias("agreed"))
         .groupBy("commit_id")
@@ -120,17 +160,21 @@ def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
     return found.join(marked, on="commit_id", how="left").fillna(False, ["is_void"])  # as above
 
 
+def read_table(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
+    """All rows of a table of SPARK_SCHEMAS as they stand in the files."""
+    return _read(spark, SPARK_SCHEMAS[table], [part for export in exports for part in export.tables[table]])
+
+
 def read_parts(spark: "SparkSession", exports: Sequence[Export], *, voids: bool = False) -> "DataFrame":
-    """All rows of commits (or of voids) as they stand in the files, with `file_path` (as Spark spells it) and `row`, from 0.
+    """The same of commits (or of voids), with `file_path` (as Spark spells it) and `row`, from 0.
 
     These two are missing where there is no file to read.
     """
     from pyspark.sql import functions as F
 
-    schema = VOIDS_SPARK_SCHEMA if voids else SPARK_SCHEMA
-    parts = [part for export in exports for part in (export.voids if voids else export.parts)]
-    rows = _read(spark, schema, parts)
-    if not parts:
+    table = "voids" if voids else "commits"
+    rows = read_table(spark, exports, table)
+    if not any(export.tables[table] for export in exports):
         return rows
     return rows.select("*", F.col("_metadata.file_path"), F.col("_metadata.row_index").alias("row"))
 
@@ -141,7 +185,8 @@ def _read(spark: "SparkSession", schema: str, parts: Sequence[ExportPart]) -> "D
     return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
 
 
-def _load_manifest(path: Path) -> dict[str, Any]:
+def load_manifest(path: Path) -> dict[str, Any]:
+    """A manifest, of a version that is known. Raises ExportError, OSError."""
     if not path.is_file():
         raise ExportError(
             f"{path} is not there: this is not an export, or one that was never finished (`ravel export` makes one)"
@@ -162,6 +207,17 @@ def _load_manifest(path: Path) -> dict[str, Any]:
             f"{path} is of schema version {version}; this Ravel knows versions up to {SCHEMA_VERSION}: update Ravel"
         )
     return manifest
+
+
+def list_tables(manifest: Mapping[str, Any], folder: Path, path: Path) -> dict[str, tuple[ExportPart, ...]]:
+    """The parts of each table of SPARK_SCHEMAS that a manifest lists; `path` is what errors name.
+
+    Raises ExportError, KeyError, TypeError, ValueError.
+    """
+    listed = manifest["tables"]
+    tables = {"commits": listed["commits"]}
+    tables |= {name: listed.get(name, []) for name in SPARK_SCHEMAS if name != "commits"}
+    return {name: tuple(_listed_parts(parts, folder, path)) for name, parts in tables.items()}
 
 
 def _listed_parts(listed: list[dict[str, Any]], folder: Path, path: Path) -> list[ExportPart]:

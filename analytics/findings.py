@@ -6,7 +6,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from analytics import concurrency, statistics, stores
+from analytics import concurrency, relays, statistics, stores
 from analytics.drawing import COMMITS_MAX, Drawing, DrawnCommit
 from analytics.export_reader import Export
 from analytics.linearize import VOID
@@ -18,6 +18,7 @@ from analytics.report import (
     BranchShape,
     Growth,
     MergeLine,
+    RelayLine,
     ReplicationLine,
     Report,
     Verdict,
@@ -29,6 +30,7 @@ _BRANCH_LINES_MAX: Final = 100
 _AUTHOR_LINES_MAX: Final = 20
 _MERGE_LINES_MAX: Final = 20
 _REPLICATION_LINES_MAX: Final = 40
+_RELAY_LINES_MAX: Final = 40
 _SHAPES_MAX: Final = 4
 """What a page can show and a person take in; the tables hold all."""
 _WIDTH_BINS_MAX: Final = 240
@@ -36,7 +38,7 @@ _WIDTH_BINS_MAX: Final = 240
 _NO_HEADS: Final = "branch_id binary, bucket_start bigint, heads bigint"
 _NO_GROWTH: Final = "branch_id binary, bucket_start bigint, commits bigint"
 _NO_ACTIVITY: Final = "author binary, bucket_start bigint, commits bigint"
-_NO_STORE_GROWTH: Final = (
+_NO_GROWTH_OF_NODES: Final = (
     "node string, bucket_start bigint, commits bigint, bytes bigint, bytes_in_all bigint"
 )
 
@@ -97,6 +99,7 @@ class Findings:
         growth = self._growth(period)
         heads = self._heads(period)
         replication = self._stores(receipts)
+        write("edits", relays.count_delivered(self._commits.sparkSession, self._exports, receipts))
 
         total = branches.agg(
             F.sum("commits").alias("commits"),
@@ -126,6 +129,7 @@ class Findings:
             ),
             merge_lines=tuple(_merge_line(row) for row in merged.limit(_MERGE_LINES_MAX).collect()),
             replication_lines=self._replication_lines(replication, names),
+            relay_lines=self._relays(),
             growth=growth,
             shapes=tuple(_shape(widths, heads, period, row) for row in largest[:_SHAPES_MAX]),
             drawing=self._drawing(branches, drawn),
@@ -151,10 +155,46 @@ class Findings:
         self._tables.write("stores", stores.count_stores(receipts))
         received = statistics.find_period(receipts.withColumnRenamed("received_at", "time"))
         if received is None:
-            self._tables.write_empty("store_growth", _NO_STORE_GROWTH)
+            self._tables.write_empty("store_growth", _NO_GROWTH_OF_NODES)
         else:
             self._tables.write("store_growth", stores.count_store_growth(receipts, received.bucket))
         return self._tables.write("replication", stores.count_replication(receipts))
+
+    def _relays(self) -> tuple[RelayLine, ...]:
+        """Write what relays tell; gives a line for each."""
+        if not any(
+            export.tables["relay_commits"] or export.tables["relay_topics"] for export in self._exports
+        ):
+            for (
+                name,
+                schema,
+            ) in relays.NOTHING.items():  # most exports: nothing to count, and no wait for that
+                self._tables.write_empty(name, schema)
+            return ()
+        spark = self._commits.sparkSession
+        taken = relays.load_taken(spark, self._exports).persist()
+        try:
+            topics = self._tables.write("relay_topics", relays.count_topics(spark, self._exports, taken))
+            table = self._tables.write("relays", relays.count_relays(spark, self._exports, topics))
+            received = statistics.find_period(taken.withColumnRenamed("received_at", "time"))
+            if received is None:
+                self._tables.write_empty("relay_growth", _NO_GROWTH_OF_NODES)
+            else:
+                self._tables.write("relay_growth", relays.count_growth(taken, received.bucket))
+        finally:
+            taken.unpersist()
+        return tuple(
+            RelayLine(
+                row["node"],
+                row["topics"],
+                row["kept_topics"],
+                row["commits"],
+                row["bytes"],
+                row["kept_bytes"],
+                row["quota_use"],
+            )
+            for row in table.orderBy("node").limit(_RELAY_LINES_MAX).collect()
+        )
 
     def _replication_lines(self, replication: DataFrame, names: DataFrame) -> tuple[ReplicationLine, ...]:
         if len(self._exports) < 2:

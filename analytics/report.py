@@ -93,6 +93,19 @@ class ReplicationLine:
 
 
 @dataclass(frozen=True, slots=True)
+class RelayLine:
+    """What one relay has taken for others, and keeps."""
+
+    node: str
+    topics: int
+    kept_topics: int
+    commits: int
+    size: int  # bytes taken
+    kept_size: int  # bytes
+    quota_use: float | None  # None where the export states no quota
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """Whether the order is the node's own."""
 
@@ -118,6 +131,7 @@ class Report:
     author_lines: tuple[AuthorLine, ...]
     merge_lines: tuple[MergeLine, ...]  # those with most merges
     replication_lines: tuple[ReplicationLine, ...]  # none for one node alone
+    relay_lines: tuple[RelayLine, ...]  # none where nothing was taken for others
     growth: Growth | None
     shapes: tuple[BranchShape, ...]
     drawing: Drawing | None
@@ -133,6 +147,7 @@ def render(report: Report) -> str:
         "".join(_shape(one, number) for number, one in enumerate(report.shapes)),
         f"<h2>Merge latency</h2>{_merges(report)}",
         f"<h2>Replication</h2>{_replication(report)}" if report.replication_lines else "",
+        f"<h2>Relays</h2>{_relays(report)}" if report.relay_lines else "",
         f"<h2>A tangle</h2>{_drawing(report.drawing)}" if report.drawing else "",
         f"<h2>Largest tangles</h2>{_branches(report)}",
         f"<h2>Most active authors</h2>{_authors(report)}",
@@ -264,6 +279,26 @@ def _replication(report: Report) -> str:
     return (
         page.table(heads, rows)
         + '<p class="note">From the first of these nodes that had a commit to this one, each by its own clock.</p>'
+    )
+
+
+def _relays(report: Report) -> str:
+    rows = [
+        (
+            f'<th scope="row"><code title="{escape(line.node)}">{escape(page.short(line.node))}</code></th>',
+            f"{line.topics:,}",
+            f"{line.kept_topics:,}",
+            f"{line.commits:,}",
+            page.sized(line.size),
+            page.sized(line.kept_size),
+            "" if line.quota_use is None else f"{line.quota_use:.1%}",
+        )
+        for line in report.relay_lines
+    ]
+    heads = ("relay", "topics", "kept", "commits taken", "taken", "kept now", "of its quota")
+    return (
+        page.table(heads, rows)
+        + '<p class="note">A relay opens nothing: it knows topics, ids, acks and sizes.</p>'
     )
 
 

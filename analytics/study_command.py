@@ -9,7 +9,6 @@ import re
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from analytics.command import EXIT_OK, add_common_options, guarded, progress_of
@@ -29,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _study(options: argparse.Namespace) -> int:
     from analytics import study, study_page
     from analytics.export_reader import read_export
+    from analytics.fetching import fetch_exports
     from analytics.real_branches import load_real_branches
     from analytics.session import start_session
 
@@ -39,10 +39,11 @@ def _study(options: argparse.Namespace) -> int:
         widths=options.widths or base.widths,
         seeds=options.seeds or base.seeds,
     )
-    exports = [read_export(folder) for folder in options.export_dir]
+    progress = progress_of("study")
+    folders = fetch_exports(options.export_dir, options.out, progress)
+    exports = [read_export(folder) for folder in folders]
     options.out.mkdir(parents=True, exist_ok=True)
     session = start_session(options.master, log_path=options.out / "spark.log")
-    progress = progress_of("study")
     try:
         real = load_real_branches(session, exports) if exports else []
         if exports and not real:
@@ -79,9 +80,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m analytics.study_command", description="Replay tangles and count edits, with Spark."
     )
     parser.add_argument("study", choices=["scuttlesort"], help="which study")
-    parser.add_argument(
-        "export_dir", type=Path, nargs="*", help="exports, whose largest branches are replayed too"
-    )
+    parser.add_argument("export_dir", nargs="*", help="exports, whose largest branches are replayed too")
     parser.add_argument("--quick", action="store_true", help="small tangles: minutes instead of many hours")
     parser.add_argument(
         "--heights", type=_Numbers(2, COMMITS_MAX), help="commits of the tangles, such as 32K,64K"

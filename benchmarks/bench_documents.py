@@ -17,7 +17,7 @@ from typing import TypeVar
 import pycrdt
 import trio
 
-from benchmarks.common import clock_ms, figure, note
+from benchmarks.common import STORE_KEY, clock_ms, figure, note
 from node.blocking import inline
 from node.documents import Documents
 from node.drafting import Draft
@@ -77,7 +77,7 @@ def timed_async(work: Callable[[], Awaitable[T]]) -> tuple[float, T]:
 def measure(folder: Path, count: int) -> None:
     """Figures of documents that `count` commits each made."""
     note(f"{count} commits of each")
-    replica = Replica(folder)
+    replica = Replica(folder, STORE_KEY)
     author = Author(replica, b"d" * 32, clock_ms)
     repo, _ = author.create_repo("bench")
     branch, _ = author.create_branch(repo, "main")

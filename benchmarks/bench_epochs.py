@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nacl import bindings
 
-from benchmarks.common import batches, clock_ms, figure, follow, note, timed
+from benchmarks.common import STORE_KEY, batches, clock_ms, figure, follow, note, timed
 from node.drafting import Draft
 from node.epochs import EpochKeeper
 from node.inbound import accept_batch
@@ -100,7 +100,7 @@ def _catch_up(source: Replica, target: Replica, keeper: EpochKeeper) -> None:
 
 def _create(folder: Path) -> tuple[Replica, Author, Repo, Branch]:
     folder.mkdir(parents=True)
-    replica = Replica(folder)
+    replica = Replica(folder, STORE_KEY)
     author = Author(replica, b"o" * 32, clock_ms)
     repo, _ = author.create_repo("bench")
     branch, _ = author.create_branch(repo, "main")

@@ -34,7 +34,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from sqlalchemy import Connection
 
-from benchmarks.common import clock_ms, figure, note, timed
+from benchmarks.common import STORE_KEY, clock_ms, figure, note, timed
 from benchmarks.memory import peak_growth
 from node.blocking import threads, tune_interpreter
 from node.drafting import Draft
@@ -76,7 +76,7 @@ class _Node:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
-        self.replica = Replica(folder)
+        self.replica = Replica(folder, STORE_KEY)
         self.author = Author(self.replica, b"b" * 32, clock_ms)
         repo, _ = self.author.create_repo("bench")
         self.branch, _ = self.author.create_branch(repo, "main")

@@ -15,8 +15,9 @@ from pathlib import Path
 
 from benchmarks.common import figure, note, percentile, write_history
 from benchmarks.daemons import running
-from node.home import open_home
+from node.identity import open_keys
 from tests.e2e.cluster import JsonObject, Peer, digest, until
+from tests.keys import no_passphrase
 
 _POLL_SECONDS = 0.0005
 
@@ -73,7 +74,8 @@ def main() -> None:
     large = int(sys.argv[2]) if len(sys.argv) > 2 else 100_000
     with tempfile.TemporaryDirectory() as folder:
         alice, bob = Peer(Path(folder) / "alice"), Peer(Path(folder) / "bob")
-        write_history(alice.home, large, open_home(alice.home).user_seed)[0].close()
+        keys = open_keys(alice.home, no_passphrase)
+        write_history(alice.home, large, keys.user_seed, keys.store_key)[0].close()
         note(f"a topic of {large} commits is there")
         with running(alice, bob):
             big = _repo_named(alice.client.list_repos(), "bench")

@@ -11,8 +11,9 @@ from pathlib import Path
 from benchmarks.bench_ingest import measure as measure_ingest
 from benchmarks.common import figure, note, percentile, write_history
 from benchmarks.daemons import resident_megabytes, running
-from node.home import open_home
+from node.identity import open_keys
 from tests.e2e.cluster import Peer, digest, until
+from tests.keys import no_passphrase
 
 _LATENCY_ROUNDS = 200
 _POLL_SECONDS = 0.0005
@@ -23,7 +24,8 @@ def _history(folder: Path, name: str, commit_count: int) -> tuple[Peer, str]:
     from protocol.text import id_text
 
     peer = Peer(folder / name)
-    replica, _, branch = write_history(peer.home, commit_count, open_home(peer.home).user_seed)
+    keys = open_keys(peer.home, no_passphrase)
+    replica, _, branch = write_history(peer.home, commit_count, keys.user_seed, keys.store_key)
     replica.close()
     return peer, id_text(branch.branch_id)
 

@@ -43,15 +43,20 @@ def libsodium_verifications_per_second(seconds: float = 2.0) -> float:
     return count / (time.perf_counter() - began)
 
 
+STORE_KEY = b"store key".ljust(32, b"-")
+
+
 def clock_ms() -> int:
     """Unix milliseconds."""
     return time.time_ns() // 1_000_000
 
 
-def write_history(folder: Path, commit_count: int, seed: bytes = b"b" * 32) -> tuple[Replica, Repo, Branch]:
+def write_history(
+    folder: Path, commit_count: int, seed: bytes = b"b" * 32, store_key: bytes | None = STORE_KEY
+) -> tuple[Replica, Repo, Branch]:
     """A node whose branch `main` has `commit_count` small posts (a chain), and its root."""
     folder.mkdir(parents=True, exist_ok=True)
-    replica = Replica(folder)
+    replica = Replica(folder, store_key)
     author = Author(replica, seed, clock_ms)
     repo, _ = author.create_repo("bench")
     branch, _ = author.create_branch(repo, "main")
@@ -88,7 +93,7 @@ def batches(replica: Replica, branch: Branch) -> list[list[bytes]]:
 def follow(folder: Path, source: Replica, repo: Repo, url: str = "") -> Replica:
     """An empty node that follows the repo of another as a writer; with a URL, its rows are in that database."""
     folder.mkdir(parents=True, exist_ok=True)
-    replica = Replica(folder, url)
+    replica = Replica(folder, STORE_KEY, url)
     with replica.database.write() as connection:
         add_repo(replica.database, connection, repo, source.writing_epoch(repo))
     replica.refresh()

@@ -33,7 +33,7 @@ from protocol.content import Post
 from protocol.hashing import blind_topic
 from protocol.messages import Message, Publications, Reconcile, Summary, encode_message
 from protocol.signing import public_key
-from storage.commits import load_heads
+from storage.heads import load_heads
 from storage.repos import Branch
 from storage.schema import commits
 

@@ -54,7 +54,7 @@ class Daemon:
         self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._supervisor = threading.Thread(target=self._supervise, daemon=True)
-        self.ravel("init", "--name", name, "--listen", listen, "--api", "127.0.0.1:0")
+        self.ravel("init", "--clear", "--name", name, "--listen", listen, "--api", "127.0.0.1:0")
 
     def start(self) -> None:
         """Start the daemon and wait until it answers."""

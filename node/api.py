@@ -36,6 +36,8 @@ log = structlog.get_logger()
 
 TIMELINE_WINDOW_MAX: Final = 1000
 """Items of one timeline answer."""
+_TIMELINE_SIDES: Final = {"canonical": ("after_position", "before_position"), "time": ("after", "before")}
+"""By order of a timeline: what a window may be asked for after, or before."""
 
 _TANGLE_PARTS: Final = ("branch", "author", "epoch", "message", "name")
 
@@ -213,9 +215,25 @@ class _Endpoints:
         return await answer_json(self._service.write(request.path_params["branch"], body.text))
 
     async def _timeline(self, request: Request) -> Response:
-        after = read_number(request, "after_position", -1, -1, 2**53)
+        branch, query = request.path_params["branch"], request.query_params
         limit = read_number(request, "limit", 100, 1, TIMELINE_WINDOW_MAX)
-        return await answer_json(self._service.timelines.window(request.path_params["branch"], after, limit))
+        order = query.get("order", "canonical")
+        given = {name for sides in _TIMELINE_SIDES.values() for name in sides if name in query}
+        if order not in _TIMELINE_SIDES or len(given) > 1 or not given.issubset(_TIMELINE_SIDES[order]):
+            raise ServiceError(
+                "bad_request",
+                "a timeline is asked for after or before a position, or with order=time after or before a commit",
+                "give one of after_position and before_position, or order=time and one of after and before",
+            )
+        timelines = self._service.timelines
+        if order == "time":
+            after, before = query.get("after", ""), query.get("before", "")
+            return await answer_json(timelines.window_by_time(branch, after, before, limit))
+        if "before_position" in query:
+            end = read_number(request, "before_position", 0, 0, 2**53)
+            return await answer_json(timelines.window_before(branch, end, limit))
+        start = read_number(request, "after_position", -1, -1, 2**53)
+        return await answer_json(timelines.window(branch, start, limit))
 
     async def _edit_branch(self, request: Request) -> Response:
         body = await read_body(request, bodies.BranchEdit)

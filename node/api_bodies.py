@@ -114,6 +114,12 @@ class BranchEdit(_Strict, frozen=True):
     archived: bool | None = None
 
 
+class Compact(_Strict, frozen=True):
+    """Compacts a branch, or says what that would let go."""
+
+    dry_run: bool = False
+
+
 class Fork(_Strict, frozen=True):
     """Forks a branch."""
 

@@ -1,4 +1,4 @@
-"""Requests of the API about sets, dicts and texts."""
+"""Requests of the API about sets, dicts and texts, and about compacting what they are reduced from."""
 
 from typing import Final
 
@@ -29,7 +29,21 @@ class DocumentHandlers:
             ("POST", "/branches/{branch:path}/dict", self._edit_dict),
             ("GET", "/branches/{branch:path}/text", self._pull_text),
             ("POST", "/branches/{branch:path}/text", self._push_text),
+            ("POST", "/branches/{branch:path}/set/squeezes", self._squeeze_set),
+            ("POST", "/branches/{branch:path}/dict/squeezes", self._squeeze_dict),
+            ("POST", "/branches/{branch:path}/compactions", self._compact),
         ]
+
+    async def _squeeze_set(self, request: Request) -> Response:
+        return await answer_json(self._service.documents.squeeze(request.path_params["branch"], "set"))
+
+    async def _squeeze_dict(self, request: Request) -> Response:
+        return await answer_json(self._service.documents.squeeze(request.path_params["branch"], "dict"))
+
+    async def _compact(self, request: Request) -> Response:
+        body = await read_body(request, bodies.Compact)
+        branch = request.path_params["branch"]
+        return await answer_json(self._service.compacting.compact(branch, dry_run=body.dry_run))
 
     async def _show_set(self, request: Request) -> Response:
         branch, offset, limit = _window_of(request)

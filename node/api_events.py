@@ -20,11 +20,12 @@ class EventEndpoints:
         """Edits of a branch, from a cursor on."""
         branch = request.path_params["branch"]
         since = request.query_params.get("since", "")
+        positions = read_number(request, "positions", 0, 0, 1) == 1
         if _wants_stream(request):
             resumed = request.headers.get("last-event-id", since)
-            return self._streams.open(self._service.edits.follow(branch, resumed))
+            return self._streams.open(self._service.edits.follow(branch, resumed, positions=positions))
         limit = read_number(request, "limit", 100, 1, EDIT_WINDOW_MAX)
-        return await answer_json(self._service.edits.window(branch, since, limit))
+        return await answer_json(self._service.edits.window(branch, since, limit, positions=positions))
 
     async def node(self, request: Request) -> Response:
         """Peers and repos, now or as they change."""

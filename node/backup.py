@@ -3,7 +3,7 @@
 A backup is made beside a running daemon, which never waits for it, or of a stopped node. It is written into a folder
 with another name and renamed when everything is durable: under the name that was asked for there is a whole backup or
 none. Its manifest holds every file's size and hash, and a restore believes nothing else. Keys are in it as they lie in
-the node's folder, so whoever has a backup has them.
+the node's folder: sealed, or in the clear.
 """
 
 import fcntl
@@ -24,7 +24,8 @@ from blake3 import blake3
 
 from node.config import CONFIG_NAME
 from node.errors import ServiceError
-from node.home import LOCK_NAME, NODE_KEY_NAME, RUN_NAME, hold_content, open_home
+from node.home import LOCK_NAME, RUN_NAME, hold_content, open_home
+from node.identity import KEYS_NAME, OLDER_NODE_NAME
 from node.version import VERSION
 from protocol.limits import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
 from storage.binding import STORE_ID_NAME
@@ -150,7 +151,9 @@ def _read_manifest(backup: Path) -> _Manifest:
     paths = {entry.path for entry in manifest.files}
     if manifest.format != _FORMAT:
         raise _bad(backup, f"its format is {manifest.format[:40]!r}, and this Ravel reads {_FORMAT}")
-    if len(paths) != len(manifest.files) or not {DATABASE_NAME, CONFIG_NAME, NODE_KEY_NAME} <= paths:
+    if len(paths) != len(manifest.files) or not (
+        {DATABASE_NAME, CONFIG_NAME} <= paths and {KEYS_NAME, OLDER_NODE_NAME} & paths
+    ):
         raise _bad(backup, "its manifest names a file twice, or not all that a node has")
     return manifest
 

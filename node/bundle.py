@@ -34,6 +34,7 @@ _LIBRARIES: Final = (
     "sqlalchemy",
     "alembic",
     "pyarrow",
+    "fsspec",
     "hypercorn",
     "starlette",
     "structlog",
@@ -91,7 +92,7 @@ def _gather(home: Path) -> dict[str, bytes]:
 def _store(home: Path) -> JsonObject:
     answer: JsonObject = {"sizes": store_sizes(home), "schema": newest_revision()}
     try:
-        with read_store(home, open_home(home).storage_url) as connection:
+        with read_store(home, url=open_home(home).storage_url) as connection:
             answer["database"] = name_server(connection)
             answer["rows"] = count_rows(connection)
     except (ServiceError, StorageError) as error:

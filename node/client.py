@@ -17,6 +17,7 @@ from node.client_members import MembersClient, QuorumsClient
 from node.errors import ServiceError
 from node.event_client import StreamEvent, open_stream
 from node.home import not_running, read_run_file, read_token
+from protocol.limits import EXPORT_SECONDS_MAX
 
 _TIMEOUT_SECONDS: Final = 60.0
 _PIECE_SIZE: Final = 1 << 20
@@ -210,11 +211,23 @@ class ApiClient:
         query = {"after_position": after_position, "limit": limit}
         return self._call("GET", f"/branches/{path_part(branch)}/timeline", query=query)
 
-    def edits(self, branch: str, since: str = "", limit: int = 1000) -> JsonObject:
-        """A window of a timeline's edits, after the cursor `since`."""
-        return self._call(
-            "GET", f"/branches/{path_part(branch)}/edits", query={"since": since, "limit": limit}
-        )
+    def timeline_before(self, branch: str, before_position: int, limit: int) -> JsonObject:
+        """A window of a timeline that ends before a position, or with the timeline."""
+        query = {"before_position": before_position, "limit": limit}
+        return self._call("GET", f"/branches/{path_part(branch)}/timeline", query=query)
+
+    def timeline_by_time(self, branch: str, limit: int, *, after: str = "", before: str = "") -> JsonObject:
+        """A window in the node's order by time: after a commit, before one, or (without either) the end."""
+        query: dict[str, str | int] = {"order": "time", "limit": limit}
+        query.update({name: commit for name, commit in (("after", after), ("before", before)) if commit})
+        return self._call("GET", f"/branches/{path_part(branch)}/timeline", query=query)
+
+    def edits(
+        self, branch: str, since: str = "", limit: int = 1000, *, positions: bool = False
+    ) -> JsonObject:
+        """A window of a timeline's edits, after the cursor `since`; with `positions`, where they can be told."""
+        query: dict[str, str | int] = {"since": since, "limit": limit, "positions": int(positions)}
+        return self._call("GET", f"/branches/{path_part(branch)}/edits", query=query)
 
     @contextmanager
     def watch(self, branch: str, since: str = "") -> Iterator[Iterator[StreamEvent]]:
@@ -294,7 +307,7 @@ class ApiClient:
 
     def export(self) -> JsonObject:
         """Export what is new."""
-        return self._call("POST", "/export", {})
+        return self._call("POST", "/export", {}, seconds=EXPORT_SECONDS_MAX)
 
     def list_peers(self) -> JsonObject:
         """Peers."""
@@ -319,9 +332,12 @@ class ApiClient:
         body: JsonObject | None = None,
         query: Mapping[str, int | str] | None = None,
         content: Iterable[bytes] | None = None,
+        seconds: float = _TIMEOUT_SECONDS,
     ) -> JsonObject:
         with self._reached():
-            response = self._http.request(method, path, json=body, params=query, content=content)
+            response = self._http.request(
+                method, path, json=body, params=query, content=content, timeout=seconds
+            )
         if response.is_error:
             raise error_of(response)
         try:

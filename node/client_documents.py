@@ -36,6 +36,14 @@ class DocumentsClient:
         body = {"put": dict(put or {}), "erase": list(erase)}
         return self._call("POST", f"{_path(branch)}/dict", body)
 
+    def squeeze(self, branch: str, kind: str) -> JsonObject:
+        """Squeeze a branch's set or dict."""
+        return self._call("POST", f"{_path(branch)}/{kind}/squeezes", {})
+
+    def compact(self, branch: str, *, dry_run: bool) -> JsonObject:
+        """Compact a branch."""
+        return self._call("POST", f"{_path(branch)}/compactions", {"dry_run": dry_run})
+
     def push_text(self, branch: str, update: bytes) -> JsonObject:
         """Push a Yjs update to a branch's text."""
         return self._call("POST", f"{_path(branch)}/text", {"update": b64encode(update).decode()})

@@ -15,7 +15,9 @@ from types import MappingProxyType
 from typing import Final
 
 from node.errors import ServiceError
+from node.export_config import EXPORT_KEYS, EXPORT_TEXT, ExportConfig, read_export
 from node.relay_config import ACCEPT_CHOICES, ANYONE, RELAY_KEYS, RELAY_NUMBERS, RELAY_TEXT, RelayConfig
+from node.storage_config import ERASE_AFTER_DAYS_MAX, STORAGE_KEYS, StorageConfig, storage_text
 from protocol.codec import DecodeError
 from protocol.text import parse_id
 from storage.urls import check_url
@@ -69,20 +71,6 @@ class ApiConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class StorageConfig:
-    """[storage]: an empty URL stands for a file in the node's folder. A password may be in it."""
-
-    url: str = field(default="", repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ExportConfig:
-    """[export]: an empty directory stands for `exports` in the node's folder."""
-
-    directory: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class LogConfig:
     """[log]"""
 
@@ -96,9 +84,9 @@ class Config:
     node: NodeConfig = field(default_factory=NodeConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     api: ApiConfig = field(default_factory=ApiConfig)
-    storage: StorageConfig = field(default_factory=StorageConfig)
     export: ExportConfig = field(default_factory=ExportConfig)
     relay: RelayConfig = field(default_factory=RelayConfig)
+    storage: StorageConfig = field(default_factory=StorageConfig)
     log: LogConfig = field(default_factory=LogConfig)
 
 
@@ -106,12 +94,15 @@ CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "node": ("name",),
     "network": ("listen", "advertise", "peers", "introductions", "discover_lan"),
     "api": ("listen",),
-    "storage": ("url",),
-    "export": ("directory",),
+    "export": EXPORT_KEYS,
     "relay": RELAY_KEYS,
+    "storage": STORAGE_KEYS,
     "log": ("level",),
 }
 """Section -> its keys."""
+
+RENAMED_KEYS: Final[Mapping[str, Mapping[str, str]]] = {"export": {"directory": "destination"}}
+"""Section -> key as files of older versions have it -> what it is called now."""
 
 Document = dict[str, dict[str, object]]
 """What a configuration says: section -> key -> value, all of them known, no value checked yet."""
@@ -149,16 +140,9 @@ discover_lan = false
 # host:port of the local HTTP API; a loopback host only. Port 0 takes any free port.
 listen = {_quoted(api)}
 
-[storage]
-# Where what the store says is kept: "" is a file in the node's folder (SQLite). A PostgreSQL database is named by
-# postgresql://USER@HOST/DATABASE; the password is better in ~/.pgpass than here. Large files stay in the folder.
-url = {_quoted(storage)}
-
-[export]
-# Folder that `ravel export` writes to; "" is `exports` in the node's folder.
-directory = ""
-
+{EXPORT_TEXT}
 {RELAY_TEXT}
+{storage_text(_quoted(storage))}
 [log]
 # debug, info, warning or error; logs go to standard error.
 level = "info"
@@ -208,6 +192,9 @@ def parse_document(path: Path, text: str) -> Document:
         check_known(origin, "section", section, tuple(CONFIG_KEYS))
         if not isinstance(values, dict):
             raise bad_config(origin, f"[{section}] is a section, not a value")
+        for old, new in RENAMED_KEYS.get(section, {}).items():
+            if old in values:
+                values.setdefault(new, values.pop(old))
         for key in values:
             check_known(origin, f"key in [{section}]", key, CONFIG_KEYS[section])
     return document
@@ -231,12 +218,15 @@ def read_config(
             reader.flag("network", "discover_lan", default=False),
         ),
         ApiConfig(reader.loopback("api", "listen", API_LISTEN_DEFAULT)),
-        StorageConfig(reader.database("storage", "url")),
-        ExportConfig(reader.text("export", "directory", "")),
+        reader.export(),
         RelayConfig(
             reader.flag("relay", "enabled", default=False),
             reader.choice("relay", "accept", ANYONE, ACCEPT_CHOICES),
             *(reader.whole("relay", key, getattr(RelayConfig(), key)) for key in RELAY_NUMBERS),
+        ),
+        StorageConfig(
+            reader.database("storage", "url"),
+            reader.whole("storage", "erase_after_days", 0, low=0, high=ERASE_AFTER_DAYS_MAX),
         ),
         LogConfig(reader.choice("log", "level", "info", LOG_LEVELS)),
     )
@@ -265,11 +255,11 @@ class _Reader:
             raise self._bad(section, key, f"[{section}] {key} is true or false, not {value!r}")
         return value
 
-    def whole(self, section: str, key: str, default: int) -> int:
+    def whole(self, section: str, key: str, default: int, *, low: int = 1, high: int = SIZE_MAX_MIB) -> int:
         value = self._document.get(section, {}).get(key, default)
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= SIZE_MAX_MIB:
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise self._bad(
-                section, key, f"[{section}] {key} is a number from 1 to {SIZE_MAX_MIB}, not {value!r}"
+                section, key, f"[{section}] {key} is a number from {low} to {high}, not {value!r}"
             )
         return value
 
@@ -310,6 +300,11 @@ class _Reader:
         if not is_loopback(value):
             raise self._bad(section, key, f"[{section}] {key} must be a loopback address, not {value!r}")
         return value
+
+    def export(self) -> ExportConfig:
+        return read_export(
+            self._document.get("export", {}), lambda key, problem: self._bad("export", key, problem)
+        )
 
     def peers(self) -> tuple[PeerConfig, ...]:
         entries = self._document.get("network", {}).get("peers", [])

@@ -25,21 +25,20 @@ from node.config import (
     parse_document,
     read_config,
 )
+from node.export_config import hide_options
 from storage.urls import hide_secrets
 
 _PREFIX: Final = "RAVEL_"
-_NOT_KEYS: Final = frozenset({"RAVEL_HOME"})
+_NOT_KEYS: Final = frozenset({"RAVEL_HOME", "RAVEL_PASSPHRASE_FILE"})
 """Variables of Ravel's that are no keys."""
-_SECRET: Final = ("storage", "url")
-"""The key in whose value there may be a password, which is not shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key of the configuration as it stands, and where the value comes from."""
+    """One key of the configuration as it stands, and where the value comes from. Holds no credentials."""
 
     key: str  # section.key
-    value: object
+    value: object  # as it may be shown
     source: str  # default, file, environment or option
 
     @property
@@ -69,20 +68,26 @@ def load_settings(
         for place, text, origin in layer:
             said.setdefault(place[0], {})[place[1]] = _value(place, text, origin, defaults)
             sources[place], origins[place] = source, origin
+    config = read_config(path, said, origins)
     settings = tuple(
         Setting(
             f"{section}.{key}",
-            _shown((section, key), said.get(section, {}).get(key, defaults[section][key])),
+            _shown(section, key, said.get(section, {}).get(key, defaults[section][key])),
             sources.get((section, key), "default"),
         )
         for section, keys in CONFIG_KEYS.items()
         for key in keys
     )
-    return read_config(path, said, origins), settings
+    return config, settings
 
 
-def _shown(place: tuple[str, str], value: object) -> object:
-    return hide_secrets(value) if place == _SECRET and isinstance(value, str) else value
+def _shown(section: str, key: str, value: object) -> object:
+    """The value without credentials."""
+    if (section, key) == ("export", "options"):
+        return hide_options(value)
+    if (section, key) == ("storage", "url") and isinstance(value, str):
+        return hide_secrets(value)
+    return value
 
 
 def variable_of(section: str, key: str) -> str:

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
 import structlog
@@ -23,11 +23,14 @@ from node.blocking import threads, tune_interpreter
 from node.config import PeerConfig
 from node.errors import ServiceError
 from node.event_streams import EventStreams
+from node.exports import Exports
 from node.home import Home, lock_home, run_file
 from node.http_server import open_api_listener, serve_api
 from node.hub import Hub
+from node.identity import read_keys
 from node.inbound import retry_unread
 from node.joining import Joiner
+from node.key_file import Keys
 from node.lan import LanDiscovery, watch_lan
 from node.network import Network, listening_address, open_listener
 from node.outbound import Author
@@ -41,6 +44,7 @@ from protocol.limits import MIB, RELAY_TOPIC_COUNT_MAX
 from protocol.signing import public_key
 from protocol.text import id_text
 from storage.addresses import load_reached
+from storage.copying import drop_open_copies
 from storage.database import NewerSchema, StorageError
 from storage.peers import load_links, load_peers
 from storage.relay_quotas import RelayQuotas
@@ -51,13 +55,19 @@ _STREAMS_END_SECONDS = 1.0
 """Time that event streams have to say that they end."""
 
 
-def run(home: Home) -> None:
-    """Run a node in the foreground until it is told to stop. Raises ServiceError when it cannot start."""
+def run(home: Home, open_keys: Callable[[], Keys]) -> None:
+    """Run a node in the foreground until it is told to stop. Raises ServiceError when it cannot start.
+
+    The keys are asked for when the folder is held: nobody types a passphrase to learn that a daemon runs already.
+    """
     logs.configure(home.config.log.level)
     tune_interpreter()
     with lock_home(home.path):
+        keys = open_keys()
         try:
-            replica = Replica(home.path, home.storage_url)
+            replica = Replica(home.path, keys.store_key, home.storage_url)
+            if read_keys(home.path).protection != "none":
+                drop_open_copies(home.path)
         except NewerSchema as error:
             raise ServiceError(
                 "newer_schema", str(error), "install the Ravel that last ran here, or a newer one"
@@ -66,7 +76,7 @@ def run(home: Home) -> None:
             raise ServiceError("storage_failed", str(error), _advice(home)) from None
         pool = SignaturePool()
         try:
-            trio.run(_serve, home, replica, pool)
+            trio.run(_serve, home, keys, replica, pool)
         finally:
             pool.close()
             replica.close()
@@ -78,17 +88,17 @@ def _advice(home: Home) -> str:
     return "check the disk and the folder's permissions"
 
 
-async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
+async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) -> None:
     """Open all that can fail, then run: what is wrong is said before anything has begun."""
-    node_seed, token = home.node_seed, home.api_token
+    token = home.api_token
     hub = Hub(replica, threads(), _clock_ms, pool.check)
     if home.config.relay.enabled:
         hub.relay = Relay(
             replica.database, _relay_quotas(home.config.relay), hub.run_blocking, _clock_ms, pool.check
         )
-    author = Author(replica, home.user_seed, _clock_ms)
+    author = Author(replica, keys.user_seed, _clock_ms)
     joiner = Joiner(hub, author)
-    node_key = public_key(node_seed)
+    node_key = public_key(keys.node_seed)
     if (accepted := sum(map(len, retry_unread(replica, _clock_ms()).accepted.values()))) > 0:
         log.info("commits read that an older version could not", count=accepted)
     host, _, port = home.config.api.listen.rpartition(":")
@@ -100,7 +110,7 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
     api = f"{host}:{api_listener.getsockname()[1]}"
     network = Network(
         hub,
-        node_seed,
+        keys.node_seed,
         time.time,
         own_address=home.config.network.advertise or listen,
         introduces=home.config.network.introductions and hub.relay is None,
@@ -108,6 +118,9 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
     if hub.relay is not None:
         hub.relay.is_dialed = network.is_kept
     kept = _load_peers(network, replica, home.config.network.peers)
+    exports = Exports(
+        home, id_text(node_key), time.time, keys.store_key, has_quotas=home.config.relay.enabled
+    )
     service = NodeService(
         hub=hub,
         network=network,
@@ -117,10 +130,14 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
         home=home.path,
         listen=listen,
         advertise=home.config.network.advertise,
-        export_folder=home.export_folder,
+        exports=exports,
         clock=time.time,
     )
-    with run_file(home.path, pid=os.getpid(), api=api, listen=listen, peer=id_text(node_key)):
+    with (
+        # Before anybody can see that it runs, and tell it to stop.
+        trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
+        run_file(home.path, pid=os.getpid(), api=api, listen=listen, peer=id_text(node_key)),
+    ):
         async with trio.open_nursery() as nursery:
             streams = EventStreams()
             nursery.start_soon(serve_api, create_app(service, token, streams), api_listener)
@@ -128,12 +145,13 @@ async def _serve(home: Home, replica: Replica, pool: SignaturePool) -> None:
             if home.config.network.discover_lan:
                 nursery.start_soon(LanDiscovery(network, listen, watch_lan).run)
             nursery.start_soon(joiner.run)
+            nursery.start_soon(exports.run)
             for peer, address, source in kept:
                 network.keep(peer, address, source)
             log.info("ready", node=id_text(node_key), listen=listen, api=api)
             notify(READY, f"STATUS=peer {id_text(node_key)} listens on {listen}")
             print(f"ready: peer {id_text(node_key)} listens on {listen}, API on http://{api}", flush=True)
-            await _wait_for_signal()
+            await _wait_for(signals)
             notify(STOPPING)
             with trio.move_on_after(_STREAMS_END_SECONDS):
                 await streams.close()
@@ -182,11 +200,10 @@ def _relay_quotas(config: RelayConfig) -> RelayQuotas:
     )
 
 
-async def _wait_for_signal() -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for number in signals:
-            log.info("stopping", signal=signal.Signals(number).name)
-            return
+async def _wait_for(signals: AsyncIterator[int]) -> None:
+    async for number in signals:
+        log.info("stopping", signal=signal.Signals(number).name)
+        return
 
 
 def _clock_ms() -> int:

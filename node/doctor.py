@@ -19,14 +19,15 @@ from node.addresses import Source
 from node.client import ApiClient
 from node.config import NetworkConfig, is_loopback
 from node.errors import ServiceError
-from node.home import NODE_KEY_NAME, TOKEN_NAME, USER_KEY_NAME, Home, open_home
+from node.home import TOKEN_NAME, Home, open_home
+from node.identity import KEYS_NAME, read_keys
 from node.version import RELEASED_AT
 from node.watching import free_space, store_sizes
 from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
 from storage.database import NewerSchema, NoStore, OlderSchema, StorageError, read_store
 from storage.inspection import name_server
 from storage.postgresql import find_risks
-from storage.schema import commits
+from storage.schema import commits, store_seal
 from storage.waiting import UNREAD, count_waiting
 
 OK: Final = "ok"
@@ -91,17 +92,26 @@ def _check_folder(path: Path) -> Iterator[Check]:
 
 
 def _check_keys(home: Home) -> Iterator[Check]:
-    for name, read in (
-        (NODE_KEY_NAME, lambda: home.node_seed),
-        (USER_KEY_NAME, lambda: home.user_seed),
-        (TOKEN_NAME, lambda: home.api_token),
-    ):
-        try:
-            read()
-        except ServiceError as error:
-            yield Check("keys", PROBLEM, error.message, error.next_step)
+    try:
+        file = read_keys(home.path)
+    except ServiceError as error:
+        yield Check("keys", PROBLEM, error.message, error.next_step)
+    else:
+        if file.protection == "none":
+            yield Check(
+                "keys",
+                WARNING,
+                f"{KEYS_NAME} can be read, and lies in the clear",
+                "seal it: ravel key seal; or see that the disk is encrypted",
+            )
         else:
-            yield Check("keys", OK, f"{name} can be read")
+            yield Check("keys", OK, f"{KEYS_NAME} can be read, and is sealed ({file.protection})")
+    try:
+        _ = home.api_token
+    except ServiceError as error:
+        yield Check("keys", PROBLEM, error.message, error.next_step)
+    else:
+        yield Check("keys", OK, f"{TOKEN_NAME} can be read")
 
 
 def _check_disk(path: Path) -> Iterator[Check]:
@@ -125,12 +135,13 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
     newest = 0
     risks: list[str] = []
     try:
-        with read_store(home.path, home.storage_url) as connection:
+        with read_store(home.path, url=home.storage_url) as connection:
             newest = connection.execute(
                 select(func.coalesce(func.max(commits.c.received_at), 0))
             ).scalar_one()
             unread = count_waiting(connection, reason=UNREAD)
             name, risks = name_server(connection), find_risks(connection)
+            is_clean = connection.execute(select(store_seal.c.is_clean)).scalar()
     except NoStore:
         yield Check("store", OK, "none yet")
     except OlderSchema as error:
@@ -151,6 +162,9 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
         if unread:
             detail = f"{unread} commits are of a format that this Ravel does not know"
             yield Check("store", WARNING, detail, "install a newer Ravel")
+        if is_clean is False:
+            detail = "secrets that lay in it before it was sealed may still stand on its pages"
+            yield Check("store", WARNING, detail, "make room for a copy of it: the next start writes it anew")
     yield _check_clock(now, newest / 1000)
 
 
@@ -185,6 +199,7 @@ def _check_daemon(home: Home) -> Iterator[Check]:
     else:
         yield Check("daemon", OK, f"it runs, and listens on {status['listen']}")
     yield from check_peers(status)
+    yield check_export(status["export"])
 
 
 def _check_ports(home: Home) -> Iterator[Check]:
@@ -235,6 +250,20 @@ def check_peers(status: JsonObject) -> Iterator[Check]:
         yield Check("topics", WARNING, detail, "connect to a peer that has them: `ravel peer add`")
     else:
         yield Check("topics", OK, f"{status['pending']} commits wait for their causes")
+
+
+def check_export(export: JsonObject) -> Check:
+    """What a daemon's status says of its exports."""
+    if export["last_error"]:
+        return Check(
+            "export",
+            WARNING,
+            export["last_error"],
+            "look at [export] of the configuration; `ravel export` tries it at once",
+        )
+    if export["interval"]:
+        return Check("export", OK, f"every {export['interval']} minutes to {export['destination']}")
+    return Check("export", OK, "on request")
 
 
 def _at_work(peers: list[JsonObject]) -> bool:

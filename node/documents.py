@@ -14,7 +14,8 @@ from node.drafting import Draft
 from node.errors import ServiceError
 from node.hub import Hub
 from node.outbound import Author
-from node.said import SaidReader, deps_of
+from node.said import SaidReader, deps_of, not_here
+from node.squeezing import squeeze
 from protocol.content import DictEdit, DictEntry, SetEdit
 from protocol.limits import (
     BODY_SIZE_MAX,
@@ -28,9 +29,11 @@ from protocol.text import id_text
 from storage.repos import Branch
 from verifier.documents import (
     Entry,
+    ErasedWords,
     Said,
     Word,
     count_words,
+    find_settled,
     in_byte_order,
     reduce_dict,
     reduce_set,
@@ -118,6 +121,28 @@ class Documents:
             "erased": [key for key, value in said if value is None],
         }
 
+    async def squeeze(self, branch_text: str, kind: str) -> JsonObject:
+        """Say again, in as few commits as hold it, all that stands in the branch's set or dict, where others said it.
+
+        Raises ServiceError `too_large` where one key's conflicts alone are too long.
+        """
+        branch = self._find_branch(branch_text)
+
+        def plan(connection: Connection) -> list[Draft]:
+            said = self._read(connection, branch, kind)
+            settled = {id(one) for one in find_settled(said)}
+            if all(id(one) in settled or one.bit for one in said):
+                return []
+            entries = self._reduce_said(kind, said)
+            return [Draft(body) for body in squeeze(entries, kind)]
+
+        written, intake = await self._hub.run_blocking(self._author.write_many, branch, plan)
+        self._hub.announce(intake)
+        return {
+            "branch": id_text(branch.branch_id),
+            "commits": [id_text(one.commit_id) for one in written],
+        }
+
     async def _write(
         self, branch: Branch, kind: str, wanted: dict[str, str | None]
     ) -> tuple[list[str], list[tuple[str, str | None]]]:
@@ -145,12 +170,21 @@ class Documents:
             return self._reduce(connection, branch, kind)
 
     def _reduce(self, connection: Connection, branch: Branch, kind: str) -> dict[str, Entry]:
+        return self._reduce_said(kind, self._read(connection, branch, kind))
+
+    def _reduce_said(self, kind: str, said: Sequence[Said]) -> dict[str, Entry]:
+        try:
+            return reduce_set(said) if kind == "set" else reduce_dict(said)
+        except ErasedWords as error:
+            raise not_here(error) from None
+
+    def _read(self, connection: Connection, branch: Branch, kind: str) -> list[Said]:
         said: list[Said] = []
         size = words = 0
         for one, encoded_size in self._reader.read(connection, branch, kind):
             said.append(one)
             size += encoded_size
-            words += count_words(one.body)
+            words += 1 if one.body is None else count_words(one.body)
             if size > DOCUMENT_SIZE_MAX or words > DOCUMENT_WORD_COUNT_MAX:
                 raise ServiceError(
                     "too_large",
@@ -158,7 +192,7 @@ class Documents:
                     f"or {DOCUMENT_SIZE_MAX} bytes",
                     "begin another branch with what is in use",
                 )
-        return reduce_set(said) if kind == "set" else reduce_dict(said)
+        return said
 
 
 def group_words(words: Iterable[NewWord], count_max: int) -> Iterator[list[NewWord]]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 import trio
@@ -14,6 +15,7 @@ from node.views import place_text, timeline_items
 from protocol.limits import EVENT_PAUSE_SECONDS, EVENT_WINDOW
 from protocol.text import id_text
 from storage.commits import load_rows
+from storage.edit_positions import find_edit_positions
 from storage.edits import START, Cursor, Edit, EditWindow, load_edits, load_last_change
 from storage.repos import Branch
 
@@ -29,17 +31,18 @@ class Edits:
         self._find_branch = find_branch
         self._reads = SharedReads(hub)
 
-    async def window(self, branch: str, since: str, limit: int) -> JsonObject:
+    async def window(self, branch: str, since: str, limit: int, *, positions: bool = False) -> JsonObject:
         """At most `limit` edits after the cursor `since`; without one, from the start. Raises ServiceError."""
-        cursor = parse_cursor(since)
-        return await self._hub.run_blocking(self._window, self._find_branch(branch), cursor, limit)
+        cursor, target = parse_cursor(since), self._find_branch(branch)
+        return await self._hub.run_blocking(self._window, target, cursor, limit, positions)
 
-    def follow(self, branch: str, since: str) -> "EditSource":
+    def follow(self, branch: str, since: str, *, positions: bool = False) -> "EditSource":
         """The same as they come. Raises ServiceError."""
-        return EditSource(self._hub, self._reads, self._find_branch(branch), parse_cursor(since))
+        target = self._find_branch(branch)
+        return EditSource(self._hub, self._reads, target, parse_cursor(since), positions=positions)
 
-    def _window(self, branch: Branch, since: Cursor, limit: int) -> JsonObject:
-        window, edits = read_window(self._hub, branch, since, limit)
+    def _window(self, branch: Branch, since: Cursor, limit: int, positions: bool) -> JsonObject:
+        window, edits = read_window(self._hub, branch, since, limit, positions=positions)
         with self._hub.replica.database.read() as connection:
             last = load_last_change(connection, branch.num)
         return {
@@ -55,11 +58,14 @@ class Edits:
 class EditSource:
     """The edits of one branch as they come: read from the store when it has changed, never kept for who is slow."""
 
-    def __init__(self, hub: Hub, reads: "SharedReads", branch: Branch, since: Cursor) -> None:
+    def __init__(
+        self, hub: Hub, reads: "SharedReads", branch: Branch, since: Cursor, *, positions: bool = False
+    ) -> None:
         self._hub = hub
         self._reads = reads
         self._branch = branch
         self._cursor = since
+        self._has_positions = positions
         self._changed = trio.Event()
         self._may_have_more = True
         self._read_at = -EVENT_PAUSE_SECONDS
@@ -91,7 +97,7 @@ class EditSource:
                 await trio.sleep_until(self._read_at + EVENT_PAUSE_SECONDS)
             self._changed = trio.Event()
             self._read_at = trio.current_time()
-            window, edits = await self._reads.read(self._branch, self._cursor)
+            window, edits = await self._reads.read(self._branch, self._cursor, positions=self._has_positions)
             self._cursor = window.next
             self._may_have_more = window.has_more
             events = [Event("edit", edit["cursor"], edit) for edit in edits]
@@ -116,18 +122,19 @@ class SharedReads:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._running: dict[tuple[int, Cursor, int], _Read] = {}
+        self._running: dict[tuple[int, Cursor, int, bool], _Read] = {}
 
-    async def read(self, branch: Branch, since: Cursor) -> Window:
+    async def read(self, branch: Branch, since: Cursor, *, positions: bool = False) -> Window:
         """A window of edits, with all that was told of before this was called. Raises StorageError."""
-        key = (branch.num, since, self._hub.change_count)
+        key = (branch.num, since, self._hub.change_count, positions)
         while (running := self._running.get(key)) is not None:
             await running.done.wait()
             if running.window is not None:
                 return running.window
         read = self._running[key] = _Read()
         try:
-            window = await self._hub.run_blocking(read_window, self._hub, branch, since, EVENT_WINDOW)
+            look = partial(read_window, self._hub, branch, since, EVENT_WINDOW, positions=positions)
+            window = await self._hub.run_blocking(look)
             read.window = window
         finally:  # who waits reads for itself where this was cancelled or failed
             del self._running[key]
@@ -135,14 +142,18 @@ class SharedReads:
         return window
 
 
-def read_window(hub: Hub, branch: Branch, since: Cursor, limit: int) -> Window:
-    """A window of edits, and these as they are shown."""
+def read_window(hub: Hub, branch: Branch, since: Cursor, limit: int, *, positions: bool = False) -> Window:
+    """A window of edits, and these as they are shown; with `positions`, where they can be told."""
     with hub.replica.database.read() as connection:
         window = load_edits(connection, branch.num, since, limit)
         inserted = [edit.commit_id for edit in window.edits if edit.kind == "insert"]
         rows = list(load_rows(connection, inserted).values())
         items = {item["commit"]: item for item in timeline_items(connection, hub.replica.on_topics, rows, 0)}
-    return window, [_edit_view(edit, items) for edit in window.edits]
+        found = find_edit_positions(connection, branch.num, window) if positions else None
+    shown = [_edit_view(edit, items) for edit in window.edits]
+    for view, position in zip(shown, found or (), strict=found is not None):
+        view |= {"position": position.after, "position_before": position.before}
+    return window, shown
 
 
 def _edit_view(edit: Edit, items: dict[str, JsonObject]) -> JsonObject:

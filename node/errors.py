@@ -48,6 +48,8 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "interrupted": ErrorKind(25, 503, "a transfer was cut; a second run goes on from there"),
     "feed_forked": ErrorKind(26, 409, "an author used one place of a feed for several commits"),
     "busy": ErrorKind(27, 503, "as many are served as are served at once"),
+    "wrong_passphrase": ErrorKind(28, 403, "the passphrase does not open the keys"),
+    "locked": ErrorKind(29, 503, "the keys are sealed, and what opens them was not given"),
     "damaged": ErrorKind(30, 500, "a check of the store found what is not as it must be"),
     "unhealthy": ErrorKind(31, 503, "`ravel doctor` found what keeps the node from working"),
     "internal": ErrorKind(EXIT_UNEXPECTED, 500, "a defect in Ravel"),

@@ -12,12 +12,15 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, select
 
+from node.erasing import ERASABLE_KINDS
+from node.errors import ServiceError
 from node.home import hold_content
 from node.opening import Opened, open_batch
 from node.replica import Tables, load_membership, load_tables
+from node.said import SaidReader
 from node.voiding import Review
 from protocol.block import WrongKey
-from protocol.body import Checkpoint, body_kind, content_of
+from protocol.body import Checkpoint, ErasedBody, body_kind, content_of
 from protocol.codec import DecodeError
 from protocol.commit import Commit, UnknownVersion
 from protocol.content import Files
@@ -31,6 +34,7 @@ from storage.id_keys import chunks, id_key, pack_ids
 from storage.inspection import (
     Findings,
     count_unnamed_packs,
+    inspect_erasures,
     inspect_packs,
     inspect_pages,
     inspect_references,
@@ -38,11 +42,20 @@ from storage.inspection import (
     inspect_rows,
 )
 from storage.reachability import mark_reached
-from storage.recounting import recount_forks, recount_graph, recount_passed, recount_sketches, recount_sums
+from storage.recounting import (
+    recount_forks,
+    recount_graph,
+    recount_order,
+    recount_passed,
+    recount_sketches,
+    recount_sums,
+)
 from storage.repos import Branch
 from storage.schema import authors, commits, file_removals, files, pending
+from storage.secrecy import BadSecret, commit_place, file_place, secrecy_of
 from storage.voids import load_judged
 from verifier.ancestry import Place
+from verifier.documents import find_false_squeezes
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
 from verifier.verify import Accepted, judge
@@ -51,6 +64,7 @@ _BATCH: Final = 200
 _NO_BOUND: Final = 1 << 62
 _UNREADABLE: Final = (
     StorageError,
+    BadSecret,
     DecodeError,
     WrongKey,
     MissingBlocks,
@@ -79,14 +93,15 @@ _ROW = (
 )
 
 
-def check_store(home: Path, url: str = "") -> Findings:
+def check_store(home: Path, store_key: bytes | None = None, url: str = "") -> Findings:
     """Everything that is wrong with the store in a node's folder. Raises ServiceError, StorageError."""
     findings = Findings()
-    with hold_content(home, alone=False), read_store(home, url) as connection:
+    with hold_content(home, alone=False), read_store(home, store_key, url) as connection:
         inspect_pages(connection, findings)
         if findings.kinds:  # what the database itself cannot read is not to be read on
             return findings
         inspect_references(connection, findings)
+        inspect_erasures(connection, findings)
         inspect_rows(connection, findings)
         inspect_packs(connection, home, findings)
         inspect_relayed(connection, findings)
@@ -95,8 +110,10 @@ def check_store(home: Path, url: str = "") -> Findings:
         recount_forks(connection, findings)
         recount_sketches(connection, findings)
         recount_passed(connection, findings)
+        recount_order(connection, findings)
         if not findings.kinds["reference"]:
             _judge_all(connection, findings)
+            _check_squeezes(connection, findings)
             _check_waiting(connection, findings)
         try:
             reached = mark_reached(connection, home)
@@ -137,6 +154,7 @@ class _Judging:
         findings: Findings,
     ) -> None:
         self._connection = connection
+        self._secrecy = secrecy_of(connection)
         self._branch = branch
         self._membership = membership
         self._findings = findings
@@ -178,10 +196,18 @@ class _Judging:
 
     def _load_kept(self, nums: Sequence[int], ids: Sequence[bytes]) -> None:
         self._files, self._removals = {}, {}
-        columns = (files.c.commit_num, files.c.object_id, files.c.object_key, files.c.name, files.c.size)
+        columns = (
+            files.c.num,
+            files.c.commit_num,
+            files.c.object_id,
+            files.c.object_key,
+            files.c.name,
+            files.c.size,
+        )
         query = select(*columns).where(files.c.commit_num.in_(nums)).order_by(files.c.num)
-        for num, *entry in self._connection.execute(query):
-            self._files.setdefault(num, []).append(tuple(entry))
+        for num, commit_num, object_id, kept, *rest in self._connection.execute(query):
+            key = self._secrecy.mask(file_place(num, object_id), kept)
+            self._files.setdefault(commit_num, []).append((object_id, key, *rest))
         removals = select(file_removals.c.commit_num, file_removals.c.file_num)
         for num, file_num in self._connection.execute(removals.where(file_removals.c.commit_num.in_(nums))):
             self._removals.setdefault(num, set()).add(file_num)
@@ -197,7 +223,7 @@ class _Judging:
         """Through door one; what is damaged is found one by one."""
         try:
             items = load_publications(self._connection, self._branch, nums, _NO_BOUND)
-            batch = open_batch(self._branch, items)
+            batch = open_batch(self._branch, items, with_bare=True)
         except _UNREADABLE as error:
             if len(nums) == 1:
                 self._findings.add("commit", self._name(nums[0]), f"cannot be read: {error!r}")
@@ -229,11 +255,14 @@ class _Judging:
             "user": commit.content.author,
             "feed_sequence": commit.content.feed_sequence,
             "acks": pack_ids(commit.acks),
-            "commit_key": commit.key,
-            "body_kind": body_kind(body),
+            "commit_key": self._secrecy.mask(commit_place(commit.commit_id), commit.key),
             "timestamp": commit.content.timestamp,
-            "size": sum(len(block.encoded) for block in opened.publication.blocks),
         }
+        if not isinstance(body, ErasedBody):
+            wanted["body_kind"] = body_kind(body)
+            wanted["size"] = sum(len(block.encoded) for block in opened.publication.blocks)
+        elif row["body_kind"] not in ERASABLE_KINDS:
+            self._findings.add("commit", name, f"its body was erased, and is a {row['body_kind']}")
         wrong = [column for column, value in wanted.items() if row[column] != value]
         if wrong:
             self._findings.add("commit", name, f"its row says otherwise than it does: {', '.join(wrong)}")
@@ -289,6 +318,30 @@ def _named(opened: Iterable[Opened]) -> set[bytes]:
         for place in commit.content.tangles:
             named.update(place.previous)
     return named
+
+
+def _check_squeezes(connection: Connection, findings: Findings) -> None:
+    """Compare squeezes with what their pasts come to, in branches where nothing is void."""
+    try:
+        tables = load_tables(connection)
+    except _UNREADABLE:  # named before
+        return
+    for branch in tables.branches.values():
+        if branch.facts.is_root_branch or branch.void_count:
+            continue
+        for document in ("set", "dict"):
+            try:
+                said = [one for one, _ in SaidReader(tables).read(connection, branch, document)]
+            except (
+                ServiceError,
+                *_UNREADABLE,
+            ):  # what is damaged is named, what is too much or not here is no fault
+                continue
+            findings.checked["squeezes"] += sum(one.bit > 0 for one in said)
+            for one in find_false_squeezes(said):
+                findings.add(
+                    "squeeze", one.name.hex(), f"says otherwise what the {document} held in its past"
+                )
 
 
 def _check_waiting(connection: Connection, findings: Findings) -> None:

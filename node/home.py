@@ -1,21 +1,22 @@
 """The node's folder: configuration, keys, token, store, and who runs it.
 
     config.toml   the configuration                    api-token   what the local API wants to see
-    node.key      the peer's Ed25519 seed, hex         lock        held by the daemon, with its pid
-    user.key      the user's Ed25519 seed, hex         run.json    where the running daemon answers
+    keys.json     the keys (`node.identity`)           lock        held by the daemon, with its pid
+    run.json      where the running daemon answers
+    pseudonym.key what hides authors in exports, hex; made when it is first asked for
     content.lock  held while content is collected, and, together with others, while a backup or check reads it
 
-The folder is for its user alone (0700, files 0600), and keys that others may read are refused. Keys lie in the clear.
+The folder is for its user alone (0700, files 0600), and secrets that others may read are refused.
 """
 
 import fcntl
 import json
 import os
+import re
 import secrets
-import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -23,22 +24,24 @@ from typing import Any, Final
 from node.config import CONFIG_NAME, Config, default_config_text, parse_config
 from node.config_layers import Setting, load_settings
 from node.errors import ServiceError
+from node.identity import adopt_older_keys, create_keys, has_keys
+from node.key_file import SECRET_SIZE, Keys, Protection, fresh_keys
+from node.private_files import FILE_MODE, create_file, read_file, replace_file
 
-NODE_KEY_NAME: Final = "node.key"
-USER_KEY_NAME: Final = "user.key"
+PSEUDONYM_KEY_NAME: Final = "pseudonym.key"
+_PSEUDONYM_KEY_FILE_SIZE_MAX: Final = 1000
 TOKEN_NAME: Final = "api-token"  # noqa: S105  # a file's name
 LOCK_NAME: Final = "lock"
 CONTENT_LOCK_NAME: Final = "content.lock"
 RUN_NAME: Final = "run.json"
-_FILE_MODE: Final = 0o600
 _LOCK_TRIES: Final = 5
 _LOCK_TRY_SECONDS: Final = 0.02  # a command that asks who holds the folder has let it go long before
-_SECRET_SIZE: Final = 32
+_TOKEN_FILE_SIZE_MAX: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """An initialised folder. Secrets are read when asked for, and never kept here."""
+    """An initialised folder. Secrets are never kept here."""
 
     path: Path
     config: Config
@@ -56,24 +59,14 @@ class Home:
         return self.config.storage.url
 
     @property
-    def export_folder(self) -> Path:
-        """Where exports go."""
-        return Path(self.config.export.directory) if self.config.export.directory else self.path / "exports"
-
-    @property
-    def node_seed(self) -> bytes:
-        """The peer's seed."""
-        return _read_secret(self.path / NODE_KEY_NAME)
-
-    @property
-    def user_seed(self) -> bytes:
-        """The user's seed."""
-        return _read_secret(self.path / USER_KEY_NAME)
+    def export_destination(self) -> str:
+        """Where exports go: a path or a URL."""
+        return self.config.export.destination or str(self.path / "exports")
 
     @property
     def api_token(self) -> str:
         """The API's token, 64 hexadecimal digits."""
-        return _read_secret(self.path / TOKEN_NAME).hex()
+        return read_token(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +86,14 @@ def create_home(
     listen: str | None = None,
     api: str | None = None,
     storage: str | None = None,
+    keys: Keys | None = None,
+    protection: Protection = "none",
+    passphrase: bytes = b"",
 ) -> Home:
-    """Create what is not there yet; an existing configuration and existing keys stay as they are.
+    """Create what is not there yet; an existing configuration and existing keys stay as they are. Keys are fresh by default.
 
-    Raises ServiceError `storage_failed` where the folder cannot be made, `bad_config` for what a value breaks.
+    Raises ServiceError `storage_failed` where the folder cannot be made, `bad_config` for what a value breaks,
+    and those of `create_keys`.
     """
     chosen: dict[str, str] = {"name": name}
     given = (("listen", listen), ("api", api), ("storage", storage))
@@ -108,10 +105,11 @@ def create_home(
             # Checked before it is put in place: a bad address must not leave a folder that cannot start.
             text = default_config_text(**chosen)
             parse_config(path / CONFIG_NAME, text)
-            _put(path / CONFIG_NAME, text)
-        for secret in (NODE_KEY_NAME, USER_KEY_NAME, TOKEN_NAME):
-            if not (path / secret).exists():
-                _write_new(path / secret, secrets.token_hex(_SECRET_SIZE) + "\n")
+            replace_file(path / CONFIG_NAME, text.encode())
+        if not (path / TOKEN_NAME).exists():
+            create_file(path / TOKEN_NAME, secrets.token_hex(SECRET_SIZE).encode() + b"\n")
+        if not has_keys(path):
+            create_keys(path, keys or fresh_keys(), protection, passphrase)
     except OSError as error:
         raise _failed(path, error) from None
     return open_home(path)
@@ -120,20 +118,43 @@ def create_home(
 def open_home(path: Path, options: Sequence[str] = ()) -> Home:
     """The home in a folder, its configuration overridden by the environment, and that by `options` (KEY=VALUE).
 
-    Raises ServiceError `not_initialised` or `bad_config`.
+    Raises ServiceError `not_initialised`, `bad_config`, `storage_failed`.
     """
-    if not (path / CONFIG_NAME).exists() or not (path / NODE_KEY_NAME).exists():
+    if not (path / CONFIG_NAME).exists() or not has_keys(path):
         raise ServiceError(
             "not_initialised", f"there is no node in {path}", f"make one with: ravel --home {path} init"
         )
+    try:
+        adopt_older_keys(path)
+    except OSError as error:
+        raise _failed(path, error) from None
     return Home(path, *load_settings(path / CONFIG_NAME, os.environ, options))
+
+
+def load_pseudonym_key(path: Path) -> bytes:
+    """The key under which a node's exports hide authors, made where there is none. Raises ServiceError.
+
+    Nodes with copies of one such file give an author the same pseudonym.
+    """
+    key = path / PSEUDONYM_KEY_NAME
+    try:
+        with suppress(FileExistsError):
+            create_file(key, f"{secrets.token_hex(SECRET_SIZE)}\n".encode())
+    except OSError as error:
+        raise _failed(path, error) from None
+    text = read_file(key, _PSEUDONYM_KEY_FILE_SIZE_MAX).strip()
+    if re.fullmatch(rb"[0-9a-f]{%d}" % (2 * SECRET_SIZE), text) is None:
+        raise ServiceError(
+            "bad_config", f"{key} is not a key of 32 bytes, in hex", "restore it from a backup"
+        )
+    return bytes.fromhex(text.decode())
 
 
 @contextmanager
 def lock_home(path: Path) -> Iterator[None]:
     """Hold the folder for this process. Raises ServiceError `already_running` with the holder's pid."""
     try:
-        handle = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT, _FILE_MODE)
+        handle = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT, FILE_MODE)
     except OSError as error:
         raise _failed(path, error) from None
     try:
@@ -157,7 +178,7 @@ def hold_content(path: Path, *, alone: bool) -> Iterator[None]:
     A daemon takes nothing out, so this goes beside one. Raises ServiceError `already_running`, `storage_failed`.
     """
     try:
-        handle = os.open(path / CONTENT_LOCK_NAME, os.O_RDONLY | os.O_CREAT, _FILE_MODE)
+        handle = os.open(path / CONTENT_LOCK_NAME, os.O_RDONLY | os.O_CREAT, FILE_MODE)
     except OSError as error:
         raise _failed(path, error) from None
     try:
@@ -205,7 +226,7 @@ def run_file(path: Path, *, pid: int, api: str, listen: str, peer: str) -> Itera
     """Say where the daemon answers while the block runs. Raises ServiceError `storage_failed`."""
     content = json.dumps({"pid": pid, "api": api, "listen": listen, "peer": peer}) + "\n"
     try:
-        _put(path / RUN_NAME, content)
+        replace_file(path / RUN_NAME, content.encode())
     except OSError as error:
         raise _failed(path, error) from None
     try:
@@ -240,49 +261,19 @@ def not_running(path: Path) -> ServiceError:
 
 
 def read_token(path: Path) -> str:
-    """The API's token of a folder. Raises ServiceError."""
-    return _read_secret(path / TOKEN_NAME).hex()
-
-
-def _read_secret(path: Path) -> bytes:
+    """The API's token of a folder. Raises ServiceError `bad_config`, `not_initialised`."""
     try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-        if mode & 0o077:
-            raise ServiceError(
-                "bad_config", f"{path} can be read by others", f"mend it with: chmod 600 {path}"
-            )
-        secret = bytes.fromhex(path.read_text(encoding="ascii").strip())
-    except FileNotFoundError:
+        token = bytes.fromhex(read_file(path / TOKEN_NAME, _TOKEN_FILE_SIZE_MAX).decode("ascii").strip())
+    except ValueError:
+        token = b""
+    if len(token) != SECRET_SIZE:
         raise ServiceError(
-            "not_initialised", f"{path} is not there", f"make it with: ravel --home {path.parent} init"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise ServiceError(
-            "bad_config", f"{path} is not a key: {error}", "restore it from a backup"
-        ) from None
-    if len(secret) != _SECRET_SIZE:
-        raise ServiceError("bad_config", f"{path} is not a key of 32 bytes", "restore it from a backup")
-    return secret
+            "bad_config", f"{path / TOKEN_NAME} is no token", f"remove it, and: ravel --home {path} init"
+        )
+    return token.hex()
 
 
 def _failed(path: Path, error: OSError) -> ServiceError:
     return ServiceError(
         "storage_failed", f"{path} cannot be used: {error}", "check its permissions, or choose another --home"
     )
-
-
-def _put(path: Path, content: str) -> None:
-    """Write a file whole or not at all; one that was begun and left is written over."""
-    beside = path.with_name(f"{path.name}.new")
-    beside.unlink(missing_ok=True)
-    _write_new(beside, content)
-    beside.rename(path)
-
-
-def _write_new(path: Path, content: str) -> None:
-    """Create a file that only its owner may read, durable before it is used."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

@@ -23,17 +23,11 @@ from node.voiding import Review
 from protocol.body import Adopt, BranchAdd, BranchRenew, BranchTopic, EpochAdd, EpochInit, RepoInit
 from protocol.signing import public_key
 from storage.checkpoints import keep_checkpoints
-from storage.commits import NewCommit, accept_commits, find_heads, load_facts, load_places
+from storage.commits import NewCommit, accept_commits, load_facts, load_places
 from storage.files import apply_files
-from storage.repos import (
-    Branch,
-    add_branch,
-    branch_keys,
-    follow_topic,
-    name_branch,
-    rename_repo,
-    set_writing_epoch,
-)
+from storage.heads import find_heads
+from storage.repo_changes import name_branch, rename_repo, set_writing_epoch
+from storage.repos import Branch, add_branch, branch_keys, follow_topic
 from storage.waiting import Waiting, keep_rejections, keep_waiting, load_rejected, take_unread, take_waiting
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts

@@ -10,15 +10,15 @@ from sqlalchemy import Connection
 
 from node.errors import ServiceError
 from node.past import load_past
-from node.replica import Replica, load_blocks_of, open_stored
+from node.replica import Replica, Tables, load_blocks_of, open_stored
 from protocol.body import BranchFork
 from protocol.limits import FORK_DEPTH_MAX, STATE_COUNT_MAX
-from storage.commits import TimelineRow, load_rows, load_timeline
+from storage.commits import TimelineRow, load_first_of_kinds, load_rows, load_timeline
 from storage.repos import Branch
 
 
 def lineage(
-    replica: Replica, connection: Connection, branch: Branch
+    replica: Replica | Tables, connection: Connection, branch: Branch
 ) -> list[tuple[Branch, tuple[bytes, ...]]]:
     """The branch (all of it: no commits are named) and what it continues, each up to these commits."""
     found: list[tuple[Branch, tuple[bytes, ...]]] = [(branch, ())]
@@ -39,7 +39,7 @@ def lineage(
     return found
 
 
-def check_whole(replica: Replica, connection: Connection, branch: Branch) -> None:
+def check_whole(replica: Replica | Tables, connection: Connection, branch: Branch) -> None:
     """Raise ServiceError unless what a branch continues is here: else it would be carried as if it were new."""
     for part, commits in lineage(replica, connection, branch):
         rows = load_rows(connection, commits)
@@ -52,7 +52,7 @@ def check_whole(replica: Replica, connection: Connection, branch: Branch) -> Non
 
 
 def load_state(
-    replica: Replica, connection: Connection, branch: Branch, *, kinds: Collection[str] = ()
+    replica: Replica | Tables, connection: Connection, branch: Branch, *, kinds: Collection[str] = ()
 ) -> list[TimelineRow]:
     """The commits of a branch's state, causes first: what it continues, then its own. With `kinds` only such bodies'.
 
@@ -62,8 +62,10 @@ def load_state(
     for part, commits in reversed(lineage(replica, connection, branch)):
         if commits:
             found = load_past(connection, part, commits, STATE_COUNT_MAX + 1)
+        elif kinds:
+            found = load_first_of_kinds(connection, part.num, kinds, STATE_COUNT_MAX + 1)
         else:
-            found = load_timeline(connection, part.num, 0, STATE_COUNT_MAX + 1, kinds=kinds)
+            found = load_timeline(connection, part.num, 0, STATE_COUNT_MAX + 1)
         rows += [row for row in found if not kinds or row.body_kind in kinds]
         if max(len(found), len(rows)) > STATE_COUNT_MAX:
             raise ServiceError(

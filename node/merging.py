@@ -28,11 +28,12 @@ from protocol.commit import Commit
 from protocol.content import Files
 from protocol.limits import ACK_COUNT_MAX, BODY_SIZE_MAX, MERGED_COUNT_MAX
 from protocol.text import id_text
-from storage.commits import TimelineRow, load_heads, load_rows
+from storage.commits import TimelineRow, load_rows
+from storage.heads import load_heads
 from storage.repos import Branch, Repo
 
 _LOADED_AT_ONCE = 500
-_NOT_CARRIED = ("branch-root", "fork", "merge", "checkpoint")
+_NOT_CARRIED = ("branch-root", "fork", "merge", "checkpoint", "set-squeeze", "dict-squeeze", "compaction")
 _CARRIED_OVERHEAD = 256  # bytes that the origin adds to a body, rounded up
 _NO_ANCESTOR = "the branches have no common ancestor: neither continues what the other does"
 _NO_ANCESTOR_HINT = "`ravel branch fork` and `ravel repo fork` make branches that can be merged back"
@@ -241,16 +242,25 @@ class BranchMerge:
     def _read(
         self, connection: Connection, rows: list[TimelineRow]
     ) -> Iterator[tuple[TimelineRow, Commit, bytes]]:
+        """Rows, commits and bodies, which are empty where they were erased."""
         for start in range(0, len(rows), _LOADED_AT_ONCE):
             part = rows[start : start + _LOADED_AT_ONCE]
             blocks = load_blocks_of(connection, part)
             for row in part:
-                yield row, *open_encoded(self.replica.on_topics[row.topic_num], row, blocks[row.num])
+                branch = self.replica.on_topics[row.topic_num]
+                commit, encoded = open_encoded(branch, row, blocks[row.num])
+                yield row, commit, encoded or b""
 
     def _draft(self, row: TimelineRow, commit: Commit, encoded: bytes) -> Draft | None:
         """A commit to be carried. None for what only its own branch needs, and for files that cannot be carried."""
         if row.body_kind in _NOT_CARRIED:
             return None
+        if not encoded:
+            raise ServiceError(
+                "incomplete",
+                "bodies were erased here that the other branch has not got",
+                "merge on a node that still has them",
+            )
         body = decode_body(encoded)
         if isinstance(body, Carried) and self._is_foreign:
             encoded = body.body  # whoever offers this may say that anybody wrote it
@@ -294,5 +304,5 @@ async def run_merge(hub: Hub, author: Author, merge: BranchMerge) -> JsonObject:
 
 def _origin(commit_id: bytes, encoded: bytes) -> bytes:
     """The commit that was first: itself, or the one that it carries."""
-    body = decode_body(encoded)
+    body = decode_body(encoded) if encoded else None  # what is carried is never erased
     return body.commit if isinstance(body, Carried) else commit_id

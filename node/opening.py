@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from protocol.block import Block, WrongKey
-from protocol.body import Body, UnknownBody, decode_body
+from protocol.body import Body, ErasedBody, UnknownBody, decode_body
 from protocol.codec import DecodeError, Value
 from protocol.commit import Commit, UnknownVersion, open_commit
 from protocol.limits import BODY_SIZE_MAX
@@ -76,13 +76,13 @@ class ReadBatch:
     dropped: Counter[str] = field(default_factory=Counter)
 
 
-def open_batch(branch: Branch, items: Iterable[bytes]) -> OpenedBatch:
-    """Read, check and settle publications of one branch in one go."""
-    batch = read_batch(branch, items)
+def open_batch(branch: Branch, items: Iterable[bytes], *, with_bare: bool = False) -> OpenedBatch:
+    """Read, check and settle publications of one branch in one go; `with_bare` also those of which the body was erased."""
+    batch = read_batch(branch, items, with_bare=with_bare)
     return settle_batch(batch, check_claims(batch.claims))
 
 
-def read_batch(branch: Branch, items: Iterable[bytes]) -> ReadBatch:
+def read_batch(branch: Branch, items: Iterable[bytes], *, with_bare: bool = False) -> ReadBatch:
     """Decode and open publications. Each readable candidate claims its author's signature, and each its topic's.
 
     A holder of the topic's key makes the topic's signature itself when it sends the publication on, so it need not check
@@ -91,7 +91,7 @@ def read_batch(branch: Branch, items: Iterable[bytes]) -> ReadBatch:
     batch = ReadBatch(needs_topic_signature=branch.topic_seed is None)
     for encoded in items:
         try:
-            candidate = _read_publication(branch, encoded)
+            candidate = _read_publication(branch, encoded, with_bare=with_bare)
         except _Drop as error:
             batch.dropped[str(error)] += 1
             continue
@@ -136,7 +136,7 @@ def settle_batch(batch: ReadBatch, claims_hold: Sequence[bool]) -> OpenedBatch:
     return opened
 
 
-def _read_publication(branch: Branch, encoded: bytes) -> _Candidate:
+def _read_publication(branch: Branch, encoded: bytes, *, with_bare: bool = False) -> _Candidate:
     """Raises _Drop where the publication is at fault."""
     try:
         publication = decode_publication(encoded)
@@ -144,6 +144,8 @@ def _read_publication(branch: Branch, encoded: bytes) -> _Candidate:
         raise _Drop(f"bad_publication:{error.reason}") from None
     if publication.topic != branch.topic:
         raise _Drop("other_topic")
+    if publication.body_id is not None and not with_bare:
+        raise _Drop("bare")  # a verdict needs the body, which others may have
     return _Candidate(encoded, publication, _read_commit(branch, publication, encoded))
 
 
@@ -172,6 +174,10 @@ def _read_commit(branch: Branch, publication: Publication, encoded: bytes) -> _R
 
 
 def _read_body(branch: Branch, commit: Commit, publication: Publication) -> Body | UnknownBody:
+    if publication.body_id is not None:
+        if publication.body_id != commit.content.body.object_id:
+            raise _Drop("missing_body")
+        return ErasedBody("")
     blocks = {block.block_id: block for block in publication.blocks[1:]}
     used: set[bytes] = set()
 

@@ -28,9 +28,10 @@ from protocol.commit import NO_BRANCH, NO_EPOCH, HeaderKeys, lipmaa
 from protocol.hashing import epoch_read_secret
 from protocol.limits import ACK_COUNT_MAX
 from protocol.proofs import certify_repo
-from storage.commits import load_commit_keys, load_heads
+from storage.commits import load_commit_keys
 from storage.database import Database
 from storage.feeds import load_feed_ids, load_feed_tip
+from storage.heads import load_heads
 from storage.repos import Branch, Epoch, Repo, add_epoch, add_repo
 from verifier.epochs import describe_epoch
 from verifier.facts import BranchFacts

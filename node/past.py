@@ -10,7 +10,7 @@ from node.replica import Replica, load_blocks_of, open_stored
 from node.views import body_fields, place_text
 from node.why import explain, find_commit
 from protocol.text import id_text
-from storage.commits import TimelineRow, load_rows
+from storage.commits import TimelineRow, load_position, load_rows
 from storage.repos import Branch
 
 JsonObject = dict[str, Any]
@@ -35,6 +35,7 @@ def describe(replica: Replica, text: str) -> JsonObject:
             "feed_previous": content.feed_previous and id_text(content.feed_previous),
             "acks": [id_text(raw) for raw in commit.acks],
             "place": place_text(row.passed, row.rank, row.commit_id),
+            "position": load_position(connection, row),
             "deps": [id_text(raw) for raw in links.deps],
             "negative_deps": [id_text(raw) for raw in links.ndeps],
             "files_added": [id_text(raw) for raw in links.files],

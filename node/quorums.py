@@ -16,7 +16,8 @@ from protocol.body import Approve, Body, Checkpoint, Permission, ProposeCheckpoi
 from protocol.limits import ACK_COUNT_MAX
 from protocol.text import id_text
 from storage.checkpoints import load_checkpoint_proposals
-from storage.commits import count_heads, load_facts, load_heads
+from storage.commits import load_facts
+from storage.heads import count_heads, load_heads
 from storage.repos import Branch, Repo
 from verifier.membership import Membership
 from verifier.operations import Operation

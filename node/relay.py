@@ -174,6 +174,11 @@ def _read(topic: bytes, items: Sequence[bytes], dropped: Counter[str]) -> list[t
         if publication.topic != topic:
             dropped["other_topic"] += 1
             continue
+        if (
+            publication.body_id is not None
+        ):  # newcomers would have it from nobody, if this were all that is kept
+            dropped["bare"] += 1
+            continue
         found.append((publication, encoded))
     return found
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from protocol.block import decode_block
-from protocol.body import Body, EpochInit, Permission, UnknownBody, decode_body
+from protocol.body import Body, EpochInit, ErasedBody, Permission, UnknownBody, decode_body
 from protocol.commit import Commit, open_commit
 from protocol.limits import BODY_SIZE_MAX
 from protocol.object import open_object
@@ -21,7 +21,8 @@ from storage.commits import TimelineRow, iterate_arrivals
 from storage.database import Database, StorageError
 from storage.id_keys import unpack_nums
 from storage.packs import Packs
-from storage.repos import Branch, Epoch, Repo, finish_join, load_branches, load_epochs, load_repos
+from storage.repo_changes import finish_join
+from storage.repos import Branch, Epoch, Repo, load_branches, load_epochs, load_repos
 from storage.sketches import Sketches
 from verifier.epochs import find_preferred
 from verifier.membership import Membership, mark_of
@@ -112,9 +113,16 @@ def _last_of_each(branches: Iterable[Branch]) -> list[Branch]:
 class Replica:
     """The store and the tables that are kept in memory beside it."""
 
-    def __init__(self, folder: Path, url: str = "") -> None:
+    def __init__(self, folder: Path, store_key: bytes | None = None, url: str = "") -> None:
         """Open the store of a folder, and of a PostgreSQL database where `url` names one. Raises StorageError."""
-        self.database = Database(folder, url)
+        self.database = Database(folder, store_key, url)
+        try:
+            self._open()
+        except BaseException:
+            self.database.close()
+            raise
+
+    def _open(self) -> None:
         self.packs = Packs(self.database)
         self.sketches = Sketches(self.database)
         self.packs.sweep()
@@ -257,14 +265,16 @@ def load_blocks_of(connection: Connection, rows: list[TimelineRow]) -> dict[int,
 
 
 def open_stored(branch: Branch, row: TimelineRow, encoded: list[bytes]) -> tuple[Commit, Body | UnknownBody]:
-    """An accepted commit and its body, from its blocks. `branch` is on the topic by which it came."""
+    """An accepted commit and its body (an ErasedBody where it was erased). `branch` is on the topic by which it came."""
     commit, body = open_encoded(branch, row, encoded)
-    return commit, decode_body(body)
+    return commit, ErasedBody(row.body_kind) if body is None else decode_body(body)
 
 
-def open_encoded(branch: Branch, row: TimelineRow, encoded: list[bytes]) -> tuple[Commit, bytes]:
-    """The same, the body as it is encoded. Every block is found by its hash."""
+def open_encoded(branch: Branch, row: TimelineRow, encoded: list[bytes]) -> tuple[Commit, bytes | None]:
+    """The same, the body as it is encoded; None where it was erased. Every block is found by its hash."""
     commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
+    if row.is_erased:
+        return commit, None
     blocks = {block.block_id: block for block in map(decode_block, encoded[1:])}
     body = open_object(commit.content.body, blocks.get, branch.convergence_secret, size_max=BODY_SIZE_MAX)
     return commit, body

@@ -10,20 +10,23 @@ from typing import Final, NamedTuple
 import msgspec
 from sqlalchemy import Connection
 
+from node.covering import find_pasts
+from node.errors import ServiceError
 from node.lineage import lineage, load_state
-from node.replica import Replica, load_blocks_of, open_encoded
+from node.replica import Replica, Tables, load_blocks_of, open_encoded
 from protocol.body import Carried, content_of, decode_body, kind_name
-from protocol.content import DictEdit, SetEdit, TextSnapshot, TextUpdate
-from protocol.limits import DOCUMENT_WORDS_KEPT_MAX
+from protocol.content import DictEdit, DictSqueeze, SetEdit, SetSqueeze, TextSnapshot, TextUpdate
+from protocol.limits import DOCUMENT_SQUEEZE_COUNT_MAX, DOCUMENT_WORDS_KEPT_MAX
 from storage.commits import TimelineRow
 from storage.repos import Branch
-from verifier.documents import DOCUMENTS, DocumentBody, Said, Word, count_words
+from verifier.documents import DOCUMENTS, DocumentBody, ErasedWords, Said, Word, count_words
 
 _LOADED_AT_ONCE: Final = 500
+_SQUEEZE_KINDS: Final = (kind_name(SetSqueeze), kind_name(DictSqueeze))
 
 
 class _Opened(NamedTuple):
-    """A commit's first id, what it says (None: nothing of documents), and the bytes of its body."""
+    """A commit's first id, what it says (None: nothing of documents, or its body was erased), and the bytes of its body."""
 
     name: bytes
     content: DocumentBody | None
@@ -33,7 +36,7 @@ class _Opened(NamedTuple):
 class SaidReader:
     """Reads what is said of documents. Thread-safe."""
 
-    def __init__(self, replica: Replica, *, words_kept_max: int = DOCUMENT_WORDS_KEPT_MAX) -> None:
+    def __init__(self, replica: Replica | Tables, *, words_kept_max: int = DOCUMENT_WORDS_KEPT_MAX) -> None:
         self._replica = replica
         self._lock = threading.Lock()
         self._kept: dict[int, _Opened] = {}  # by the commit's number, without the bytes of updates
@@ -44,17 +47,27 @@ class SaidReader:
         """What the branch and what it continues say of a document (DOCUMENTS), also in carried commits; with bodies' sizes.
 
         Updates are empty here: a long history has far more bytes of them than are in use (`read_updates`).
-        Raises ServiceError `too_large`, `incomplete`.
+        What a body said that was erased is None. Raises ServiceError `too_large`, `incomplete`.
         """
         types = DOCUMENTS[document]
         depths = self.depths(connection, branch)
         rows = load_state(self._replica, connection, branch, kinds={"carried", *map(kind_name, types)})
+        squeezes = [row for row in rows if row.body_kind in _SQUEEZE_KINDS and not row.is_erased]
+        if len(squeezes) > DOCUMENT_SQUEEZE_COUNT_MAX:
+            raise ServiceError(
+                "too_large",
+                f"the branch's {document} was squeezed over {DOCUMENT_SQUEEZE_COUNT_MAX} times",
+                "begin another branch with what is in use",
+            )
+        bits = {row.commit_id: 1 << number for number, row in enumerate(squeezes)}
+        pasts = find_pasts(connection, lineage(self._replica, connection, branch), bits)
         for start in range(0, len(rows), _LOADED_AT_ONCE):
             part = rows[start : start + _LOADED_AT_ONCE]
             for row, opened in zip(part, self._outlines(connection, part), strict=True):
-                if isinstance(opened.content, types):
+                if row.is_erased or isinstance(opened.content, types):
                     place = (depths[row.branch_num], row.passed, row.rank, row.commit_id)
-                    yield Said(opened.name, place, opened.content), opened.size
+                    bit, covered_by = bits.get(row.commit_id, 0), pasts.get(row.commit_id, 0)
+                    yield Said(opened.name, place, opened.content, bit, covered_by), opened.size
 
     def read_updates(
         self, connection: Connection, said: Sequence[Said], rows: Sequence[TimelineRow]
@@ -88,9 +101,12 @@ class SaidReader:
         blocks = load_blocks_of(connection, list(rows))
         for row in rows:
             _, encoded = open_encoded(self._replica.on_topics[row.topic_num], row, blocks[row.num])
+            if encoded is None:
+                yield _Opened(row.commit_id, None, 0)
+                continue
             body = decode_body(encoded)
             said = content_of(body)
-            content = said if isinstance(said, SetEdit | DictEdit | TextUpdate | TextSnapshot) else None
+            content = said if isinstance(said, DocumentBody) else None
             yield _Opened(body.commit if isinstance(body, Carried) else row.commit_id, content, len(encoded))
 
     def _keep(self, fresh: dict[int, _Opened]) -> None:
@@ -103,6 +119,15 @@ class SaidReader:
                 self.words_kept += words
 
 
+def not_here(error: ErasedWords) -> ServiceError:
+    """The answer where erased bodies are needed, since what stood for them is void or was not here."""
+    return ServiceError(
+        "incomplete",
+        f"{error}, and what stood for them does not count now",
+        "adopt what is void of it (`ravel branch adopt`), or restore a backup that has them",
+    )
+
+
 def deps_of(replaced: Iterable[Said | Word], own: int) -> tuple[bytes, ...]:
     """The commits of the branch itself, whose places begin with `own`, among those replaced: no others may be deps."""
     return tuple(dict.fromkeys(one.place[-1] for one in replaced if one.place[0] == own))
@@ -111,7 +136,7 @@ def deps_of(replaced: Iterable[Said | Word], own: int) -> tuple[bytes, ...]:
 def _weight(opened: _Opened) -> int:
     """Words that it takes the place of: one for each commit, name and word."""
     content = opened.content
-    names = 0 if content is None or isinstance(content, TextUpdate) else len(content.replaces)
+    names = len(content.replaces) if isinstance(content, SetEdit | DictEdit | TextSnapshot) else 0
     return 1 + names + (0 if content is None else count_words(content))
 
 

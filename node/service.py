@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from node.compacting import Compacting
 from node.documents import Documents
 from node.edits import Edits
 from node.errors import ServiceError
@@ -41,8 +42,9 @@ from node.watching import Watching
 from node.why import explain, list_voids
 from protocol.content import Post
 from protocol.text import PeerAddress, id_text
-from storage.commits import count_heads, load_facts, load_heads
+from storage.commits import load_facts
 from storage.forgetting import forget_repo
+from storage.heads import count_heads, load_heads
 from storage.repos import Branch, Repo
 from storage.waiting import UNREAD, count_rejections, count_waiting
 
@@ -63,7 +65,7 @@ class NodeService:
         home: Path,
         listen: str,
         advertise: str,
-        export_folder: Path,
+        exports: Exports,
         clock: Callable[[], float],
     ) -> None:
         self._hub = hub
@@ -76,6 +78,7 @@ class NodeService:
         self.files = Files(hub, author, self._branch)
         self.documents = Documents(hub, author, self._branch)
         self.texts = Texts(hub, author, self._branch)
+        self.compacting = Compacting(hub, author, self.documents, self.texts, self._member_branch)
         self.feeds = Feeds(hub, self._branch)
         self.timelines = Timelines(hub, self._branch)
         self.edits = Edits(hub, self._branch)
@@ -85,13 +88,13 @@ class NodeService:
         self.renewing = Renewing(hub, author, self._whole_repo, self._member_branch)
         self.quorums = Quorums(hub, author, self._whole_repo, self._member_branch)
         self.relaying = Relaying(hub)
-        self.exports = Exports(hub, export_folder, id_text(node_key), clock)
+        self.exports = exports
         self.names = Names(hub, author, self._whole_repo, self._member_branch)
         self.peers = Peers(hub, network, node_key)
         own_address = PeerAddress(advertise or listen, node_key)
         self.sharing = Sharing(hub, network, self.peers, author, joiner, own_address=own_address, clock=clock)
         self.inbox = Inbox(hub, author, self.sharing, self._whole_repo, self._member_branch)
-        self.watching = Watching(hub, network, home, clock)
+        self.watching = Watching(hub, network, home, clock, exports)
         self._started_at = clock()
 
     async def status(self) -> JsonObject:
@@ -112,6 +115,7 @@ class NodeService:
             "pending": waiting,
             "rejected": self._hub.totals.rejected,
             "dropped": self._hub.totals.dropped,
+            "export": self.exports.status(),
             "peers": self.peers.views(),
         }
 

@@ -21,7 +21,7 @@ from node.drafting import Draft
 from node.errors import ServiceError
 from node.hub import Hub
 from node.outbound import Author
-from node.said import SaidReader, deps_of
+from node.said import SaidReader, deps_of, not_here
 from protocol.content import TextSnapshot, TextUpdate
 from protocol.limits import (
     DEP_COUNT_MAX,
@@ -34,7 +34,7 @@ from protocol.limits import (
 from protocol.text import id_text
 from storage.commits import load_rows
 from storage.repos import Branch
-from verifier.documents import Said, TextState, reduce_text
+from verifier.documents import ErasedWords, Said, TextState, reduce_text
 
 log = structlog.get_logger()
 
@@ -85,7 +85,7 @@ class Texts:
         taken = [one for one, is_taken in zip(state.standing, merged.taken[:-1], strict=True) if is_taken]
         return answer | {
             "commit": id_text(written.commit_id),
-            "snapshot": await self._write_snapshot(branch, taken),
+            "snapshot": await self._write_snapshot(branch, taken, after=TEXT_SNAPSHOT_AFTER),
         }
 
     async def pull(self, branch_text: str, root: str | None) -> JsonObject:
@@ -109,9 +109,19 @@ class Texts:
             "text": merged.text,
         }
 
-    async def _write_snapshot(self, branch: Branch, standing: Sequence[Said]) -> str | None:
-        """The snapshot's id, if one was due: at least half of what stands fits into one."""
-        if len(standing) + 1 < TEXT_SNAPSHOT_AFTER:
+    async def squeeze(self, branch_text: str) -> str | None:
+        """Write a snapshot of what stands, where it is more than one update; its commit's id."""
+        branch = self._find_branch(branch_text)
+        state = await self._hub.run_blocking(self._load, branch)
+        if len(state.standing) < 2:
+            return None
+        merged = await self._merge([*map(_update_of, state.standing)])
+        taken = [one for one, is_taken in zip(state.standing, merged.taken, strict=True) if is_taken]
+        return await self._write_snapshot(branch, taken, after=3)
+
+    async def _write_snapshot(self, branch: Branch, standing: Sequence[Said], *, after: int) -> str | None:
+        """The snapshot's id, if one was due: at least half of `after` updates fit into one, of those that stand."""
+        if len(standing) + 1 < after:
             return None
         chosen: list[Said] = []
         size = 0
@@ -120,7 +130,7 @@ class Texts:
             if size > TEXT_UPDATE_SIZE_MAX or len(chosen) == DEP_COUNT_MAX:
                 break
             chosen.append(one)
-        if 2 * len(chosen) < TEXT_SNAPSHOT_AFTER:
+        if 2 * len(chosen) < after:
             return None
         chosen.sort(key=lambda one: one.place)
         merged = await self._merge([*map(_update_of, chosen)])
@@ -145,7 +155,10 @@ class Texts:
     def _load(self, branch: Branch) -> TextState:
         """What stands."""
         with self._hub.replica.database.read() as connection:
-            state = reduce_text(one for one, _ in self._reader.read(connection, branch, "text"))
+            try:
+                state = reduce_text(one for one, _ in self._reader.read(connection, branch, "text"))
+            except ErasedWords as error:
+                raise not_here(error) from None
             rows = load_rows(connection, [one.place[-1] for one in state.standing])
             ordered = [rows[one.place[-1]] for one in state.standing]
             standing: list[Said] = []

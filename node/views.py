@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from node.addresses import Learned
 from node.network import PeerState
 from node.replica import load_blocks_of, open_stored
-from protocol.body import Body, BranchFork, Carried, Merge, Permission, UnknownBody, content_of
+from protocol.body import Body, BranchFork, Carried, ErasedBody, Merge, Permission, UnknownBody, content_of
 from protocol.content import Files, Imported, Post
 from protocol.limits import STALLED_SECONDS
 from protocol.text import id_text
@@ -149,6 +149,8 @@ def place_text(passed: int, rank: int, commit_id: bytes) -> str:
 def body_fields(body: Body | UnknownBody, timestamp_ms: int) -> JsonObject:
     """`time` in unix seconds: what the imported commit says where there is one, else what the author says."""
     match body:
+        case ErasedBody():
+            return {"time": timestamp_ms // 1000, "text": None, "erased": True}
         case Post():
             return {"time": timestamp_ms // 1000, "text": body.text}
         case Imported():

@@ -1,13 +1,15 @@
 """Which commits of a repo are void, looked at again at the end of a transaction that may have changed it."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from sqlalchemy import Connection
 
 from node.replica import Tables
 from protocol.block import decode_block
-from protocol.body import Adopt, FeedEnd, Remove
+from protocol.body import Adopt, FeedEnd, Permission, Remove, kind_name
 from protocol.commit import Commit, open_commit
+from protocol.content import Compaction
 from storage.blocks import read_blocks
 from storage.checkpoints import load_checkpoint_ids
 from storage.database import Database
@@ -17,6 +19,8 @@ from storage.voids import Judged, are_forked, has_forks, load_judged, load_judge
 from verifier.membership import Membership
 from verifier.tangle_kinds import GROUP
 from verifier.voiding import Void, find_affected, find_void
+
+_COMPACTION: Final = kind_name(Compaction)
 
 
 class Review:
@@ -95,6 +99,7 @@ class Review:
             place.previous,
             lambda end: self._is_in_feed(branch, one, end),
             one.proposal,
+            Permission.MANAGE if one.body_kind == _COMPACTION else Permission.WRITE,
         )
 
     def _look_at(self, branch: Branch, judged: Iterable[Judged]) -> None:

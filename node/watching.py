@@ -12,6 +12,7 @@ from typing import Any, Final
 from sqlalchemy import func, select
 
 from node import logs
+from node.exports import Exports
 from node.hub import Hub
 from node.metrics import Family, Histogram, Sample, render
 from node.network import Network
@@ -31,11 +32,14 @@ _PAGE_SIZE: Final = os.sysconf("SC_PAGE_SIZE")
 class Watching:
     """Counts what the API answers, and gathers what the rest of the node counts."""
 
-    def __init__(self, hub: Hub, network: Network, home: Path, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, hub: Hub, network: Network, home: Path, clock: Callable[[], float], exports: Exports
+    ) -> None:
         self._hub = hub
         self._network = network
         self._home = home
         self._clock = clock
+        self._exports = exports
         self._started_at = clock()
         self._answers: Counter[tuple[str, str]] = Counter()
         self._api_seconds: dict[str, Histogram] = {}
@@ -48,7 +52,9 @@ class Watching:
     async def metrics(self) -> str:
         """All metrics as text. Raises StorageError."""
         stored = await self._hub.run_blocking(self._stored)
-        return render([*self._of_process(), *self._of_work(), *self._of_peers(), *stored])
+        return render(
+            [*self._of_process(), *self._of_work(), *self._of_peers(), *self._exports.families(), *stored]
+        )
 
     async def readiness(self) -> tuple[bool, dict[str, str]]:
         """Whether the node can do its work, and each check by name: `ok`, or what is wrong."""

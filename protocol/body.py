@@ -14,12 +14,15 @@ from msgspec import Meta
 from protocol.block import Reference
 from protocol.codec import DecodeError, Id, Key, Signature, Wire, decode, encode, peek_tag
 from protocol.content import (
+    Compaction,
     DictEdit,
+    DictSqueeze,
     Files,
     Imported,
     Name,
     Post,
     SetEdit,
+    SetSqueeze,
     TextSnapshot,
     TextUpdate,
     UnixMilliseconds,
@@ -297,6 +300,11 @@ class UnknownBody:
     tag: str
 
 
+@dataclass(frozen=True, slots=True)
+class ErasedBody(UnknownBody):
+    """A body that is not here any more: of content of this kind (`tag` has no version)."""
+
+
 Body = (
     RepoInit
     | BranchAdd
@@ -327,7 +335,10 @@ Body = (
     | Imported
     | Files
     | SetEdit
+    | SetSqueeze
     | DictEdit
+    | DictSqueeze
+    | Compaction
     | TextUpdate
     | TextSnapshot
 )
@@ -369,6 +380,8 @@ def content_of(body: Body | UnknownBody) -> Body | UnknownBody:
 
 def body_kind(body: Body | UnknownBody) -> str:
     """The kind's name without its version, for people and exports: `post`, `branch-add`, `unknown:poll7`."""
+    if isinstance(body, ErasedBody):
+        return body.tag
     if isinstance(body, UnknownBody):
         return f"unknown:{body.tag}"
     return kind_name(type(body))

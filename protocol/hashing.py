@@ -30,6 +30,10 @@ _SYMBOL_KEY: Final = _CONTEXT + "topic to symbol key v1"
 _RANGE_KEY: Final = _CONTEXT + "topic and session to range key v1"
 _SET_LANES: Final = _CONTEXT + "commit id to set lanes v1"
 _SET_DIGEST: Final = _CONTEXT + "set lanes to set digest v1"
+_STORE_MARK: Final = _CONTEXT + "store key to store mark v1"
+_STORE_MASK_KEY: Final = _CONTEXT + "store key to mask key v1"
+_STORE_BOX_KEY: Final = _CONTEXT + "store key to box key v1"
+_STORE_NONCE_KEY: Final = _CONTEXT + "store key to nonce key v1"
 _LINK_CHECKSUM: Final = _CONTEXT + "link checksum v1"
 
 
@@ -146,6 +150,36 @@ def set_digest(lanes: bytes) -> bytes:
 def link_checksum(payload: bytes) -> bytes:
     """Five bytes that detect a mistyped link (one wrong link in 2**40 passes)."""
     return _derive(_LINK_CHECKSUM, payload)[:5]
+
+
+def store_mark(store_key: bytes) -> bytes:
+    """What tells whether a store was sealed with a key, and opens nothing."""
+    return _derive(_STORE_MARK, store_key)
+
+
+def store_mask_key(store_key: bytes) -> bytes:
+    """The key of the masks over 32-byte keys in a store."""
+    return _derive(_STORE_MASK_KEY, store_key)
+
+
+def store_box_key(store_key: bytes) -> bytes:
+    """The key of the boxes in a store."""
+    return _derive(_STORE_BOX_KEY, store_key)
+
+
+def store_nonce_key(store_key: bytes) -> bytes:
+    """The key that makes the nonces of the boxes in a store."""
+    return _derive(_STORE_NONCE_KEY, store_key)
+
+
+def mask(key: bytes, place: bytes) -> bytes:
+    """32 bytes that hide a key which is kept in one place: no place ever keeps two."""
+    return blake3(place, key=key).digest()
+
+
+def box_nonce(key: bytes, place: bytes, secret: bytes) -> bytes:
+    """24 bytes, different for every place and secret: equal ones have equal boxes, and nothing else is told."""
+    return blake3(len(place).to_bytes(4, "little") + place + secret, key=key).digest(24)
 
 
 def timeline_digest() -> blake3:

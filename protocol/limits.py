@@ -59,6 +59,8 @@ DICT_VALUE_SIZE_MAX: Final = 16 * KIB
 """Characters of a value of a dict, which is replaced whole each time."""
 DICT_EDIT_COUNT_MAX: Final = 256
 """Values that one commit puts into a dict, and keys that it erases; BODY_SIZE_MAX may be reached before."""
+SQUEEZED_COUNT_MAX: Final = 8 * KIB
+"""Commits whose words one squeeze says again: with these, names and short items fill most of a body."""
 TEXT_UPDATE_SIZE_MAX: Final = 384 * KIB
 """Bytes of one Yjs update. With what a snapshot names, and with the origin of a carried commit, it is a body."""
 NAME_SIZE_MAX: Final = 255
@@ -104,6 +106,8 @@ DOCUMENT_WORD_COUNT_MAX: Final = 500_000
 """Words that a set or a dict is reduced from, 300 bytes each while it is answered."""
 DOCUMENT_WORDS_KEPT_MAX: Final = 100_000
 """Words, names and commits that are remembered once opened, for all branches' sets and dicts, and for all texts: 40 MB."""
+DOCUMENT_SQUEEZE_COUNT_MAX: Final = 1000
+"""Squeezes that a set or a dict is reduced with: each is compared with every other. 64 are as large as a document may be."""
 TEXT_SNAPSHOT_AFTER: Final = 64
 """Standing updates of a text at which the next push merges them into a snapshot: half the names that one can hold."""
 TEXT_WORKERS_MAX: Final = 2
@@ -292,6 +296,8 @@ CHANGES_KEPT_MAX: Final = 100_000
 """Removes, returns and moves that are kept per branch, the newest: 10 MB. Who stopped before them gets a snapshot."""
 EDIT_WINDOW_MAX: Final = 1000
 """Edits in one answer."""
+EDIT_POSITIONS_MAX: Final = 10_000
+"""Edits up to now that are looked at to tell positions: half a second. Who is further behind reads the timeline anew."""
 EVENT_STREAMS_MAX: Final = 128
 """Event streams that are served at once: half of the connections, so that commands are always answered."""
 EVENT_WINDOW: Final = 64
@@ -316,10 +322,22 @@ LINK_PEER_COUNT_MAX: Final = 8
 """Peers named in one link."""
 ADDRESS_SIZE_MAX: Final = 255
 """Characters of host:port."""
+KEY_FILE_SIZE_MAX: Final = 16 * KIB
+"""Bytes of a file of keys: three secrets and how they are sealed take one."""
+KEY_FILE_MEMORY_MAX: Final = 1024 * MIB
+"""Bytes of memory that a file of keys may have us spend on deriving a key from a passphrase: four times what ours say."""
+KEY_FILE_PASSES_MAX: Final = 16
+"""Passes over that memory: five times what ours say, and seconds at the most memory."""
+PASSPHRASE_SIZE_MAX: Final = 1024
+"""Bytes of a passphrase: nobody types more, and a file that was named by mistake is not read whole."""
+PASSPHRASE_LENGTH_MIN: Final = 8
+"""Characters of a passphrase that is chosen: what guessing costs is worth nothing below."""
 BACKUP_MANIFEST_SIZE_MAX: Final = 64 * MIB
 """Bytes of a backup's manifest, which is read whole before anything in it is believed."""
 BACKUP_FILE_COUNT_MAX: Final = 400_000
 """Files that a backup's manifest names: one for each large add of files; so many fit its size."""
+EXPORT_SECONDS_MAX: Final = 21_600
+"""Seconds after which an export is ended: what a billion commits take, or a store whose other end hangs."""
 FSCK_PROBLEMS_SHOWN_MAX: Final = 1000
 """Problems that a check of a store names one by one; it counts all. A store that is damaged throughout has millions."""
 DISK_FREE_MIN: Final = 64 * MIB

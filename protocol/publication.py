@@ -3,6 +3,8 @@
 The commit's key is sealed under the branch's read key with XChaCha20-Poly1305, a random nonce, and topic and commit id
 as associated data: whoever may read the branch opens it, and it cannot be moved to another commit or topic. The
 signature lets a relay refuse what no holder of the topic's key sent, without knowing who the members are.
+
+A *bare* publication names the body's block and does not carry it: its sender has erased it. The signature is the same.
 """
 
 from typing import Annotated, Final
@@ -12,12 +14,13 @@ from nacl import bindings, exceptions
 
 from protocol import hashing, signing
 from protocol.block import Block, decode_block
-from protocol.codec import DecodeError, Id, Signature, Value, Wire, decode, encode
+from protocol.codec import DecodeError, Id, Signature, Value, Wire, decode, encode, peek_tag
 from protocol.limits import BLOCK_SIZE_MAX, PUBLICATION_BLOCK_COUNT_MAX, PUBLICATION_SIZE_MAX
 
 PUBLICATION_TAG: Final = "publication1"
 PUBLICATION_ID_COMMIT_SIZE: Final = 8
 """Bytes of the commit's id with which a publication's begins: whoever looks up commits by them finds it, too."""
+BARE_TAG: Final = "bare1"
 NONCE_SIZE: Final = 24
 _SEALED_KEY_SIZE: Final = NONCE_SIZE + 32 + 16
 
@@ -34,6 +37,14 @@ class _PublicationEncoding(Wire, frozen=True, tag=PUBLICATION_TAG):
     signature: Signature
 
 
+class _BareEncoding(Wire, frozen=True, tag=BARE_TAG):
+    topic: Id
+    sealed_key: SealedKey
+    block: Annotated[bytes, Meta(max_length=BLOCK_SIZE_MAX)]
+    body_id: Id
+    signature: Signature
+
+
 class _Published(Wire, frozen=True):
     topic: Id
     sealed_key: SealedKey
@@ -41,12 +52,16 @@ class _Published(Wire, frozen=True):
 
 
 class Publication(Value, frozen=True):
-    """A decoded publication; the first block is the commit's. Its signature is not verified yet."""
+    """A decoded publication; the first block is the commit's. Its signature is not verified yet.
+
+    A bare one has that block alone, and the id of the body's.
+    """
 
     topic: bytes
     sealed_key: bytes
     blocks: tuple[Block, ...]
     signature: bytes
+    body_id: bytes | None = None
 
     @property
     def commit_id(self) -> bytes:
@@ -56,7 +71,8 @@ class Publication(Value, frozen=True):
     @property
     def digest(self) -> bytes:
         """What the topic's key signed."""
-        return _digest(self.topic, self.sealed_key, tuple(block.block_id for block in self.blocks))
+        named = () if self.body_id is None else (self.body_id,)
+        return _digest(self.topic, self.sealed_key, (*(block.block_id for block in self.blocks), *named))
 
     @property
     def publication_id(self) -> bytes:
@@ -103,8 +119,18 @@ def encode_publication(topic: bytes, sealed_key: bytes, blocks: tuple[bytes, ...
     return encoded
 
 
+def encode_bare(topic: bytes, sealed_key: bytes, block: bytes, body_id: bytes, signature: bytes) -> bytes:
+    """The encoding of a bare publication: the commit's block as stored, and the id of its body's."""
+    return encode(_BareEncoding(topic, sealed_key, block, body_id, signature))
+
+
 def decode_publication(encoded: bytes) -> Publication:
     """The publication whose encoding is given, its block ids computed. Raises DecodeError."""
+    if peek_tag(encoded) == BARE_TAG:
+        bare = decode(_BareEncoding, encoded, size_max=PUBLICATION_SIZE_MAX)
+        return Publication(
+            bare.topic, bare.sealed_key, (decode_block(bare.block),), bare.signature, bare.body_id
+        )
     wire = decode(_PublicationEncoding, encoded, size_max=PUBLICATION_SIZE_MAX)
     return Publication(
         wire.topic, wire.sealed_key, tuple(decode_block(block) for block in wire.blocks), wire.signature
@@ -112,19 +138,27 @@ def decode_publication(encoded: bytes) -> Publication:
 
 
 def sign_publication(
-    topic_secret: bytes, topic: bytes, sealed_key: bytes, blocks: tuple[bytes, ...]
+    topic_secret: bytes,
+    topic: bytes,
+    sealed_key: bytes,
+    blocks: tuple[bytes, ...],
+    body_id: bytes | None = None,
 ) -> bytes:
     """The topic's signature of a publication, made again from its parts, blocks as stored."""
-    return signing.sign(topic_secret, _digest(topic, sealed_key, tuple(map(hashing.block_id, blocks))))
+    ids = tuple(map(hashing.block_id, blocks)) + (() if body_id is None else (body_id,))
+    return signing.sign(topic_secret, _digest(topic, sealed_key, ids))
 
 
-def publication_id(topic: bytes, sealed_key: bytes, blocks: tuple[bytes, ...]) -> bytes:
+def publication_id(
+    topic: bytes, sealed_key: bytes, blocks: tuple[bytes, ...], body_id: bytes | None = None
+) -> bytes:
     """The id of a publication, from its parts, blocks as stored: 8 bytes of its commit's id, then 24 of its digest.
 
     All that it carries follows from it but the topic's signature. A commit's id does not say how its key is sealed, nor
-    whether its body is there, so who cannot open publications tells them apart by this.
+    whether its body is there, so who cannot open publications tells them apart by this. Of a commit whose body was erased
+    it is that of the publication as it was: `body_id` is the body's.
     """
-    block_ids = tuple(map(hashing.block_id, blocks))
+    block_ids = tuple(map(hashing.block_id, blocks)) + (() if body_id is None else (body_id,))
     return _id(block_ids[0], _digest(topic, sealed_key, block_ids))
 
 

@@ -11,6 +11,7 @@ from protocol.text import BranchCapability
 from storage.database import Database
 from storage.repos import add_branch
 from storage.schema import branches, repos, topics
+from storage.secrecy import repo_place, secrecy_of, topic_place
 
 
 def add_branch_alone(database: Database, connection: Connection, capability: BranchCapability) -> bool:
@@ -18,6 +19,7 @@ def add_branch_alone(database: Database, connection: Connection, capability: Bra
 
     Nothing is stored where the branch or its repo is here already as something else. Gives whether any topic is new.
     """
+    secrecy = secrecy_of(connection)
     known = connection.execute(
         select(repos.c.num, repos.c.epoch_num, repos.c.init_id).where(repos.c.repo_id == capability.repo)
     ).first()
@@ -41,7 +43,7 @@ def add_branch_alone(database: Database, connection: Connection, capability: Bra
                 repo_id=capability.repo,
                 name=f"({capability.name})",
                 init_id=capability.init,
-                init_key=bytes(32),
+                init_key=secrecy.seal(repo_place("init_key", capability.repo), bytes(32)),  # nobody said it
                 epoch_num=0,
                 is_behind=False,
             )
@@ -62,7 +64,7 @@ def add_branch_alone(database: Database, connection: Connection, capability: Bra
                     generation=0,
                     topic=channel.topic,
                     commit_count=0,
-                    channel=encode(channel),
+                    channel=secrecy.seal(topic_place(channel.topic), encode(channel)),
                 )
             )
     return is_new

@@ -3,6 +3,7 @@
 Transactions are begun and ended by statements of ours: to the driver, connections are in autocommit mode.
 """
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -65,6 +66,24 @@ class Backend(Protocol):
 
     def size(self, connection: Connection) -> int | None:
         """Bytes of the rows and their indexes where they are not files of the folder."""
+        ...
+
+    def rewrite(
+        self,
+        connection: Connection,
+        table: str,
+        column: str,
+        keys: tuple[str, ...],
+        change: Callable[..., bytes],
+    ) -> int:
+        """Change every value of a column that is not NULL, inside a write transaction; gives how many.
+
+        `change` gets the value and those of the columns `keys`. The table is numbered by `num`.
+        """
+        ...
+
+    def sweep(self, writer: Connection, tables: Sequence[str]) -> None:
+        """Write tables anew, so that nothing of what was replaced in them is left; in no transaction."""
         ...
 
     def explain(self, error: DBAPIError) -> str:

@@ -16,9 +16,10 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from protocol.body import Checkpoint
 from storage.bulk import select_rows
 from storage.changes import record_changes
-from storage.commits import CANONICAL_ORDER, NewCommit, load_places
+from storage.commits import NewCommit, load_places
 from storage.database import Database
 from storage.id_keys import chunks, id_key, pack_ids, unpack_ids
+from storage.order import CANONICAL_ORDER, Gain, count_changes
 from storage.schema import checkpoints, commits, heads
 from verifier.ancestry import Place, find_outside
 
@@ -131,10 +132,15 @@ def _count_up(
     """Let commits have passed `by` checkpoints more: they move. Effects move back first, or forth last, so that none
     stands before its cause on the way."""
     shown: list[tuple[int, int, bytes, int]] = []
+    gains: list[Gain] = []
     for part in chunks(nums):
-        query = select(*CANONICAL_ORDER, commits.c.num).where(commits.c.num.in_(part), ~commits.c.is_void)
-        shown += [(passed, rank, raw, num) for passed, rank, raw, num in connection.execute(query)]
+        query = select(*CANONICAL_ORDER, commits.c.num, commits.c.is_void).where(commits.c.num.in_(part))
+        for passed, rank, raw, num, is_void in connection.execute(query):
+            gains += [((passed, rank, raw), -1, is_void - 1), ((passed + by, rank, raw), 1, 1 - is_void)]
+            if not is_void:
+                shown.append((passed, rank, raw, num))
         more = commits.c.passed + by
         connection.execute(update(commits).where(commits.c.num.in_(part)).values(passed=more))
+    count_changes(connection, branch_num, gains)
     moved = [(num, passed, passed + by) for passed, _, _, num in sorted(shown, reverse=by > 0)]
     record_changes(database, connection, branch_num, moved)

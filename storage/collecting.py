@@ -33,14 +33,14 @@ class Garbage:
 
 def find_garbage(folder: Path, url: str = "", *, keep_removed: bool) -> Garbage:
     """What `collect_garbage` would take out. Nothing is changed. Raises StorageError."""
-    with read_store(folder, url) as connection:
+    with read_store(folder, url=url) as connection:
         reached = mark_reached(connection, folder, with_removed=keep_removed)
         return _weigh(connection, reached)
 
 
 def collect_garbage(folder: Path, url: str = "", *, keep_removed: bool) -> Garbage:
     """Take out of the store what is not needed; nobody else may have it open. Raises StorageError."""
-    database = Database(folder, url)
+    database = Database(folder, url=url)
     try:
         with database.write() as connection:
             reached = mark_reached(connection, folder, with_removed=keep_removed)

@@ -1,14 +1,14 @@
 """Accepted commits: the only way in takes `VerifiedCommit`s, and one transaction holds blocks, commits and heads.
 
 The timeline is the index (branch, checkpoints passed, rank, commit id): reading it in order is the canonical order, and
-memory does not grow with it.
+memory does not grow with it. `order` counts it, so that reading may begin at any position.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, tuple_, update
+from sqlalchemy import Connection, bindparam, insert, select, tuple_, update
 
 from protocol.body import Checkpoint, body_kind
 from protocol.codec import Value
@@ -17,10 +17,14 @@ from protocol.publication import Publication
 from storage.blocks import put_blocks
 from storage.bulk import insert_rows
 from storage.database import Database
+from storage.display import find_display_times
 from storage.feeds import FeedPlace, keep_feed_forks
-from storage.id_keys import chunks, id_key, pack_ids, pack_nums, unpack_ids
+from storage.heads import advance_heads
+from storage.id_keys import BLOCK_NUM_SIZE, chunks, id_key, pack_ids, pack_nums, unpack_ids
+from storage.order import CANONICAL_ORDER, OrderKey, count_changes, find_position, find_start
 from storage.repos import Branch
-from storage.schema import authors, branches, checkpoints, commits, heads, topics
+from storage.schema import authors, branches, checkpoints, commits, topics
+from storage.secrecy import Secrecy, commit_place, secrecy_of
 from storage.streaming import stream_parts, stream_rows
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
@@ -47,7 +51,7 @@ _KEYS = (
     .join(topics, topics.c.num == commits.c.topic_num)
     .where(commits.c.id_key.in_(bindparam("keys", expanding=True)), topics.c.epoch_num == bindparam("epoch"))
 )
-_ROWS = select(
+ROWS: Final = select(
     commits.c.num,
     commits.c.branch_num,
     commits.c.topic_num,
@@ -62,10 +66,8 @@ _ROWS = select(
     commits.c.is_void,
     commits.c.passed,
 ).join(authors, authors.c.num == commits.c.author_num)
-"""What `_timeline_row` takes."""
-CANONICAL_ORDER: Final = (commits.c.passed, commits.c.rank, commits.c.commit_id)
-"""Of the commits of one branch."""
-_COLUMNS: Final = (
+"""What `timeline_row` takes."""
+COMMIT_COLUMNS: Final = (
     "num",
     "id_key",
     "commit_id",
@@ -85,10 +87,13 @@ _COLUMNS: Final = (
     "received_at",
     "is_void",
     "passed",
+    "display_time",
 )
 """What `_row` gives, in this order."""
 _READ_AT_ONCE: Final = 10_000
 """Rows of a reading without a bound."""
+_BODIES_AT_ONCE: Final = 500
+"""The same for who opens each row's body."""
 
 
 class NewCommit(Value, frozen=True):
@@ -116,6 +121,11 @@ class TimelineRow:
     is_void: bool
     passed: int  # checkpoints
 
+    @property
+    def is_erased(self) -> bool:
+        """Whether its body is not here any more."""
+        return len(self.block_nums) == BLOCK_NUM_SIZE
+
 
 def load_facts(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, CommitFacts]:
     """Facts of those of these commits that are accepted here."""
@@ -139,24 +149,14 @@ def load_places(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, Pla
     return found
 
 
-def find_heads(connection: Connection, branch_num: int, ids: Iterable[bytes]) -> set[bytes]:
-    """Those of these commits that are heads of the branch."""
-    found: set[bytes] = set()
-    for part in chunks(sorted(set(ids))):
-        query = select(heads.c.commit_id).where(
-            heads.c.branch_num == branch_num, heads.c.commit_id.in_(part), ~heads.c.is_acked
-        )
-        found.update(connection.execute(query).scalars())
-    return found
-
-
 def load_commit_keys(connection: Connection, epoch_num: int, ids: Sequence[bytes]) -> dict[bytes, bytes]:
     """Keys of those of these commits that are accepted here, and were published in that epoch."""
     found: dict[bytes, bytes] = {}
     for part in chunks([id_key(raw) for raw in ids]):
         rows = connection.execute(_KEYS, {"keys": part, "epoch": epoch_num})
         found.update((row[0], row[1]) for row in rows)
-    return {commit_id: key for commit_id, key in found.items() if commit_id in set(ids)}
+    mask, wanted = secrecy_of(connection).mask, set(ids)
+    return {raw: mask(commit_place(raw), kept) for raw, kept in found.items() if raw in wanted}
 
 
 def accept_commits(
@@ -172,16 +172,26 @@ def accept_commits(
     author_nums = _author_nums(database, connection, {commit.content.author for commit in stored})
     nums = database.next_nums(connection, commits, len(new))
     rows = []
+    keys: list[OrderKey] = []
     counting = load_merged(connection, branch.num)
-    for num, commit in zip(nums, new, strict=True):
+    secrecy = secrecy_of(connection)
+    acked = {ack for commit in stored for ack in commit.acks}
+    before = acked.difference(commit.commit_id for commit in stored)
+    times = find_display_times(connection, stored, before, received_at)
+    for num, commit, display_time in zip(nums, new, times, strict=True):
         passed = len(counting)
         if isinstance(commit.verified.body, Checkpoint):
             merged = pack_ids(sorted(commit.verified.commit.acks))
             passed -= merged in counting  # by another one: it is not behind itself
             counting.add(merged)
-        rows.append(_row(num, branch, commit, block_nums, author_nums, received_at, passed))
-    insert_rows(connection, commits, _COLUMNS, rows)
-    _advance_heads(connection, branch, new)
+        rows.append(
+            _row(secrecy, num, branch, commit, block_nums, author_nums, received_at, passed, display_time)
+        )
+        keys.append((passed, commit.verified.rank, commit.verified.commit.commit_id))
+    insert_rows(connection, commits, COMMIT_COLUMNS, rows)
+    count_changes(connection, branch.num, [(key, 1, 1) for key in keys])
+    ranked = [(commit.verified.commit.commit_id, commit.verified.rank) for commit in new]
+    advance_heads(connection, branch, ranked, acked, before)
     places = [
         FeedPlace(author_nums[commit.content.author], commit.content.feed_sequence, commit.commit_id)
         for commit in stored
@@ -193,52 +203,89 @@ def accept_commits(
     return list(nums)
 
 
-def load_heads(connection: Connection, branch_num: int, limit: int) -> list[tuple[bytes, int]]:
-    """(id, rank) of a branch's heads, those of highest rank first."""
+def load_timeline(connection: Connection, branch_num: int, position: int, limit: int) -> list[TimelineRow]:
+    """A window of the branch's timeline, in canonical order from a position."""
+    start = find_start(connection, branch_num, position)
+    if start is None:
+        return []
+    key, offset = start
     query = (
-        select(heads.c.commit_id, heads.c.rank)
-        .where(heads.c.branch_num == branch_num, ~heads.c.is_acked)
-        .order_by(heads.c.rank.desc(), heads.c.commit_id)
-        .limit(limit)
-    )
-    return [(row[0], row[1]) for row in connection.execute(query)]
-
-
-def count_heads(connection: Connection, branch_num: int) -> int:
-    """How many heads a branch has."""
-    query = select(func.count()).where(heads.c.branch_num == branch_num, ~heads.c.is_acked)
-    return int(connection.execute(query).scalar_one())
-
-
-def load_timeline(
-    connection: Connection, branch_num: int, offset: int, limit: int, *, kinds: Collection[str] = ()
-) -> list[TimelineRow]:
-    """A window of the branch's timeline, in canonical order from position `offset`; with `kinds` of such bodies alone."""
-    query = (
-        _ROWS.where(commits.c.branch_num == branch_num, ~commits.c.is_void)
+        ROWS.where(
+            commits.c.branch_num == branch_num, ~commits.c.is_void, tuple_(*CANONICAL_ORDER) >= tuple_(*key)
+        )
         .order_by(*CANONICAL_ORDER)
         .offset(offset)
         .limit(limit)
     )
-    if kinds:
-        query = query.where(commits.c.body_kind.in_(sorted(kinds)))
-    return [_timeline_row(row) for row in connection.execute(query)]
+    secrecy = secrecy_of(connection)
+    return [timeline_row(secrecy, row) for row in connection.execute(query)]
+
+
+def load_first_of_kinds(
+    connection: Connection, branch_num: int, kinds: Collection[str], limit: int
+) -> list[TimelineRow]:
+    """The first commits of the branch's timeline that have such bodies, in canonical order."""
+    query = (
+        ROWS.where(
+            commits.c.branch_num == branch_num, ~commits.c.is_void, commits.c.body_kind.in_(sorted(kinds))
+        )
+        .order_by(*CANONICAL_ORDER)
+        .limit(limit)
+    )
+    secrecy = secrecy_of(connection)
+    return [timeline_row(secrecy, row) for row in connection.execute(query)]
+
+
+def load_numbered(connection: Connection, nums: Sequence[int]) -> list[TimelineRow]:
+    """The commits of these numbers, in the order of the numbers given."""
+    found: dict[int, TimelineRow] = {}
+    secrecy = secrecy_of(connection)
+    for part in chunks(nums):
+        rows = (timeline_row(secrecy, row) for row in connection.execute(ROWS.where(commits.c.num.in_(part))))
+        found.update((row.num, row) for row in rows)
+    return [found[num] for num in nums]
+
+
+def load_position(connection: Connection, row: TimelineRow) -> int | None:
+    """The position of a commit in its branch's timeline; None of one that is void."""
+    if row.is_void:
+        return None
+    return find_position(connection, row.branch_num, (row.passed, row.rank, row.commit_id))
 
 
 def iterate_arrivals(connection: Connection, branch_nums: Sequence[int]) -> Iterator[TimelineRow]:
     """Every accepted commit of some branches, void ones too, in the order of acceptance: causes before effects."""
     by_topic = select(topics.c.num).where(topics.c.branch_num.in_(branch_nums))
-    query = _ROWS.where(commits.c.topic_num.in_(by_topic)).order_by(commits.c.num)
+    query = ROWS.where(commits.c.topic_num.in_(by_topic)).order_by(commits.c.num)
+    secrecy = secrecy_of(connection)
     for row in stream_rows(connection, query, _READ_AT_ONCE):
-        yield _timeline_row(row)
+        yield timeline_row(secrecy, row)
+
+
+def load_graph(connection: Connection, branch_num: int) -> Iterator[tuple[bytes, tuple[bytes, ...]]]:
+    """Every accepted commit of a branch, void ones too, with its acks, effects before causes."""
+    query = select(commits.c.commit_id, commits.c.acks).where(commits.c.branch_num == branch_num)
+    for commit_id, acks in stream_rows(connection, query.order_by(commits.c.rank.desc()), _READ_AT_ONCE):
+        yield commit_id, unpack_ids(acks)
+
+
+def iterate_between(connection: Connection, first: int, last: int) -> Iterator[TimelineRow]:
+    """Every accepted commit of these numbers, void ones too, in the order of acceptance."""
+    query = ROWS.where(commits.c.num.between(first, last)).order_by(commits.c.num)
+    secrecy = secrecy_of(connection)
+    for row in stream_rows(connection, query, _BODIES_AT_ONCE):
+        yield timeline_row(secrecy, row)
 
 
 def load_rows(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, TimelineRow]:
     """Those of these commits that are accepted here, void ones too."""
     wanted = set(ids)
     found: dict[bytes, TimelineRow] = {}
+    secrecy = secrecy_of(connection)
     for part in chunks([id_key(raw) for raw in wanted]):
-        rows = map(_timeline_row, connection.execute(_ROWS.where(commits.c.id_key.in_(part))))
+        rows = (
+            timeline_row(secrecy, row) for row in connection.execute(ROWS.where(commits.c.id_key.in_(part)))
+        )
         found.update((row.commit_id, row) for row in rows if row.commit_id in wanted)
     return found
 
@@ -264,12 +311,15 @@ def count_commits(connection: Connection, branch_num: int) -> int:
     return int(connection.execute(select(shown).where(branches.c.num == branch_num)).scalar_one())
 
 
-def _timeline_row(row: Sequence[Any]) -> TimelineRow:
-    num, branch, topic, commit_id, rank, user, acks, *rest = row
-    return TimelineRow(num, branch, topic, commit_id, rank, user, unpack_ids(acks), *rest)
+def timeline_row(secrecy: Secrecy, row: Sequence[Any]) -> TimelineRow:
+    """A row of ROWS."""
+    num, branch, topic, commit_id, rank, user, acks, kept, *rest = row
+    key = secrecy.mask(commit_place(commit_id), kept)
+    return TimelineRow(num, branch, topic, commit_id, rank, user, unpack_ids(acks), key, *rest)
 
 
 def _row(
+    secrecy: Secrecy,
     num: int,
     branch: Branch,
     new: NewCommit,
@@ -277,6 +327,7 @@ def _row(
     author_nums: dict[bytes, int],
     received_at: int,
     passed: int,
+    display_time: int,
 ) -> tuple[object, ...]:
     commit, publication = new.verified.commit, new.publication
     return (
@@ -289,7 +340,7 @@ def _row(
         commit.content.feed_sequence,
         new.verified.rank,
         pack_ids(commit.acks),
-        commit.key,
+        secrecy.mask(commit_place(commit.commit_id), commit.key),
         publication.sealed_key,
         publication.signature,
         pack_nums([block_nums[block.block_id] for block in publication.blocks]),
@@ -299,6 +350,7 @@ def _row(
         received_at,
         False,
         passed,
+        display_time,
     )
 
 
@@ -324,28 +376,3 @@ def _author_nums(database: Database, connection: Connection, users: set[bytes]) 
         connection.execute(insert(authors), rows)
         found.update((row["user"], row["num"]) for row in rows)
     return found
-
-
-def _advance_heads(connection: Connection, branch: Branch, new: Sequence[NewCommit]) -> None:
-    """Acked by their own topic, heads go; acked by another, they are marked, and go on standing for their topic's past."""
-    acked = {ack for commit in new for ack in commit.verified.commit.acks}
-    query = select(heads.c.topic_num, heads.c.commit_id).where(heads.c.branch_num == branch.num)
-    old = [(topic_num, raw) for topic_num, raw in connection.execute(query) if raw in acked]
-    place = tuple_(heads.c.topic_num, heads.c.commit_id)
-    for part in chunks([row for row in old if row[0] == branch.topic_num]):
-        connection.execute(delete(heads).where(place.in_(part)))
-    for part in chunks([row for row in old if row[0] != branch.topic_num]):
-        connection.execute(update(heads).where(place.in_(part)).values(is_acked=True))
-    rows = [
-        {
-            "topic_num": branch.topic_num,
-            "commit_id": verified.commit.commit_id,
-            "branch_num": branch.num,
-            "rank": verified.rank,
-            "is_acked": False,
-        }
-        for verified in (commit.verified for commit in new)
-        if verified.commit.commit_id not in acked
-    ]
-    if rows:
-        connection.execute(insert(heads), rows)

@@ -9,6 +9,10 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Final
+
+_FIRST_SEALED: Final = "r0017"
+"""The first schema whose stores are sealed when they are opened with a key."""
 
 
 def copy_database(source: Path, target: Path) -> None:
@@ -38,6 +42,18 @@ def take_place(path: Path, revision: str, copy: Callable[[Path], None]) -> Path:
         if older != target:
             older.unlink()
     return target
+
+
+def drop_open_copies(folder: Path) -> list[Path]:
+    """Remove copies of stores whose secrets lay in the clear; gives them. Raises OSError."""
+    found = [
+        path
+        for path in sorted(folder.glob("*-of-r[0-9][0-9][0-9][0-9].sqlite"))
+        if path.stem.rpartition("-of-")[2] < _FIRST_SEALED
+    ]
+    for path in found:
+        path.unlink(missing_ok=True)
+    return found
 
 
 def sync_file(path: Path) -> None:

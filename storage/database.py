@@ -1,7 +1,8 @@
 """The database: one writer, many readers, transactions from one place, migrations at start.
 
 `write()` admits one thread at a time; whatever leaves it by an exception is rolled back whole. A store of an older schema
-is copied before it is migrated. Which database it is, and what differs with that: `backends`.
+is copied before it is migrated. Which database it is, and what differs with that: `backends`. Secrets in it are sealed with
+the store's key (`secrecy`), which whoever opens it brings.
 """
 
 import sqlite3
@@ -19,7 +20,9 @@ from storage.backends import Backend, choose_backend
 from storage.errors import NewerSchema, NoStore, OlderSchema, StorageError
 from storage.revisions import newest_revision, revision_of, upgrade
 from storage.schema import numbers
+from storage.secrecy import BadSecret, as_option
 from storage.sqlite import DATABASE_NAME
+from storage.store_seal import OtherStoreKey, find_secrecy, seal_store
 
 __all__ = [
     "DATABASE_NAME",
@@ -45,10 +48,11 @@ FAILURES: Final = (DBAPIError, PendingRollbackError, PoolTimeout)
 class Database:
     """The node's store. Thread-safe; close it when done."""
 
-    def __init__(self, folder: Path, url: str = "") -> None:
-        """Open or create the store of a folder, and migrate it. Its rows are in the PostgreSQL database of `url`, if any.
+    def __init__(self, folder: Path, store_key: bytes | None = None, url: str = "") -> None:
+        """Open or create the store of a folder, migrate it, and seal its secrets where there is a key.
 
-        Raises StorageError.
+        Without one, a store that has been sealed is for what takes no secrets alone. Its rows are in the PostgreSQL
+        database of `url`, if any. Raises StorageError.
         """
         self.folder: Final = folder
         self.path: Final = folder / DATABASE_NAME
@@ -68,9 +72,16 @@ class Database:
         try:
             self._writer = self._open_writer()
             self._migrate(self._writer)
+            secrecy = as_option(seal_store(self._writer, self._backend, store_key))
+            # Also of connections that are made later.
+            self._engine = self._engine.execution_options(**secrecy)
+            self._writer = self._writer.execution_options(**secrecy)
         except (*FAILURES, sqlite3.Error, OSError) as error:
             self.close()
             raise StorageError(f"{self._backend.name}: {explain(self._backend, error)}") from error
+        except OtherStoreKey:
+            self.close()
+            raise _other_key(self._backend.name) from None
         except StorageError:
             self.close()
             raise
@@ -102,6 +113,8 @@ class Database:
             except FAILURES as error:
                 self.fault = explain(self._backend, error)
                 raise StorageError(self.fault) from error
+            except BadSecret as error:
+                raise StorageError(str(error)) from error
 
     def probe(self) -> None:
         """Write something that changes nothing, to see whether writes succeed. Raises StorageError."""
@@ -120,6 +133,8 @@ class Database:
                     connection.rollback()
         except FAILURES as error:
             raise StorageError(explain(self._backend, error)) from error
+        except BadSecret as error:
+            raise StorageError(str(error)) from error
 
     def size(self, connection: Connection) -> int | None:
         """Bytes of the rows where they are not in a file of the folder."""
@@ -244,10 +259,10 @@ class Database:
 
 
 @contextmanager
-def read_store(folder: Path, url: str = "") -> Iterator[Connection]:
+def read_store(folder: Path, store_key: bytes | None = None, url: str = "") -> Iterator[Connection]:
     """One moment of the store of a folder, beside its daemon or without one; nothing is made, migrated or written.
 
-    Raises StorageError where there is none, or of another schema.
+    Without the key no secret of a sealed store can be read. Raises StorageError where there is none, or of another schema.
     """
     backend = choose_backend(folder, url)
     name = backend.name
@@ -267,13 +282,25 @@ def read_store(folder: Path, url: str = "") -> Iterator[Connection]:
                         "`ravel run` migrates it"
                     )
                 backend.check_bound(connection)
-                yield connection
+                try:
+                    secrecy = find_secrecy(connection, store_key)
+                except OtherStoreKey:
+                    raise _other_key(name) from None
+                yield connection.execution_options(**as_option(secrecy))
             finally:
                 connection.rollback()
     except FAILURES as error:
         raise StorageError(f"{name}: {explain(backend, error)}") from error
+    except BadSecret as error:
+        raise StorageError(f"{name}: {error}") from error
     finally:
         engine.dispose()
+
+
+def _other_key(name: str) -> StorageError:
+    return StorageError(
+        f"{name} was sealed with other keys than those of its folder: the two belong together"
+    )
 
 
 def explain(backend: Backend, error: Exception) -> str:

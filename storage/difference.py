@@ -18,9 +18,10 @@ from sqlalchemy import Connection, Select, Table, bindparam, func, select
 
 from protocol import signing
 from protocol.limits import SUMMARY_HEAD_COUNT_MAX, VARIANTS_WANTED_MAX
-from protocol.publication import decode_publication, encode_publication, sign_publication
+from protocol.publication import decode_publication, encode_bare, encode_publication, sign_publication
 from protocol.riblt import SHORT_ID_SIZE
 from storage.blocks import read_blocks
+from storage.erasing import load_body_ids
 from storage.id_keys import chunks, id_key, unpack_ids, unpack_nums
 from storage.repos import Branch
 from storage.schema import commits, heads, topics
@@ -120,6 +121,8 @@ def load_publications(
 ) -> list[bytes]:
     """Encoded publications of these commits in order, until `size_target` bytes are passed; one at least.
 
+    Of a commit whose body was erased it is a bare one.
+
     Who holds the topic's key signs what it sends; the others pass on the signature that they have checked. Numbers are
     all negative (unread commits) or all positive.
     """
@@ -148,13 +151,19 @@ def load_publications(
     expected: dict[int, bytes | None] = {block_num: None for row in rows for block_num in row[4]}
     expected.update((row[4][0], row[1]) for row in rows)
     blocks = read_blocks(connection, expected)
+    body_ids = load_body_ids(connection, [row[0] for row in rows if len(row[4]) == 1])
     secret = signing.key_pair(branch.topic_seed)[1] if branch.topic_seed is not None else None
     items: list[bytes] = []
-    for _, _, sealed_key, signature, block_nums in rows:
+    for num, _, sealed_key, signature, block_nums in rows:
         encoded = tuple(blocks[block_num] for block_num in block_nums)
+        body_id = body_ids.get(num)
         if secret is not None:
-            signature = sign_publication(secret, branch.topic, sealed_key, encoded)
-        items.append(encode_publication(branch.topic, sealed_key, encoded, signature))
+            signature = sign_publication(secret, branch.topic, sealed_key, encoded, body_id)
+        items.append(
+            encode_publication(branch.topic, sealed_key, encoded, signature)
+            if body_id is None
+            else encode_bare(branch.topic, sealed_key, encoded[0], body_id, signature)
+        )
     return items
 
 

@@ -41,6 +41,7 @@ class Edit:
     commit_id: bytes
     passed: int
     rank: int
+    passed_before: int | None = None  # None where it did not stand in the timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +115,9 @@ def load_edits(connection: Connection, branch_num: int, since: Cursor, limit: in
 def _edit_of(num: int, row: _Row, before: int | None, after: int | None) -> Edit:
     if after is None:
         assert before is not None, "what does not stand there cannot leave"
-        return Edit(Cursor(num), "remove", row.commit_id, before, row.rank)
-    return Edit(Cursor(num), "insert" if before is None else "move", row.commit_id, after, row.rank)
+        return Edit(Cursor(num), "remove", row.commit_id, before, row.rank, before)
+    kind: EditKind = "insert" if before is None else "move"
+    return Edit(Cursor(num), kind, row.commit_id, after, row.rank, before)
 
 
 def _load_snapshot(

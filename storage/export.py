@@ -1,243 +1,243 @@
 """Export of the store as Parquet: incremental, published atomically (see `export_schema` for the layout).
 
-Parts are written beside and renamed into place, the manifest last: a reader sees the old export or the new one, never
-half. The rows come from one read transaction, so they are one moment of the store, and writers are never blocked.
+    read     everything new, in one read transaction, into parts in a scratch folder: one moment of the store, and writers
+             are never blocked
+    put      the parts, where they go; they are named by their content, so nothing that is there is written over
+    publish  the manifest, in one piece: a reader sees the old export or the new one, never half
+    sweep    parts that no manifest lists any more, once `keep_seconds` have passed for whoever reads by an older one
+
+Cut at any moment it leaves the old export, and perhaps parts that nothing lists, which the next one sweeps.
 """
 
-import json
-import os
-from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from blake3 import blake3
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 
-from storage.commits import CANONICAL_ORDER
-from storage.database import Database, StorageError
-from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, VOIDS
-from storage.id_keys import unpack_ids
-from storage.schema import authors, branches, commits, repos, topics
-from storage.streaming import stream_parts, stream_rows
+from storage.database import StorageError
+from storage.destinations import Destination
+from storage.export_manifest import (
+    MANIFEST_SIZE_MAX,
+    Manifest,
+    Part,
+    Quotas,
+    Replaced,
+    decode_manifest,
+    encode_manifest,
+)
+from storage.export_parts import choose_merge, read_batches, write_parts
+from storage.export_rows import (
+    commit_batches,
+    edit_batches,
+    find_last,
+    goes_on_from,
+    mark_of,
+    relay_commit_batches,
+    relay_topic_batches,
+    void_batches,
+)
+from storage.export_schema import MANIFEST_NAME, SCHEMA_VERSION, TABLES
+from storage.schema import changes, commits, relay_commits
 
-_ROWS_PER_GROUP: Final = 20_000
-_HASH_CHUNK_SIZE: Final = 1 << 20
-JsonObject = dict[str, Any]
+_PSEUDONYM_TAG: Final = b"ravel export pseudonym"
+_KEY_TAG: Final = b"ravel export pseudonym key"
+
+Bodies = Callable[[Connection, int, int], Iterator[pa.RecordBatch]]
+"""Bodies of the commits of some numbers (first and last): who exports can open them, this module cannot."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPlan:
+    """What is exported, in whose name, and how much of what it replaces is kept."""
+
+    node: str  # the exporting node's id
+    created_at: int  # unix seconds
+    keep_seconds: int = 86_400
+    parts_max: int = 32  # of a table: more are merged
+    pseudonym_key: bytes | None = None  # 32 bytes
+    bodies: Bodies | None = None
+    quotas: Quotas | None = None
+
+    @property
+    def pseudonyms(self) -> str:
+        """What tells keys of pseudonyms apart, and tells nothing of them."""
+        if self.pseudonym_key is None:
+            return ""
+        return blake3(_KEY_TAG, key=self.pseudonym_key).hexdigest()[:16]
+
+    def pseudonym(self, author: bytes) -> bytes:
+        """What stands for an author: the same wherever the key is."""
+        assert self.pseudonym_key is not None, "or authors stand for themselves"
+        return blake3(_PSEUDONYM_TAG + author, key=self.pseudonym_key).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class ExportSummary:
     """What an export holds now, and how many commits this run added."""
 
-    path: Path
+    path: str
     commits: int
     added: int
-    parts: int
+    relayed: int  # commits that were taken for others
+    parts: int  # of all tables
     watermark: int
 
 
-def export_store(database: Database, folder: Path, node: str, created_at: int) -> ExportSummary:
-    """Add to the export in `folder` what was accepted since its watermark. Raises StorageError.
-
-    `node` is the exporting node's id as text, `created_at` unix seconds.
-    """
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        manifest = _load_manifest(folder / MANIFEST_NAME, node)
-        with database.read() as connection:
-            part = _write_part(connection, folder, manifest)
-            voids = _write_voids(connection, folder, manifest)
-        if part is not None:
-            manifest["tables"]["commits"].append(part)
-        older = manifest["tables"].get("voids", [])
-        manifest["tables"]["voids"] = voids
-        manifest["schema_version"] = SCHEMA_VERSION
-        manifest["created_at"] = created_at
-        _publish(folder / MANIFEST_NAME, json.dumps(manifest, indent=1).encode())
-        _forget_voids(folder, [row["path"] for row in [*older, *voids]])
-    except OSError as error:
-        raise StorageError(f"cannot export to {folder}: {error}") from error
-    parts = manifest["tables"]["commits"]
+def export_store(
+    read: Callable[[], AbstractContextManager[Connection]], destination: Destination, plan: ExportPlan
+) -> ExportSummary:
+    """Add to an export what is new since its watermark. Raises StorageError; `read` begins a read transaction."""
+    with destination.scratch() as scratch:
+        run = _Run(plan, _load(destination, plan), scratch)
+        try:
+            with read() as connection:
+                run.read(connection)
+            run.merge(destination)
+        except OSError as error:
+            raise StorageError(f"cannot write an export: {error}") from error
+        run.put(destination)
+    manifest = run.manifest
+    destination.publish(MANIFEST_NAME, encode_manifest(manifest))
+    _sweep(destination, manifest)
     return ExportSummary(
-        folder,
-        sum(row["rows"] for row in parts),
-        part["rows"] if part else 0,
-        len(parts),
-        manifest["watermark"],
+        destination.name,
+        sum(part.rows for part in manifest.tables["commits"]),
+        run.added,
+        sum(part.rows for part in manifest.tables["relay_commits"]),
+        sum(map(len, manifest.tables.values())),
+        manifest.watermark,
     )
 
 
-def _load_manifest(path: Path, node: str) -> JsonObject:
-    if not path.exists():
-        return {
-            "format": EXPORT_FORMAT,
-            "schema_version": SCHEMA_VERSION,
-            "node": node,
-            "created_at": 0,
-            "watermark": 0,
-            "tables": {"commits": [], "voids": []},
-        }
-    try:
-        manifest: JsonObject = json.loads(path.read_bytes())
-        is_ours = (manifest["format"], manifest["node"]) == (EXPORT_FORMAT, node)
-        is_ours = is_ours and 1 <= int(manifest["schema_version"]) <= SCHEMA_VERSION
-        int(manifest["watermark"]), list(manifest["tables"]["commits"])
-        [str(row["path"]) for row in manifest["tables"].get("voids", [])]
-    except (ValueError, KeyError, TypeError) as error:
-        raise StorageError(
-            f"{path} is not a manifest ({error}); move the folder away and export again"
-        ) from None
-    if not is_ours:
-        raise StorageError(f"{path} is another node's export, or of another schema; choose another folder")
-    return manifest
+def _load(destination: Destination, plan: ExportPlan) -> Manifest:
+    content = destination.read(MANIFEST_NAME, MANIFEST_SIZE_MAX)
+    if content is None:
+        return Manifest(plan.node, pseudonyms=plan.pseudonyms, has_bodies=plan.bodies is not None)
+    return decode_manifest(content, f"{destination.name}/{MANIFEST_NAME}", plan.node)
 
 
-def _write_part(connection: Connection, folder: Path, manifest: JsonObject) -> JsonObject | None:
-    first = manifest["watermark"] + 1
-    last = connection.execute(select(func.coalesce(func.max(commits.c.num), 0))).scalar_one()
-    if last < first:
-        return None
-    positions = _Positions(connection, last)
-    name = f"commits/part-{len(manifest['tables']['commits']) + 1:08d}.parquet"
-    part = _write(folder, name, COMMITS, _batches(connection, first, last, positions))
-    manifest["watermark"] = last
-    return part
+def _sweep(destination: Destination, manifest: Manifest) -> None:
+    kept = {*manifest.listed(), *(one.path for one in manifest.replaced)}
+    for table in TABLES:
+        for path in destination.list_parts(table):
+            if path not in kept:
+                destination.delete(path)
 
 
-def _write_voids(connection: Connection, folder: Path, manifest: JsonObject) -> list[JsonObject]:
-    """The void commits of this moment, in a part beside the one that the last export lists: somebody may be reading it."""
-    numbers = [int(Path(row["path"]).stem.rpartition("-")[2]) for row in manifest["tables"].get("voids", [])]
-    name = f"voids/part-{max(numbers, default=0) + 1:08d}.parquet"
-    query = select(commits.c.commit_id).where(commits.c.is_void).order_by(commits.c.num)
-    rows = (
-        pa.RecordBatch.from_arrays([pa.array([row[0] for row in part], VOIDS.field(0).type)], schema=VOIDS)
-        for part in stream_parts(connection, query, _ROWS_PER_GROUP)
-    )
-    written = _write(folder, name, VOIDS, rows)
-    return [written] if written["rows"] else []
+class _Run:
+    """One export, from the manifest that was there to the one that is to be published."""
 
+    def __init__(self, plan: ExportPlan, before: Manifest, scratch: Path) -> None:
+        self._plan = plan
+        self._scratch = scratch
+        self._there = {*before.listed(), *(one.path for one in before.replaced)}
+        self._made: dict[str, Path] = {}  # parts in the scratch folder, by their names in the export
+        self.manifest = before
+        self.added = 0
 
-def _forget_voids(folder: Path, kept: list[str]) -> None:
-    for path in (folder / "voids").glob("*.parquet"):
-        if f"voids/{path.name}" not in kept:
-            path.unlink()
+    def read(self, connection: Connection) -> None:
+        """Write all that is new into the scratch folder."""
+        plan = self._plan
+        if not self._can_go_on(connection):
+            self._begin_anew()
+        manifest = self.manifest
+        manifest.quotas, manifest.created_at = plan.quotas, plan.created_at
+        self._state("voids", void_batches(connection))
+        self._state("relay_topics", relay_topic_batches(connection))
+        first, last = manifest.watermark + 1, find_last(connection, commits.c.num, changes.c.num)
+        if first <= last:
+            pseudonym = None if plan.pseudonym_key is None else plan.pseudonym
+            self.added = self._add("commits", commit_batches(connection, first, last, pseudonym))
+            self._add("edits", edit_batches(connection, first, last))
+            if plan.bodies is not None:
+                self._add("bodies", plan.bodies(connection, first, last))
+            manifest.watermark = last
+        first, last = manifest.relay_watermark + 1, find_last(connection, relay_commits.c.num)
+        if first <= last:
+            self._add("relay_commits", relay_commit_batches(connection, first, last))
+            manifest.relay_watermark = last
+        for table, upto in ((commits, manifest.watermark), (relay_commits, manifest.relay_watermark)):
+            if (mark := mark_of(connection, table, upto)) is not None:
+                manifest.marks[table.name] = mark
 
+    def merge(self, destination: Destination) -> None:
+        """Make one part of many, in the tables that grow."""
+        for table, schema in TABLES.items():
+            parts = self.manifest.tables[table]
+            start = choose_merge([part.rows for part in parts], self._plan.parts_max)
+            if start is None:
+                continue
+            merged = parts[start:]
+            sources = [
+                (part, self._made.get(part.path) or destination.fetch(part.path, self._scratch))
+                for part in merged
+            ]
+            del parts[start:]
+            self._add(table, read_batches(sources, schema))
+            self._replace(merged, self._plan.created_at)
 
-def _write(folder: Path, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> JsonObject:
-    """Write a part, durable and whole or not there, and say what the manifest has to list."""
-    target = folder / name
-    target.parent.mkdir(mode=0o700, exist_ok=True)
-    beside = target.with_suffix(".tmp")
-    rows = 0
-    with pq.ParquetWriter(beside, schema, compression="zstd") as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-            rows += batch.num_rows
-    _sync(beside)
-    size, checksum = _measure(beside)
-    beside.replace(target)
-    _sync(target.parent)
-    return {"path": name, "rows": rows, "bytes": size, "blake3": checksum}
-
-
-class _Positions:
-    """Position of every commit in its branch's timeline at this moment, -1 for void ones: one pass over the order's index.
-
-    Held as 8 bytes a commit: an export is the one place that needs all positions at once.
-    """
-
-    def __init__(self, connection: Connection, last: int) -> None:
-        self._by_num = array("q", [-1]) * (last + 1)
-        query = (
-            select(commits.c.branch_num, commits.c.num)
-            .where(~commits.c.is_void)
-            .order_by(commits.c.branch_num, *CANONICAL_ORDER)
-        )
-        branch, position = None, 0
-        for branch_num, num in stream_rows(connection, query, _ROWS_PER_GROUP):
-            position = 0 if branch_num != branch else position + 1
-            branch = branch_num
-            self._by_num[num] = position
-
-    def __getitem__(self, num: int) -> int:
-        return self._by_num[num]
-
-
-def _batches(
-    connection: Connection, first: int, last: int, positions: _Positions
-) -> Iterator[pa.RecordBatch]:
-    query = (
-        select(
-            commits.c.num,
-            commits.c.commit_id,
-            topics.c.topic,
-            repos.c.repo_id,
-            branches.c.branch_id,
-            branches.c.name,
-            authors.c.user,
-            commits.c.acks,
-            commits.c.rank,
-            commits.c.body_kind,
-            commits.c.size,
-            commits.c.timestamp,
-            commits.c.received_at,
-        )
-        .join(topics, topics.c.num == commits.c.topic_num)
-        .join(branches, branches.c.num == commits.c.branch_num)
-        .join(repos, repos.c.num == branches.c.repo_num)
-        .join(authors, authors.c.num == commits.c.author_num)
-        .where(commits.c.num.between(first, last))
-        .order_by(commits.c.num)
-    )
-    for rows in stream_parts(connection, query, _ROWS_PER_GROUP):
-        num, commit_id, topic, repo_id, branch_id, name, user, acks, rank, kind, size, time, received = zip(
-            *rows, strict=True
-        )
-        columns = [
-            num,
-            commit_id,
-            topic,
-            repo_id,
-            branch_id,
-            name,
-            user,
-            [list(unpack_ids(packed)) for packed in acks],
-            rank,
-            [positions[value] for value in num],
-            kind,
-            size,
-            time,
-            received,
+    def put(self, destination: Destination) -> None:
+        """Put the parts that are new; what was replaced and is listed again stays listed."""
+        listed = set(self.manifest.listed())
+        for path in sorted(listed - self._there):
+            destination.put(path, self._made[path])
+        now, keep = self._plan.created_at, self._plan.keep_seconds
+        self.manifest.replaced = [
+            one for one in self.manifest.replaced if one.path not in listed and one.at + keep > now
         ]
-        arrays = [pa.array(list(values), field.type) for values, field in zip(columns, COMMITS, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=COMMITS)
 
+    def _can_go_on(self, connection: Connection) -> bool:
+        before = self.manifest
+        is_known = {table.name: before.marks.get(table.name) for table in (commits, relay_commits)}
+        return (
+            before.schema_version == SCHEMA_VERSION
+            and self._is_told_alike
+            and goes_on_from(connection, commits, is_known["commits"], before.watermark)
+            and goes_on_from(connection, relay_commits, is_known["relay_commits"], before.relay_watermark)
+        )
 
-def _publish(path: Path, content: bytes) -> None:
-    beside = path.with_suffix(".tmp")
-    beside.write_bytes(content)
-    _sync(beside)
-    beside.replace(path)
-    _sync(path.parent)
+    @property
+    def _is_told_alike(self) -> bool:
+        told = (self._plan.pseudonyms, self._plan.bodies is not None)
+        return (self.manifest.pseudonyms, self.manifest.has_bodies) == told
 
+    def _begin_anew(self) -> None:
+        """Replace everything. What told authors or bodies otherwise than is wanted now is not kept for anyone."""
+        before, plan = self.manifest, self._plan
+        at = plan.created_at
+        if not self._is_told_alike:
+            at -= plan.keep_seconds
+            before.replaced = [Replaced(one.path, at) for one in before.replaced]
+        self.manifest = Manifest(
+            plan.node,
+            pseudonyms=plan.pseudonyms,
+            has_bodies=plan.bodies is not None,
+            replaced=before.replaced,
+        )
+        self._replace([part for parts in before.tables.values() for part in parts], at)
 
-def _measure(path: Path) -> tuple[int, str]:
-    hasher = blake3()
-    size = 0
-    with path.open("rb") as file:
-        while chunk := file.read(_HASH_CHUNK_SIZE):
-            hasher.update(chunk)
-            size += len(chunk)
-    return size, hasher.hexdigest()
+    def _state(self, table: str, batches: Iterator[pa.RecordBatch]) -> None:
+        """State a table anew."""
+        before = self.manifest.tables[table]
+        self.manifest.tables[table] = []
+        self._add(table, batches)
+        listed = self.manifest.tables[table]
+        self._replace([part for part in before if part not in listed], self._plan.created_at)
 
+    def _add(self, table: str, batches: Iterator[pa.RecordBatch]) -> int:
+        """List more parts of a table; gives their rows."""
+        rows = 0
+        for written in write_parts(self._scratch, table, TABLES[table], batches):
+            self._made[written.part.path] = written.path
+            self.manifest.tables[table].append(written.part)
+            rows += written.part.rows
+        return rows
 
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    def _replace(self, parts: Sequence[Part], at: int) -> None:
+        """No longer list what others may be reading; parts that never were published are just forgotten."""
+        self.manifest.replaced += [Replaced(part.path, at) for part in parts if part.path in self._there]

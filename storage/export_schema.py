@@ -1,52 +1,138 @@
 """The export's schema, defined once: what the daemon writes as Parquet and what `analytics` reads.
 
-An export is a folder:
+An export is a folder, or a prefix of an object store:
 
-    manifest.json                 the one entry point; written last, renamed into place
-    commits/part-00000001.parquet one row per commit, in acceptance order (causes stand before effects)
-    voids/part-00000001.parquet   the commits that were void at the time of that export
+    manifest.json              the one entry point; written last, and replaced in one piece
+    commits/NAME.parquet       a row per commit, in acceptance order (causes stand before effects)
+    voids/NAME.parquet         the commits that were void at the time of that export
+    edits/NAME.parquet         what else happened to timelines: commits that left, came back, or moved
+    bodies/NAME.parquet        what commits say; only where the operator has asked for it
+    relay_commits/NAME.parquet a row per publication that the node took for others, and cannot open
+    relay_topics/NAME.parquet  the topics that it kept for others at the time of that export
 
-`voids` is listed once: what is void changes, so each export states it anew.
+NAME is taken from the part's checksum, so a part never changes. The manifest lists every part with its row count and
+BLAKE3 checksum; what it does not list is not there. A newer export of the same node adds parts, and may merge some into
+one; those that it replaces stay for a while, for whoever reads by an older manifest. STATED tables hold one moment: each
+export lists them anew.
 
-`manifest.json` lists every part with its row count and BLAKE3 checksum; a part that it does not list is not there. A
-newer export of the same node appends parts and replaces the manifest, so parts never change. This module is pure and
-imports nothing of Ravel, so that `analytics` may share it without knowing the node.
+This module is pure and imports nothing of Ravel, so that `analytics` may share it without knowing the node.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import pyarrow as pa
 
-SCHEMA_VERSION: Final = 2
-"""Raised whenever a column changes meaning; readers refuse versions they do not know. 1 had no `voids`."""
+SCHEMA_VERSION: Final = 3
+"""Raised whenever a column changes meaning or a table comes; readers refuse versions they do not know. 1 had `commits`
+alone, 2 also `voids`; neither had the columns of ADDED_IN_3."""
 
 MANIFEST_NAME: Final = "manifest.json"
 """Keys: format "ravel-export", schema_version int, node str, created_at int (unix seconds), watermark int (the last
-`sequence` exported), tables {"commits": [{"path": str (relative), "rows": int, "bytes": int, "blake3": hex}], "voids":
-the same}."""
+`sequence` of commits and edits that was looked at), relay_watermark int (the same of relay_commits), pseudonyms str (what
+tells keys of pseudonyms apart, hex; "" where authors are themselves), has_bodies bool, quotas {"total", "topic", "peer"}
+in bytes or null where the node keeps nothing for others, tables {name: [{"path": str (relative), "rows": int, "bytes":
+int, "blake3": hex}]}, replaced [{"path": str, "at": int (unix seconds)}], marks (for the exporter alone)."""
 
 EXPORT_FORMAT: Final = "ravel-export"
 
-_COMMIT_FIELDS: Final["list[pa.Field[Any]]"] = [
-    pa.field("sequence", pa.int64(), nullable=False),  # acceptance order at this node, from 1, gaps allowed
-    pa.field("commit_id", pa.binary(32), nullable=False),
-    pa.field("topic", pa.binary(32), nullable=False),
-    pa.field("repo_id", pa.binary(32), nullable=False),
-    pa.field("branch_id", pa.binary(32), nullable=False),
-    pa.field("branch_name", pa.string(), nullable=False),
-    pa.field("author", pa.binary(32), nullable=False),
-    pa.field("acks", pa.list_(pa.field("element", pa.binary(32), nullable=False)), nullable=False),
-    pa.field("rank", pa.int64(), nullable=False),  # longest path to the branch's root, computed by the node
-    pa.field(
-        "position", pa.int64(), nullable=False
-    ),  # index in the branch's timeline when exported; -1: void
-    pa.field("body_kind", pa.string(), nullable=False),
-    pa.field("size", pa.int64(), nullable=False),  # bytes of ciphertext of the commit's blocks
-    pa.field("time", pa.int64(), nullable=False),  # asserted by the author: unix milliseconds
-    pa.field("received_at", pa.int64(), nullable=False),  # by this node's clock: unix milliseconds
-]
-COMMITS: Final = pa.schema(_COMMIT_FIELDS)
-"""Positions move as earlier commits arrive late, so `position` is true at the watermark of the part's own export only.
-The timeline's order is always (checkpoints passed, rank, commit_id); see docs/order.md."""
+_ID_LIST: Final = pa.list_(pa.field("element", pa.binary(32), nullable=False))
 
-VOIDS: Final = pa.schema([pa.field("commit_id", pa.binary(32), nullable=False)])
+
+def _table(*columns: "tuple[str, pa.DataType]", optional: tuple[str, ...] = ()) -> pa.Schema:
+    fields: list[pa.Field[Any]] = [pa.field(name, kind, nullable=name in optional) for name, kind in columns]
+    return pa.schema(fields)
+
+
+COMMITS: Final = _table(
+    ("sequence", pa.int64()),  # acceptance order at this node, from 1, gaps allowed
+    ("commit_id", pa.binary(32)),
+    ("topic", pa.binary(32)),
+    ("repo_id", pa.binary(32)),
+    ("branch_id", pa.binary(32)),
+    ("branch_name", pa.string()),
+    ("author", pa.binary(32)),  # or what stands for it, where the manifest names pseudonyms
+    ("acks", _ID_LIST),
+    ("rank", pa.int64()),  # longest path to the branch's root, computed by the node
+    ("position", pa.int64()),  # index in the branch's timeline at the watermark `position_at`; -1: void
+    ("body_kind", pa.string()),
+    ("size", pa.int64()),  # bytes of ciphertext of the commit's blocks
+    ("time", pa.int64()),  # asserted by the author: unix milliseconds
+    ("received_at", pa.int64()),  # by this node's clock: unix milliseconds
+    ("feed_sequence", pa.int64()),  # place in the author's feed in this branch, from 1, as the author says
+    ("blocks", pa.int64()),  # how many blocks the commit and its body have
+    ("position_at", pa.int64()),  # watermark of the export that stated `position`
+)
+"""Positions move as earlier commits arrive late. The timeline's order is always (checkpoints passed, rank, commit_id);
+see docs/order.md."""
+
+ADDED_IN_3: Final = ("feed_sequence", "blocks", "position_at")
+"""Columns of `commits` that older versions lack."""
+
+VOIDS: Final = _table(("commit_id", pa.binary(32)))
+
+EDITS: Final = _table(
+    (
+        "sequence",
+        pa.int64(),
+    ),  # of the numbers of `commits.sequence`: both together are the history of a timeline
+    ("branch_id", pa.binary(32)),
+    ("commit_id", pa.binary(32)),
+    ("kind", pa.string()),  # insert (it came back), remove, move
+    ("passed_before", pa.int64()),  # checkpoints; null where it did not stand in the timeline
+    ("passed_after", pa.int64()),
+    optional=("passed_before", "passed_after"),
+)
+"""A commit's first insert has no row: its row in `commits` is that. A node keeps a bounded number of these."""
+
+BODIES: Final = _table(
+    ("sequence", pa.int64()),
+    ("commit_id", pa.binary(32)),
+    ("body_kind", pa.string()),
+    ("body", pa.binary()),  # as it is encoded, see docs/protocol.md
+)
+
+RELAY_COMMITS: Final = _table(
+    (
+        "sequence",
+        pa.int64(),
+    ),  # order of arrival at this node, from 1, gaps allowed; a commit may come more than once
+    ("topic", pa.binary(32)),
+    ("commit_id", pa.binary(32)),
+    ("acks", _ID_LIST),
+    ("blocks", pa.int64()),
+    ("size", pa.int64()),  # bytes of the whole publication
+    (
+        "received_at",
+        pa.int64(),
+    ),  # by this node's clock: unix milliseconds; 0: taken before it was written down
+)
+
+RELAY_TOPICS: Final = _table(
+    ("topic", pa.binary(32)),
+    ("is_pinned", pa.bool_()),
+    ("commits", pa.int64()),
+    ("size", pa.int64()),  # bytes of its publications
+    ("touched_at", pa.int64()),  # unix milliseconds: last asked for or added to
+)
+
+TABLES: Final[Mapping[str, pa.Schema]] = {
+    "commits": COMMITS,
+    "voids": VOIDS,
+    "edits": EDITS,
+    "bodies": BODIES,
+    "relay_commits": RELAY_COMMITS,
+    "relay_topics": RELAY_TOPICS,
+}
+"""Table -> its columns, as this version writes them."""
+
+STATED: Final = ("voids", "relay_topics")
+"""Tables that each export states anew; the others grow."""
+
+
+def columns_of(table: str, version: int) -> pa.Schema:
+    """The columns of a table as exports of a schema version have them."""
+    schema = TABLES[table]
+    if table != "commits" or version >= 3:
+        return schema
+    return pa.schema([field for field in schema if field.name not in ADDED_IN_3])

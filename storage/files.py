@@ -8,7 +8,7 @@ thus follows from the set of accepted commits alone.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, bindparam, insert, select
 
@@ -24,6 +24,7 @@ from storage.database import Database
 from storage.id_keys import chunks, id_key
 from storage.packs import Packs
 from storage.schema import authors, commits, file_removals, files
+from storage.secrecy import file_place, secrecy_of
 
 _COLUMNS: Final = (
     "num",
@@ -74,15 +75,20 @@ def apply_files(
     new: Sequence[NewCommit],
 ) -> None:
     """Enter what newly accepted commits (`nums` are theirs) add and remove."""
-    rows: list[tuple[object, ...]] = []
+    rows: list[tuple[Any, ...]] = []
     for commit_num, item in zip(nums, new, strict=True):
         commit, body = item.verified.commit, content_of(item.verified.body)
         entries = body.added if isinstance(body, Files) else ()
         for place, object_id in enumerate(commit.links.files):
             name, size = (entries[place].name, entries[place].size) if entries else ("", None)
-            rows.append((0, branch_num, commit_num, object_id, commit.content.keys.files[place], name, size))
+            rows.append((branch_num, commit_num, object_id, commit.content.keys.files[place], name, size))
     fresh = database.next_nums(connection, files, len(rows))
-    insert_rows(connection, files, _COLUMNS, [(num, *row[1:]) for num, row in zip(fresh, rows, strict=True)])
+    mask = secrecy_of(connection).mask
+    sealed = [
+        (num, branch, commit, object_id, mask(file_place(num, object_id), key), *rest)
+        for num, (branch, commit, object_id, key, *rest) in zip(fresh, rows, strict=True)
+    ]
+    insert_rows(connection, files, _COLUMNS, sealed)
     for commit_num, item in zip(nums, new, strict=True):
         if item.verified.commit.links.nfiles:
             _remove(connection, branch_num, commit_num, item.verified.commit)
@@ -188,4 +194,8 @@ def _load(
         .order_by(files.c.num)
         .limit(limit)
     )
-    return [FileRow(*row) for row in connection.execute(query)]
+    mask = secrecy_of(connection).mask
+    return [
+        FileRow(num, object_id, mask(file_place(num, object_id), key), *rest)
+        for num, object_id, key, *rest in connection.execute(query)
+    ]

@@ -8,10 +8,12 @@ from storage.schema import (
     changes,
     checkpoints,
     commits,
+    erasures,
     feed_forks,
     file_removals,
     files,
     heads,
+    order_spans,
     pending,
     pending_causes,
     rejections,
@@ -31,7 +33,19 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
     connection.execute(delete(pending_causes).where(pending_causes.c.pending_num.in_(waiting)))
     connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(added)))
     forget_sketches(connection, select(topics.c.topic).where(topics.c.branch_num.in_(of_repo)))
-    for table in (pending, files, heads, feed_forks, rejections, checkpoints, changes, commits, topics):
+    for table in (
+        pending,
+        files,
+        heads,
+        feed_forks,
+        rejections,
+        erasures,
+        checkpoints,
+        changes,
+        order_spans,
+        commits,
+        topics,
+    ):
         connection.execute(delete(table).where(table.c.branch_num.in_(of_repo)))
     connection.execute(delete(branches).where(branches.c.repo_num == repo_num))
     connection.execute(delete(repos).where(repos.c.num == repo_num))

@@ -25,6 +25,10 @@ def unpack_ids(packed: bytes) -> tuple[bytes, ...]:
     return tuple(packed[start : start + 32] for start in range(0, len(packed), 32))
 
 
+BLOCK_NUM_SIZE: Final = 8
+"""Bytes of one number of `pack_nums`."""
+
+
 def pack_nums(nums: Sequence[int]) -> bytes:
     """Row numbers, 8 bytes each."""
     return struct.pack(f"<{len(nums)}q", *nums)
@@ -32,7 +36,7 @@ def pack_nums(nums: Sequence[int]) -> bytes:
 
 def unpack_nums(packed: bytes) -> tuple[int, ...]:
     """The numbers that `pack_nums` packed."""
-    return struct.unpack(f"<{len(packed) // 8}q", packed)
+    return struct.unpack(f"<{len(packed) // BLOCK_NUM_SIZE}q", packed)
 
 
 def chunks(values: Sequence[T], size: int = LOOKUP_COUNT_MAX) -> Iterator[Sequence[T]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, case, func, select
+from sqlalchemy import Column, Connection, func, select
 from sqlalchemy.exc import DBAPIError
 
 from protocol.block import decode_block
@@ -20,7 +20,7 @@ from protocol.limits import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from storage import schema
 from storage.database import DATABASE_NAME
-from storage.id_keys import id_key, pack_ids
+from storage.id_keys import BLOCK_NUM_SIZE, id_key, pack_ids
 from storage.packs import FOLDER_NAME
 from storage.schema import blocks, pack_blocks, packs
 from storage.streaming import stream_rows
@@ -34,6 +34,7 @@ _REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
     (schema.commits.c.author_num, schema.authors.c.num),
     (schema.heads.c.topic_num, schema.topics.c.num),
     (schema.checkpoints.c.commit_num, schema.commits.c.num),
+    (schema.erasures.c.commit_num, schema.commits.c.num),
     (schema.feed_forks.c.branch_num, schema.branches.c.num),
     (schema.feed_forks.c.author_num, schema.authors.c.num),
     (schema.files.c.commit_num, schema.commits.c.num),
@@ -119,6 +120,20 @@ def _find_dangling(
             )
 
 
+def inspect_erasures(connection: Connection, findings: Findings) -> None:
+    """See that exactly those commits have no body whose erasing is written down."""
+    erasures, commits = schema.erasures.c, schema.commits.c
+    is_bare = func.length(commits.block_nums) <= BLOCK_NUM_SIZE
+    is_noted = select(erasures.commit_num).where(erasures.commit_num == commits.num).exists()
+    query = select(commits.commit_id, is_bare).where(is_bare != is_noted).limit(_BATCH)
+    for commit_id, has_none in connection.execute(query):
+        said = "has no body, and no erasing is noted" if has_none else "has a body, and is noted as erased"
+        findings.add("erasure", commit_id.hex(), said)
+    findings.checked["erased"] += connection.execute(
+        select(func.count()).select_from(schema.erasures)
+    ).scalar_one()
+
+
 def inspect_rows(connection: Connection, findings: Findings) -> None:
     """Hash every block that is a row."""
     query = select(blocks.c.num, blocks.c.id_key, blocks.c.encoded).order_by(blocks.c.num)
@@ -195,7 +210,7 @@ def inspect_relayed(connection: Connection, findings: Findings) -> None:
             findings.add("relayed", commit_id.hex(), "its publication is another commit's, or has other acks")
         elif publication.publication_id != name or id_key(name[PUBLICATION_ID_COMMIT_SIZE:]) != key:
             findings.add("relayed", commit_id.hex(), "its publication has another id")
-    firsts = func.sum(case((kept.c.is_variant, 0), else_=1))
+    firsts = func.count().filter(~kept.c.is_variant)
     for commit_id, count in connection.execute(
         select(kept.c.commit_id, firsts).group_by(kept.c.topic_num, kept.c.commit_id).having(firsts != 1)
     ):

@@ -6,6 +6,7 @@ breaks while a write ends, the server is asked what became of it (`was_committed
 """
 
 import secrets
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,8 @@ _VERSION_MIN: Final = 13
 """The first that says what became of a transaction, by `pg_xact_status` of a 64-bit number."""
 _CLAIM_SECONDS: Final = 2
 """How long a server may take to see that a writer of ours is gone that was killed at work."""
+_PAGE: Final = 1000
+"""Rows that are changed at a time."""
 _LOCK_CLASS: Final = 0x5261766C  # "Ravl"; the other half of the advisory lock's key is the schema
 _TAKEN_STATE: Final = "55P03"  # lock_not_available
 _CONNECT_ARGS: Final = {
@@ -191,6 +194,34 @@ class PostgresqlBackend:
                 " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
             ).scalar_one()
         )
+
+    def rewrite(
+        self,
+        connection: Connection,
+        table: str,
+        column: str,
+        keys: tuple[str, ...],
+        change: Callable[..., bytes],
+    ) -> int:
+        """In pages: PostgreSQL has no function of ours."""
+        query = (
+            f"SELECT num, {', '.join((column, *keys))} FROM {table}"  # noqa: S608  # names of ours
+            f" WHERE num > %s AND {column} IS NOT NULL ORDER BY num LIMIT {_PAGE}"
+        )
+        statement = f"UPDATE {table} SET {column} = %s WHERE num = %s"  # noqa: S608  # names of ours
+        count, last = 0, -1
+        while rows := connection.exec_driver_sql(query, (last,)).all():
+            connection.exec_driver_sql(statement, [(change(*row[1:]), row[0]) for row in rows])
+            count, last = count + len(rows), rows[-1][0]
+        return count
+
+    def sweep(self, writer: Connection, tables: Sequence[str]) -> None:
+        """Write the tables anew; whoever reads them for long is not waited for."""
+        writer.exec_driver_sql(f"SET lock_timeout = '{_CLAIM_SECONDS}s'")
+        try:
+            writer.exec_driver_sql(f"VACUUM FULL {', '.join(tables)}")
+        finally:
+            writer.exec_driver_sql("SET lock_timeout = 0")
 
     def explain(self, error: DBAPIError) -> str:
         """The first sentence: what the server says below it may hold values of rows, and some of those are secret."""

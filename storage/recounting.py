@@ -7,7 +7,7 @@ right. Memory is two bits a commit, the heads, and, where a branch has checkpoin
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, case, func, select, tuple_
 
 from protocol.hashing import symbol_key
 from protocol.riblt import Prefix
@@ -16,6 +16,7 @@ from storage.database import StorageError
 from storage.difference import REPLICA
 from storage.id_keys import chunks, id_key, unpack_ids
 from storage.inspection import Findings
+from storage.order import CANONICAL_ORDER, FIRST, OrderKey
 from storage.relay import RELAY
 from storage.schema import (
     branches,
@@ -23,10 +24,12 @@ from storage.schema import (
     commits,
     feed_forks,
     heads,
+    order_spans,
     sketches,
     topics,
 )
 from storage.streaming import stream_rows
+from storage.sums import sum_of
 from storage.topic_sets import TopicSet, iterate_ids
 
 _BATCH: Final = 500
@@ -41,6 +44,9 @@ class _Row(NamedTuple):
     commit_id: bytes
     key: int
     rank: int
+    timestamp: int
+    received_at: int
+    display_time: int
     acks: tuple[bytes, ...]
 
 
@@ -51,6 +57,9 @@ _COLUMNS = (
     commits.c.commit_id,
     commits.c.id_key,
     commits.c.rank,
+    commits.c.timestamp,
+    commits.c.received_at,
+    commits.c.display_time,
     commits.c.acks,
 )
 
@@ -72,6 +81,7 @@ def _check_place(row: _Row, places: dict[bytes, _Row], marks: bytearray, finding
     if id_key(row.commit_id) != row.key:
         findings.add("commit", name, "it is kept under another key than its own")
     rank = 0
+    display_time = min(row.timestamp, row.received_at)
     for ack in row.acks:
         found = places.get(ack)
         if found is None or found.branch_num != row.branch_num:
@@ -81,8 +91,11 @@ def _check_place(row: _Row, places: dict[bytes, _Row], marks: bytearray, finding
             findings.add("ack", name, f"acks {ack.hex()}, which was accepted after it")
         marks[found.num] |= _ACKED_IN_TOPIC if found.topic_num == row.topic_num else _ACKED_ELSEWHERE
         rank = max(rank, found.rank + 1)
+        display_time = max(display_time, found.display_time)
     if row.rank != rank:
         findings.add("rank", name, f"has rank {row.rank}, and its acks give {rank}")
+    if row.display_time != display_time:
+        findings.add("time", name, f"is shown as of {row.display_time}, and should be of {display_time}")
 
 
 def _recount_heads(connection: Connection, marks: bytearray, findings: Findings) -> None:
@@ -233,6 +246,58 @@ def _find_passed(
             if bits:
                 for ack in unpack_ids(acks):
                     inside[ack] = inside.get(ack, 0) | bits
+
+
+def recount_order(connection: Connection, findings: Findings) -> None:
+    """Count each span of each branch's order anew, from commits and then from the spans below."""
+    key = (order_spans.c.passed, order_spans.c.rank, order_spans.c.commit_id)
+    for branch_num, name in connection.execute(select(branches.c.num, branches.c.name)):
+        about = f"branch {name!r}"
+        here = order_spans.c.branch_num == branch_num
+        height = connection.execute(select(func.max(order_spans.c.level)).where(here)).scalar()
+        if height is None:
+            if connection.execute(select(commits.c.num).where(commits.c.branch_num == branch_num)).first():
+                findings.add("order", about, "its order is not counted")
+            continue
+        below: set[OrderKey] = set()
+        for level in range(height + 1):
+            of_level = here & (order_spans.c.level == level)
+            query = select(*key, order_spans.c.size, order_spans.c.shown).where(of_level).order_by(*key)
+            spans = connection.execute(query).all()
+            begins: list[OrderKey] = [(passed, rank, raw) for passed, rank, raw, *_ in spans]
+            if begins[:1] != [FIRST] or (level == height and len(begins) > 1):
+                findings.add("order", about, f"level {level} of its counts does not begin or end as it must")
+            if level and not below.issuperset(begins):
+                findings.add("order", about, f"level {level} of its counts is cut where the one below is not")
+            below = set(begins)
+            for place, (*_, size, shown) in enumerate(spans):
+                findings.checked["order_spans"] += 1
+                end = begins[place + 1] if place + 1 < len(begins) else None
+                found = _count_span(connection, branch_num, level, begins[place], end)
+                if (size, shown) != found:
+                    findings.add(
+                        "order",
+                        about,
+                        f"span {place} of level {level} says {(size, shown)} in it and shown, has {found}",
+                    )
+
+
+def _count_span(
+    connection: Connection, branch_num: int, level: int, begin: OrderKey, end: OrderKey | None
+) -> tuple[int, int]:
+    """What a span has, and how many commits it shows."""
+    key: Sequence[ColumnElement[Any]] = CANONICAL_ORDER
+    here = commits.c.branch_num == branch_num
+    shown: ColumnElement[int] = case((commits.c.is_void, 0), else_=1)
+    if level:
+        key = (order_spans.c.passed, order_spans.c.rank, order_spans.c.commit_id)
+        here = (order_spans.c.branch_num == branch_num) & (order_spans.c.level == level - 1)
+        shown = order_spans.c.shown
+    query = select(func.count(), sum_of(shown)).where(here, tuple_(*key) >= tuple_(*begin))
+    if end is not None:
+        query = query.where(tuple_(*key) < tuple_(*end))
+    size, count = connection.execute(query).one()
+    return size, count
 
 
 def _all_commits(connection: Connection) -> Iterator[list[_Row]]:

@@ -206,6 +206,7 @@ def take_publications(
                 "publication_id": one.publication_id,
                 "publication_key": id_key(one.publication_id[PUBLICATION_ID_COMMIT_SIZE:]),
                 "is_variant": is_variant,
+                "received_at": now_ms,
             }
         )
     connection.execute(insert(relay_commits), rows)

@@ -17,6 +17,7 @@ from protocol.text import BranchChannel
 from storage.database import Database, StorageError
 from storage.forgetting import forget_repo
 from storage.schema import branches, commits, epochs, repos, topics
+from storage.secrecy import Secrecy, epoch_place, open_some, repo_place, seal_some, secrecy_of, topic_place
 from verifier.facts import BranchFacts
 
 _KEYS_REMEMBERED_MAX = 8192
@@ -111,18 +112,18 @@ def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoc
 
     A repo that is here already gets the epoch, and the secrets and the invitation that it lacked.
     """
+    secrecy = secrecy_of(connection)
+    invitation = seal_some(secrecy, repo_place("invitation", repo.repo_id), repo.invitation)
     found = connection.execute(select(repos).where(repos.c.repo_id == repo.repo_id)).first()
     if found and not found.epoch_num:  # single branches of it: the whole repo says better what they are
         forget_repo(connection, found.num)
         found = None
     if found:
-        known = _repo(found)
+        known = _repo(secrecy, found)
         add_epoch(database, connection, known, epoch)
         if repo.invitation is not None:
             known = replace(known, invitation=repo.invitation)
-            connection.execute(
-                update(repos).where(repos.c.num == known.num).values(invitation=repo.invitation)
-            )
+            connection.execute(update(repos).where(repos.c.num == known.num).values(invitation=invitation))
         return known
     stored = replace(
         repo,
@@ -135,10 +136,10 @@ def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoc
             repo_id=stored.repo_id,
             name=stored.name,
             init_id=stored.init_id,
-            init_key=stored.init_key,
+            init_key=secrecy.seal(repo_place("init_key", stored.repo_id), stored.init_key),
             epoch_num=stored.epoch_num,
             is_behind=stored.is_behind,
-            invitation=stored.invitation,
+            invitation=invitation,
         )
     )
     add_branch(database, connection, stored.num, stored.repo_id, "root", stored.init_id)
@@ -153,37 +154,45 @@ def add_epoch(database: Database, connection: Connection, repo: Repo, epoch: Epo
 
     Gives the number when they, or the write secret, were not here before; nothing where the topic is another epoch's.
     """
+    here = replace(epoch, repo_num=repo.num)
+    read_secret, write_secret = _sealed_secrets(connection, here)
     found = connection.execute(
         select(epochs).where(
             epochs.c.repo_num == repo.num,
             epochs.c.epoch_id == epoch.epoch_id,
-            epochs.c.read_secret == epoch.read_secret,
+            epochs.c.read_secret == read_secret,
         )
     ).first()
     if found is None:
         num = database.next_nums(connection, epochs, 1)[0]
-        fresh = replace(epoch, num=num, repo_num=repo.num)
+        fresh = replace(here, num=num)
         return num if _insert_epoch(database, connection, repo.repo_id, fresh) else None
     if found.write_secret is not None or epoch.write_secret is None:
         return None
-    connection.execute(
-        update(epochs).where(epochs.c.num == found.num).values(write_secret=epoch.write_secret)
-    )
+    connection.execute(update(epochs).where(epochs.c.num == found.num).values(write_secret=write_secret))
     return int(found.num)
+
+
+def _sealed_secrets(connection: Connection, epoch: Epoch) -> tuple[bytes, bytes | None]:
+    """An epoch's secrets as they are kept."""
+    secrecy, row = secrecy_of(connection), (epoch.repo_num, epoch.epoch_id)
+    read_secret = secrecy.seal(epoch_place("read_secret", *row), epoch.read_secret)
+    return read_secret, seal_some(secrecy, epoch_place("write_secret", *row), epoch.write_secret)
 
 
 def _insert_epoch(database: Database, connection: Connection, repo_id: bytes, epoch: Epoch) -> bool:
     topic = signing.public_key(hashing.root_topic_seed(epoch.read_secret, repo_id))
     if not _claim_topic(connection, topic):
         return False
+    read_secret, write_secret = _sealed_secrets(connection, epoch)
     connection.execute(
         insert(epochs).values(
             num=epoch.num,
             repo_num=epoch.repo_num,
             epoch_id=epoch.epoch_id,
             author=epoch.author,
-            read_secret=epoch.read_secret,
-            write_secret=epoch.write_secret,
+            read_secret=read_secret,
+            write_secret=write_secret,
         )
     )
     return add_topic(database, connection, epoch, repo_id, 0, topic)
@@ -300,38 +309,16 @@ def _claim_or_ours(connection: Connection, epoch: Epoch, topic: bytes) -> bool:
     return connection.execute(is_ours).first() is not None or _claim_topic(connection, topic)
 
 
-def name_branch(connection: Connection, branch_num: int, name: str, *, is_archived: bool) -> None:
-    """Show a branch under another name, or as archived."""
-    connection.execute(
-        update(branches).where(branches.c.num == branch_num).values(name=name, is_archived=is_archived)
-    )
-
-
-def set_writing_epoch(connection: Connection, repo_num: int, epoch_num: int, *, is_behind: bool) -> None:
-    """Write in this epoch from now on."""
-    connection.execute(
-        update(repos).where(repos.c.num == repo_num).values(epoch_num=epoch_num, is_behind=is_behind)
-    )
-
-
-def rename_repo(connection: Connection, repo_num: int, name: str) -> None:
-    """Give a repo the name that its init commit says."""
-    connection.execute(update(repos).where(repos.c.num == repo_num).values(name=name))
-
-
-def finish_join(connection: Connection, repo_num: int) -> None:
-    """Forget the invitation of a repo whose join was accepted."""
-    connection.execute(update(repos).where(repos.c.num == repo_num).values(invitation=None))
-
-
 def load_repos(connection: Connection) -> list[Repo]:
     """All repos, oldest first."""
-    return [_repo(row) for row in connection.execute(select(repos).order_by(repos.c.num))]
+    secrecy = secrecy_of(connection)
+    return [_repo(secrecy, row) for row in connection.execute(select(repos).order_by(repos.c.num))]
 
 
 def load_epochs(connection: Connection) -> list[Epoch]:
     """All epochs of all repos, in the order in which they came to this node."""
-    return [Epoch(**row._mapping) for row in connection.execute(select(epochs).order_by(epochs.c.num))]
+    secrecy = secrecy_of(connection)
+    return [_epoch(secrecy, row) for row in connection.execute(select(epochs).order_by(epochs.c.num))]
 
 
 def load_branches(connection: Connection) -> list[Branch]:
@@ -351,19 +338,36 @@ def load_branches(connection: Connection) -> list[Branch]:
         .join(branches, branches.c.num == topics.c.branch_num)
         .order_by(topics.c.num)
     )
+    secrecy = secrecy_of(connection)
     return [
-        _branch(row, by_num[row.repo_num], None if row.epoch_num is None else opened[row.epoch_num])
+        _branch(secrecy, row, by_num[row.repo_num], opened.get(row.epoch_num))
         for row in connection.execute(query)
     ]
 
 
-def _repo(row: Row[tuple[object, ...]]) -> Repo:
-    return Repo(**row._mapping)
+def _repo(secrecy: Secrecy, row: Row[tuple[object, ...]]) -> Repo:
+    kept = Repo(**row._mapping)
+    return replace(
+        kept,
+        init_key=secrecy.open(repo_place("init_key", kept.repo_id), kept.init_key),
+        invitation=open_some(secrecy, repo_place("invitation", kept.repo_id), kept.invitation),
+    )
 
 
-def _branch(row: Row[tuple[object, ...]], repo: Repo, epoch: Epoch | None) -> Branch:
+def _epoch(secrecy: Secrecy, row: Row[tuple[object, ...]]) -> Epoch:
+    kept = Epoch(**row._mapping)
+    place = (kept.repo_num, kept.epoch_id)
+    return replace(
+        kept,
+        read_secret=secrecy.open(epoch_place("read_secret", *place), kept.read_secret),
+        write_secret=open_some(secrecy, epoch_place("write_secret", *place), kept.write_secret),
+    )
+
+
+def _branch(secrecy: Secrecy, row: Row[tuple[object, ...]], repo: Repo, epoch: Epoch | None) -> Branch:
     if epoch is None:
-        channel = decode(BranchChannel, row.channel, size_max=LINK_SIZE_MAX)
+        opened = secrecy.open(topic_place(row.topic), row.channel)
+        channel = decode(BranchChannel, opened, size_max=LINK_SIZE_MAX)
         epoch_id, epoch_num = channel.epoch, 0
         read_key = hashing.branch_read_key(channel.branch_secret)
         keys = BranchKeys(channel.convergence_secret, read_key, None)

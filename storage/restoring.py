@@ -22,7 +22,7 @@ def save_database(folder: Path, url: str, path: Path) -> None:
     if not url:
         copy_database(folder / DATABASE_NAME, path)
         return
-    with read_store(folder, url) as connection:
+    with read_store(folder, url=url) as connection:
         copy_to_file(connection, path, newest_revision())
 
 

@@ -7,6 +7,8 @@ index and never an identity: every look-up compares the whole id.
 `commits.num` grows in the order of acceptance, so causes always stand before effects. Reading commits by `num` is reading
 the inserts of a branch's timeline; `changes` holds what else happened to it, with numbers of the same sequence.
 
+What opens something (marked "sealed" below) is kept as `secrecy` makes it: of no use without the store's key.
+
 A branch has a topic for each epoch (and for each renewal inside one); a commit's `topic_num` says by which it came, and
 with that which secrets open it.
 """
@@ -51,13 +53,11 @@ repos = Table(
     Column("repo_id", Bytes(32), nullable=False, unique=True),
     Column("name", String, nullable=False),
     Column("init_id", Bytes(32), nullable=False),
-    Column("init_key", Bytes(32), nullable=False),
+    Column("init_key", Bytes(), nullable=False),  # sealed
     Column("epoch_num", NUM, nullable=False),  # of the epoch that this node writes in; 0 where it holds none
     # Whether members have gone on to an epoch whose secrets are not here.
     Column("is_behind", Boolean, nullable=False, server_default=false()),
-    Column(
-        "invitation", Bytes()
-    ),  # of a repo that is being joined: the encoded link, until the join is accepted
+    Column("invitation", Bytes()),  # the encoded link, until the join is accepted; sealed
 )
 
 epochs = Table(
@@ -67,8 +67,8 @@ epochs = Table(
     Column("repo_num", NUM, ForeignKey("repos.num"), nullable=False),
     Column("epoch_id", Bytes(32), nullable=False),
     Column("author", Bytes(32), nullable=False),  # who started it; zeros where nobody asks (the first epoch)
-    Column("read_secret", Bytes(32), nullable=False),
-    Column("write_secret", Bytes(32)),  # only where this node may write
+    Column("read_secret", Bytes(), nullable=False),  # sealed
+    Column("write_secret", Bytes()),  # sealed; only where this node may write
     UniqueConstraint("repo_num", "epoch_id", "read_secret", name="epochs_in_repo"),
 )
 
@@ -96,7 +96,7 @@ topics = Table(
     Column("generation", NUM, nullable=False),  # up to 2**32 - 1
     Column("topic", Bytes(32), nullable=False, unique=True),
     Column("commit_count", BigInteger, nullable=False),  # of those that came by it
-    Column("channel", Bytes()),  # where a link gave it alone: what opens it, as in the link
+    Column("channel", Bytes()),  # where a link gave it alone: what opens it, as in the link; sealed
     UniqueConstraint("branch_num", "epoch_num", "generation", name="topics_of_branch"),
 )
 
@@ -149,22 +149,38 @@ commits = Table(
     Column("feed_sequence", BigInteger, nullable=False),
     Column("rank", BigInteger, nullable=False),
     Column("acks", Bytes(), nullable=False),  # ids, 32 bytes each, in the commit's order
-    Column("commit_key", Bytes(32), nullable=False),
+    Column("commit_key", Bytes(32), nullable=False),  # sealed
     Column("sealed_key", Bytes(), nullable=False),
     Column("signature", Bytes(64), nullable=False),  # the publication's
-    Column("block_nums", Bytes(), nullable=False),  # 8 bytes each: the commit's block, then its body's
+    # 8 bytes each: the commit's block, then its body's, which is missing where it was erased.
+    Column("block_nums", Bytes(), nullable=False),
     Column("body_kind", String, nullable=False),
-    Column("size", BigInteger, nullable=False),  # bytes of the publication's blocks
+    Column("size", BigInteger, nullable=False),  # bytes of the publication's blocks, those erased included
     Column("timestamp", BigInteger, nullable=False),  # unix milliseconds, asserted
     Column("received_at", BigInteger, nullable=False),  # unix milliseconds, this node's clock
     Column("is_void", Boolean, nullable=False, server_default=false()),
     Column("passed", BigInteger, nullable=False, server_default="0"),  # checkpoints; see `checkpoints`
+    Column(
+        "display_time", BigInteger, nullable=False, server_default="0"
+    ),  # unix milliseconds; see `display`
     Index("commits_id_key", "id_key"),
     # With the mark, so that the timeline is read, counted and skipped through without looking at rows.
     Index("commits_order", "branch_num", "passed", "rank", "commit_id", "is_void"),
+    Index("commits_display", "branch_num", "passed", "display_time", "num", "is_void"),
     Index("commits_arrival", "topic_num", "num"),
     Index("commits_feed", "branch_num", "author_num", "feed_sequence"),
 )
+
+erasures = Table(
+    "erasures",
+    metadata,
+    Column("commit_num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("body_id", Bytes(32), nullable=False),
+    Column("erased_at", BigInteger, nullable=False),  # unix milliseconds
+    Index("erasures_branch", "branch_num"),
+)
+"""Commits whose bodies this node has erased, with the ids of the bodies' blocks; see `erasing`."""
 
 checkpoints = Table(
     "checkpoints",
@@ -176,6 +192,24 @@ checkpoints = Table(
     Index("checkpoints_branch", "branch_num"),
 )
 """Commits that are checkpoints, void ones too. Those that merge the same heads count once."""
+
+order_spans = Table(
+    "order_spans",
+    metadata,
+    Column("branch_num", NUM, primary_key=True),
+    Column("level", Integer, primary_key=True),
+    Column(
+        "passed", BigInteger, primary_key=True
+    ),  # with the next two: where it begins in the canonical order
+    Column("rank", BigInteger, primary_key=True),
+    Column("commit_id", Bytes(), primary_key=True),  # empty for the first one of a level
+    Column(
+        "size", BigInteger, nullable=False
+    ),  # commits, void ones too; above level 0: spans of the level below
+    Column("shown", BigInteger, nullable=False),  # commits that are not void
+    sqlite_with_rowid=False,  # rows lie in the order of the key, and are read in it
+)
+"""How many commits stand in stretches of each branch's order; see `order`."""
 
 changes = Table(
     "changes",
@@ -198,9 +232,10 @@ heads = Table(
     Column("branch_num", NUM, nullable=False),
     Column("rank", BigInteger, nullable=False),
     Column("is_acked", Boolean, nullable=False),
-    Index("heads_branch", "branch_num"),
+    Index("heads_branch", "branch_num", "commit_id", "is_acked"),
+    Index("heads_rank", "branch_num", "is_acked", "rank", "commit_id"),
 )
-"""Commits that none of the same topic acks. Those that none at all acks are the branch's heads."""
+"""Commits that none of the same topic acks. Those that none at all acks are the branch's heads. There may be very many."""
 
 feed_forks = Table(
     "feed_forks",
@@ -219,7 +254,7 @@ files = Table(
     Column("branch_num", NUM, nullable=False),
     Column("commit_num", NUM, nullable=False),  # of the commit that added it
     Column("object_id", Bytes(32), nullable=False),
-    Column("object_key", Bytes(), nullable=False),  # empty where the author gave none
+    Column("object_key", Bytes(), nullable=False),  # sealed; empty where the author gave none
     Column("name", String, nullable=False),  # empty where the commit's body names no files
     Column("size", BigInteger),  # as the author says; null where nobody says
     Index("files_name", "branch_num", "name"),
@@ -297,6 +332,7 @@ relay_commits = Table(
     Column("rank", BigInteger, nullable=False),  # as far as the causes are here
     Column("acks", Bytes(), nullable=False),  # ids, 32 bytes each
     Column("publication", Bytes(), nullable=False),
+    Column("received_at", BigInteger, nullable=False, server_default="0"),  # unix milliseconds; 0: not known
     Column("publication_id", Bytes(32), nullable=False, server_default=""),
     Column("publication_key", BigInteger, nullable=False, server_default="0"),  # bytes 8 to 15 of its id
     # Others of the commit were here before; which of them open nobody can tell here.
@@ -349,6 +385,16 @@ numbers = Table(
     Column("last", BigInteger, nullable=False),
 )
 """Of tables whose rows were forgotten, the last number that was given: exports and connections count on its growing."""
+
+store_seal = Table(
+    "store_seal",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("mark", Bytes(32), nullable=False),  # of the store's key
+    # Whether nothing is left on the pages of secrets that lay here before they were sealed.
+    Column("is_clean", Boolean, nullable=False),
+)
+"""One row once the store's secrets are sealed."""
 
 imports = Table(
     "imports",

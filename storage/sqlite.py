@@ -5,6 +5,7 @@ write begins with BEGIN IMMEDIATE, so that it never fails half-way for a lock.
 """
 
 import sqlite3
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -96,6 +97,29 @@ class SqliteBackend:
     def size(self, connection: Connection) -> int | None:
         """It is a file of the folder."""
         return None
+
+    def rewrite(
+        self,
+        connection: Connection,
+        table: str,
+        column: str,
+        keys: tuple[str, ...],
+        change: Callable[..., bytes],
+    ) -> int:
+        """Inside SQLite: a million rows are not brought here one by one."""
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
+        driver.create_function("ravel_change", -1, change)
+        statement = (
+            f"UPDATE {table} SET {column} = ravel_change({column}, {', '.join(keys)})"  # noqa: S608  # names of ours
+            f" WHERE {column} IS NOT NULL"
+        )
+        return connection.exec_driver_sql(statement).rowcount
+
+    def sweep(self, writer: Connection, _tables: Sequence[str]) -> None:
+        """Write the whole file anew, and empty its log."""
+        writer.exec_driver_sql("VACUUM")
+        writer.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def explain(self, error: DBAPIError) -> str:
         """SQLite's messages hold no values."""

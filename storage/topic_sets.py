@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Select, select
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, publication_id
 from storage.blocks import read_blocks
 from storage.difference import TopicTables
+from storage.erasing import load_body_ids
 from storage.id_keys import LOOKUP_COUNT_MAX, chunks, id_key, unpack_nums
 from storage.streaming import stream_parts
 
@@ -106,7 +107,8 @@ def _ids(connection: Connection, kept: TopicSet, rows: Sequence[Any]) -> list[by
         return [row[1] for row in rows]
     nums = [unpack_nums(row[2]) for row in rows]
     blocks = read_blocks(connection, {num: None for block_nums in nums for num in block_nums})
+    erased = load_body_ids(connection, [row[0] for row, own in zip(rows, nums, strict=True) if len(own) == 1])
     return [
-        publication_id(kept.topic, row[1], tuple(blocks[num] for num in block_nums))
+        publication_id(kept.topic, row[1], tuple(blocks[num] for num in block_nums), erased.get(row[0]))
         for row, block_nums in zip(rows, nums, strict=True)
     ]

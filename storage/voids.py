@@ -1,17 +1,18 @@
 """Void commits: accepted, kept in the graph, and left out of every view."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import Connection, Select, select, update
 
 from storage.changes import Change, record_changes
 from storage.checkpoints import recount_checkpoints
-from storage.commits import CANONICAL_ORDER
 from storage.database import Database
 from storage.id_keys import chunks, id_key
+from storage.order import CANONICAL_ORDER, Gain, count_changes
 from storage.schema import authors, branches, checkpoints, commits, feed_forks
+from storage.secrecy import Secrecy, commit_place, secrecy_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,23 +27,25 @@ class Judged:
     is_void: bool
     commit_key: bytes = field(repr=False)
     block_nums: bytes
+    body_kind: str
     proposal: bytes | None  # of a checkpoint
 
 
 def load_judged_by(connection: Connection, branch_num: int, author: bytes) -> Iterator[Judged]:
     """All accepted commits of an author in a branch."""
     query = _query().where(commits.c.branch_num == branch_num, authors.c.user == author)
+    secrecy = secrecy_of(connection)
     for row in connection.execute(query.order_by(commits.c.feed_sequence)):
-        yield Judged(*row)
+        yield _judged(secrecy, row)
 
 
 def load_judged(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> list[Judged]:
     """Those of these commits that are accepted in the branch."""
     found: list[Judged] = []
-    wanted = set(ids)
+    wanted, secrecy = set(ids), secrecy_of(connection)
     for part in chunks([id_key(raw) for raw in wanted]):
         query = _query().where(commits.c.branch_num == branch_num, commits.c.id_key.in_(part))
-        found += [Judged(*row) for row in connection.execute(query) if row.commit_id in wanted]
+        found += [_judged(secrecy, row) for row in connection.execute(query) if row.commit_id in wanted]
     return found
 
 
@@ -51,13 +54,14 @@ def mark_void(
 ) -> None:
     """Say of commits of a branch, of which the other was said, whether they are void."""
     changed: list[Change] = []
+    gains: list[Gain] = []
     for part in chunks(nums):
-        query = select(commits.c.num, commits.c.passed).where(commits.c.num.in_(part)).order_by(commits.c.num)
-        changed += [
-            (num, passed, None) if is_void else (num, None, passed)
-            for num, passed in connection.execute(query)
-        ]
+        query = select(commits.c.num, *CANONICAL_ORDER).where(commits.c.num.in_(part)).order_by(commits.c.num)
+        for num, passed, rank, commit_id in connection.execute(query):
+            changed.append((num, passed, None) if is_void else (num, None, passed))
+            gains.append(((passed, rank, commit_id), 0, -1 if is_void else 1))
         connection.execute(update(commits).where(commits.c.num.in_(part)).values(is_void=is_void))
+    count_changes(connection, branch_num, gains)
     record_changes(database, connection, branch_num, changed)
     recount_checkpoints(database, connection, branch_num, nums, is_void=is_void)
     more = len(nums) if is_void else -len(nums)
@@ -98,6 +102,11 @@ def has_forks(connection: Connection, branch_num: int, author: bytes, last: int)
     return connection.execute(query).first() is not None
 
 
+def _judged(secrecy: Secrecy, row: Sequence[Any]) -> Judged:
+    kept = Judged(*row)
+    return replace(kept, commit_key=secrecy.mask(commit_place(kept.commit_id), kept.commit_key))
+
+
 def _query() -> Select[Any]:
     return select(
         commits.c.num,
@@ -108,6 +117,7 @@ def _query() -> Select[Any]:
         commits.c.is_void,
         commits.c.commit_key,
         commits.c.block_nums,
+        commits.c.body_kind,
         checkpoints.c.proposal,
     ).select_from(
         commits.join(authors, authors.c.num == commits.c.author_num).outerjoin(

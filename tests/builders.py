@@ -22,6 +22,7 @@ from storage.difference import load_publications, plan_sending
 from storage.repos import Branch, Repo, add_repo
 
 NOW_MS = 1_700_000_000_000
+STORE_KEY = b"store key".ljust(32, b"-")
 
 
 class World:
@@ -30,7 +31,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.replica = Replica(folder)
+        self.replica = Replica(folder, STORE_KEY)
         self.author = Author(self.replica, b"w" * 32, lambda: NOW_MS)
         self.repo: Repo = self.author.create_repo("world")[0]
         self.branch: Branch = self.author.create_branch(self.repo, "main")[0]
@@ -88,7 +89,7 @@ class World:
         """Another node that has the repo's root branch and the branch's root, and nothing else yet."""
         folder = self.folder / secrets.token_hex(4)
         folder.mkdir()
-        replica = Replica(folder)
+        replica = Replica(folder, STORE_KEY)
         self._copies.append(replica)
         epoch = self.replica.writing_epoch(self.repo)
         if not is_writer:

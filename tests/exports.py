@@ -7,18 +7,23 @@ state, unless given (positions leave voids and checkpoints out of account).
 """
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, VOIDS
+from storage.database import Database
+from storage.destinations import LocalFolder
+from storage.export import ExportPlan, ExportSummary, export_store
+from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, TABLES, VOIDS
 
+_NO_MORE: Final[Mapping[str, Sequence[Mapping[str, object]]]] = MappingProxyType({})
 DAY_MS: Final = 86_400_000
 T0_MS: Final = 1_700_000_000_000 - 1_700_000_000_000 % DAY_MS
 
@@ -42,10 +47,31 @@ class Row:
     kind: str = "post"
     received: int = T0_MS
     position: int | None = None
+    feed: int = 1
 
 
-def write_export(folder: Path, *parts: Sequence[Row], node: str = "node", voids: Sequence[str] = ()) -> Path:
-    """Write an export of these parts; gives its folder. `voids` are names of commits."""
+@dataclass(frozen=True, slots=True)
+class Relayed:
+    """One commit that a relay took, of a topic."""
+
+    name: str
+    acks: tuple[str, ...] = ()
+    topic: str = "t"
+    blocks: int = 2
+    size: int = 300
+    received: int = T0_MS
+
+
+def write_export(
+    folder: Path,
+    *parts: Sequence[Row],
+    node: str = "node",
+    voids: Sequence[str] = (),
+    pseudonyms: str = "",
+    tables: Mapping[str, Sequence[Mapping[str, object]]] = _NO_MORE,
+    quotas: Mapping[str, int] | None = None,
+) -> Path:
+    """Write an export of these parts; gives its folder. `voids` are names of commits, `tables` rows of further tables."""
     (folder / "commits").mkdir(parents=True)
     ranks: dict[tuple[str, str], int] = {}
     listed: list[dict[str, Any]] = []
@@ -53,6 +79,8 @@ def write_export(folder: Path, *parts: Sequence[Row], node: str = "node", voids:
     for number, rows in enumerate(parts, 1):
         columns = [_values(row, sequence + index, ranks) for index, row in enumerate(rows, 1)]
         sequence += len(rows)
+        for values in columns:
+            values["position_at"] = sequence
         _place(rows, columns, ranks)
         table = pa.Table.from_pylist(columns, schema=COMMITS)
         path = folder / "commits" / f"part-{number:08d}.parquet"
@@ -64,16 +92,47 @@ def write_export(folder: Path, *parts: Sequence[Row], node: str = "node", voids:
         path = folder / "voids" / "part-00000001.parquet"
         pq.write_table(pa.table({"commit_id": [id_of(name) for name in voids]}, schema=VOIDS), path)
         void = [listing(path, len(voids))]
+    more = {name: _write_table(folder, name, rows) for name, rows in tables.items()}
     manifest = {
         "format": EXPORT_FORMAT,
         "schema_version": SCHEMA_VERSION,
         "node": node,
         "created_at": T0_MS // 1000,
         "watermark": sequence,
-        "tables": {"commits": listed, "voids": void},
+        "pseudonyms": pseudonyms,
+        "quotas": quotas,
+        "tables": {"commits": listed, "voids": void, **more},
     }
     (folder / MANIFEST_NAME).write_text(json.dumps(manifest), encoding="utf-8")
     return folder
+
+
+def export_node(database: Database, folder: Path, node: str, created_at: int, **plan: Any) -> ExportSummary:  # noqa: ANN401
+    """Export a store into a folder, in the name of a node, as its daemon would."""
+    return export_store(database.read, LocalFolder(folder), replace(ExportPlan(node, created_at), **plan))
+
+
+def relayed(*rows: Relayed) -> list[dict[str, object]]:
+    """Rows of `relay_commits`."""
+    return [
+        {
+            "sequence": sequence,
+            "topic": id_of(row.topic),
+            "commit_id": id_of(row.name),
+            "acks": [id_of(ack) for ack in row.acks],
+            "blocks": row.blocks,
+            "size": row.size,
+            "received_at": row.received,
+        }
+        for sequence, row in enumerate(rows, 1)
+    ]
+
+
+def _write_table(folder: Path, name: str, rows: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
+    (folder / name).mkdir()
+    path = folder / name / "part-00000001.parquet"
+    pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema=TABLES[name]), path)
+    return [listing(path, len(rows))]
 
 
 def listing(path: Path, rows: int) -> dict[str, Any]:
@@ -121,6 +180,8 @@ def _values(row: Row, sequence: int, ranks: dict[tuple[str, str], int]) -> dict[
         "size": row.size,
         "time": row.time,
         "received_at": row.received,
+        "feed_sequence": row.feed,
+        "blocks": 2,
     }
 
 

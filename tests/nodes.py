@@ -23,8 +23,10 @@ from protocol.body import Invite, Permission
 from protocol.content import Post
 from protocol.signing import key_pair
 from protocol.text import InvitationLink, ReadCapability, id_text
-from storage.commits import count_commits, digest_timeline, load_heads, load_timeline
+from storage.commits import count_commits, digest_timeline, load_timeline
+from storage.heads import load_heads
 from storage.repos import Branch, Epoch, Repo
+from tests.builders import STORE_KEY
 
 
 class Node:
@@ -41,7 +43,7 @@ class Node:
     def open(self) -> None:
         """Open the store, at first or after it was closed."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        self.replica = Replica(self._folder)
+        self.replica = Replica(self._folder, STORE_KEY)
         self.hub = Hub(self.replica, inline(), lambda: next(self._clock))
         self.author = Author(self.replica, self.user_seed, lambda: next(self._clock))
         self.joiner = Joiner(self.hub, self.author)

@@ -9,15 +9,18 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
 import psycopg
+from sqlalchemy import Connection, text
 
 from storage.backends import Backend, choose_backend
 from storage.binding import read_store_id, write_store_id
 from storage.database import Database
+from storage.revisions import upgrade
 
 _USERS: Final = ("postgres", "nobody")
 _TEMPLATE: Final = "template_of_ravel"
@@ -119,11 +122,26 @@ class PostgresqlServer:
             self.execute(f"DROP DATABASE {name} WITH (FORCE)")
         self._databases.clear()
 
+    def make_older(self, folder: Path, url: str, revision: str, fill: Callable[[Connection], object]) -> None:
+        """Make the store of a folder one that an older Ravel left, and put something into it."""
+        database = Database(folder, url=url)
+        with database.write() as connection:
+            said = connection.execute(
+                text("SELECT obj_description('alembic_version'::regclass)")
+            ).scalar_one()
+            tables = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+            for name in connection.execute(text(tables)).scalars().all():
+                connection.execute(text(f"DROP TABLE {name} CASCADE"))
+            upgrade(connection, revision)
+            connection.execute(text(f"COMMENT ON TABLE alembic_version IS '{said}'"))
+            fill(connection)
+        database.close()
+
     def _make_template(self) -> None:
         if not self._store_id:
             self.execute(f"CREATE DATABASE {_TEMPLATE}")
             with tempfile.TemporaryDirectory() as folder:
-                Database(Path(folder), self.url(_TEMPLATE)).close()
+                Database(Path(folder), url=self.url(_TEMPLATE)).close()
                 self._store_id = read_store_id(Path(folder))
 
     def _run(self, program: str, *arguments: str) -> None:

@@ -10,10 +10,15 @@ import httpx
 import trio
 
 from node.api import create_app
+from node.config import Config
 from node.event_streams import EventStreams
+from node.exports import Exports
+from node.home import Home
 from node.http_server import open_api_listener, serve_api
 from node.network import Network
 from node.service import NodeService
+from protocol.text import id_text
+from tests.builders import STORE_KEY
 from tests.nodes import Node, open_nodes
 
 TOKEN: Final = "t" * 64
@@ -31,7 +36,13 @@ def service_of(node: Node, folder: Path, listen: str = "127.0.0.1:7474", adverti
         home=folder,
         listen=listen,
         advertise=advertise,
-        export_folder=folder / "exports",
+        exports=Exports(
+            Home(node.replica.database.folder, Config()),
+            id_text(node.key),
+            lambda: 1_700_000_000.0,
+            STORE_KEY,
+            has_quotas=False,
+        ),
         clock=lambda: 1_700_000_000.0,
     )
 

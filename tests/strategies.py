@@ -5,7 +5,20 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from protocol.body import Body, BranchRoot, Join
-from protocol.content import DictEdit, DictEntry, Imported, Post, SetEdit, TextSnapshot, TextUpdate
+from protocol.content import (
+    Compaction,
+    DictEdit,
+    DictEntry,
+    DictSqueeze,
+    Imported,
+    Post,
+    SetEdit,
+    SetSqueeze,
+    SqueezedEntries,
+    SqueezedItems,
+    TextSnapshot,
+    TextUpdate,
+)
 
 ids = st.binary(min_size=32, max_size=32)
 signatures = st.binary(min_size=64, max_size=64)
@@ -39,6 +52,21 @@ bodies: st.SearchStrategy[Body] = st.one_of(
         short_lists(st.text(max_size=20)),
         short_lists(ids),
     ),
+    st.builds(
+        SetSqueeze,
+        st.text(max_size=20),
+        st.none() | st.text(max_size=20),
+        short_lists(st.builds(SqueezedItems, ids, st.tuples(st.text(max_size=20)))),
+    ),
+    st.builds(
+        DictSqueeze,
+        st.text(max_size=20),
+        st.none() | st.text(max_size=20),
+        short_lists(
+            st.builds(SqueezedEntries, ids, st.tuples(st.builds(DictEntry, st.text(max_size=20), texts)))
+        ),
+    ),
+    st.builds(Compaction),
     st.builds(TextUpdate, st.binary(min_size=1, max_size=200)),
     st.builds(TextSnapshot, st.binary(min_size=1, max_size=200), st.tuples(ids)),
 )

@@ -15,37 +15,54 @@ What a commit names without saying anything of the same item, or what never was,
 what it had replaced stands again. No clock, hash or locale decides whether a word stands; of several values of one key
 the last in canonical order is shown first.
 
+**Squeezes.** A squeeze says again which words stand of all that it has in its past, about a range of items or keys; they
+stay the words of the commits that said them, so whoever replaces one of these by its name still does. Where a squeeze
+counts, what is in its past says nothing of its own about that range, and a word from there stands if every squeeze on top
+(`squeezing`) that has it in its past says it again. So it comes to the same whether the bodies in its past are here or
+erased, and concurrent squeezes agree: what one of them had seen replaced is replaced.
+
 **Texts.** Updates of a text are unordered: it is the union of them all. A *snapshot* stands for those that it names. It
-counts while all of these are here and count themselves, so that it shows nothing of a commit that became void.
+counts while all of these are here and count themselves, so that it shows nothing of a commit that became void. Updates
+that a counting snapshot names may be erased.
 
 What Yjs updates mean is not looked at here.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from protocol.content import DictEdit, SetEdit, TextSnapshot, TextUpdate
+from protocol.content import DictEdit, DictSqueeze, SetEdit, SetSqueeze, TextSnapshot, TextUpdate
+from verifier.squeezing import Coverage, Squeezed
 
 Place = tuple[int, int, int, bytes]
 """Where a commit stands in canonical order: its branch among those that continue one another (the first is 0),
 checkpoints passed, rank, commit id."""
-DocumentBody = SetEdit | DictEdit | TextUpdate | TextSnapshot
+Squeeze = SetSqueeze | DictSqueeze
+DocumentBody = SetEdit | DictEdit | Squeeze | TextUpdate | TextSnapshot
 DOCUMENTS: Final[dict[str, tuple[type[DocumentBody], ...]]] = {
-    "set": (SetEdit,),
-    "dict": (DictEdit,),
+    "set": (SetEdit, SetSqueeze),
+    "dict": (DictEdit, DictSqueeze),
     "text": (TextUpdate, TextSnapshot),
 }
 """Which bodies each document is reduced from."""
 
 
+_EDITS: Final = (SetEdit, DictEdit)
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What one commit says: `name` is the id that it had first."""
+    """What one commit says (None: its body was erased): `name` is the id that it had first.
+
+    Squeezes of the document have a `bit` each; `covered_by` are the bits of those that have the commit in their past.
+    """
 
     name: bytes
     place: Place
-    body: DocumentBody
+    body: DocumentBody | None
+    bit: int = 0
+    covered_by: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +86,14 @@ class Entry:
         return tuple(word for word in reversed(self.tips) if word.value is not None)
 
 
+class ErasedWords(Exception):
+    """What a document holds cannot be told: so many bodies were erased that no squeeze or snapshot here stands for."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(f"{count} bodies that the document needs were erased")
+        self.count = count
+
+
 @dataclass(frozen=True, slots=True)
 class TextState:
     """The updates that a text is the union of, in canonical order, and how many snapshots do not count."""
@@ -78,24 +103,72 @@ class TextState:
 
 
 def reduce_set(said: Iterable[Said]) -> dict[str, Entry]:
-    """Entries of all items that anything stands about; an item is in the set where its entry has values."""
-    return _reduce_words(
-        [(one, _set_words(one.body), one.body.replaces) for one in said if isinstance(one.body, SetEdit)]
-    )
+    """Entries of all items that anything stands about; an item is in the set where its entry has values.
+
+    Raises ErasedWords.
+    """
+    return _reduce_words(list(said))
 
 
 def reduce_dict(said: Iterable[Said]) -> dict[str, Entry]:
-    """Entries of all keys that anything stands about; the first of an entry's values is the key's."""
-    return _reduce_words(
-        [(one, _dict_words(one.body), one.body.replaces) for one in said if isinstance(one.body, DictEdit)]
-    )
+    """Entries of all keys that anything stands about; the first of an entry's values is the key's. Raises ErasedWords."""
+    return _reduce_words(list(said))
+
+
+def squeeze_words(entries: Mapping[str, Entry], first: str, end: str | None) -> dict[bytes, dict[str, str]]:
+    """What a squeeze of these entries says again: by commit, the items or keys of its range and their values."""
+    start, stop = first.encode(), None if end is None else end.encode()
+    words: dict[bytes, dict[str, str]] = {}
+    for key, entry in entries.items():
+        if start <= key.encode() and (stop is None or key.encode() < stop):
+            for word in entry.values:
+                assert word.value is not None, "it says that it is there"
+                words.setdefault(word.name, {})[key] = word.value
+    return words
+
+
+def find_settled(said: Iterable[Said]) -> list[Said]:
+    """What is said of a set or dict, and may be erased: squeezes say again all that stands of it."""
+    everything = list(said)
+    coverage = cover(everything)
+    return [one for one in everything if coverage.is_settled(one.covered_by)]
+
+
+def find_false_squeezes(said: Sequence[Said]) -> list[Said]:
+    """Squeezes that say otherwise than what is in their past comes to, as far as its bodies are here.
+
+    What became void since may make an honest one look false. Costs a reduction for each squeeze.
+    """
+    false: list[Said] = []
+    for squeeze in said:
+        if not isinstance(squeeze.body, SetSqueeze | DictSqueeze):
+            continue
+        past = [one for one in said if one.covered_by & squeeze.bit]
+        bits = sum(one.bit for one in past)
+        past = [replace(one, covered_by=one.covered_by & bits) for one in past]
+        try:
+            entries = _reduce_words(past)
+        except ErasedWords:
+            continue
+        words = squeeze_words(entries, squeeze.body.first, squeeze.body.end)
+        wanted = {(name, key, value) for name, held in words.items() for key, value in held.items()}
+        if set(_squeezed_words(squeeze.body)) != wanted:
+            false.append(squeeze)
+    return false
+
+
+def find_snapshotted(said: Iterable[Said]) -> list[Said]:
+    """Updates of a text that counting snapshots stand for, and that may be erased."""
+    everything = list(said)
+    standing = {id(one) for one in reduce_text(everything).standing}
+    return [one for one in everything if isinstance(one.body, TextUpdate) and id(one) not in standing]
 
 
 def reduce_text(said: Iterable[Said]) -> TextState:
-    """The updates and counting snapshots that no counting snapshot names."""
-    updates = [one for one in said if isinstance(one.body, TextUpdate | TextSnapshot)]
+    """The updates and counting snapshots that no counting snapshot names. Raises ErasedWords where one of them is erased."""
+    updates = [one for one in said if one.body is None or isinstance(one.body, TextUpdate | TextSnapshot)]
     snapshots = [(one, one.body.replaces) for one in updates if isinstance(one.body, TextSnapshot)]
-    counting = {one.name for one in updates if isinstance(one.body, TextUpdate)}
+    counting = {one.name for one in updates if not isinstance(one.body, TextSnapshot)}
     missing = [len(set(names) - counting) for _, names in snapshots]
     named_by: dict[bytes, list[int]] = {}
     for number, (_, names) in enumerate(snapshots):
@@ -114,38 +187,109 @@ def reduce_text(said: Iterable[Said]) -> TextState:
     replaced = {name for number in ready for name in snapshots[number][1]}
     unready = {id(one) for number, (one, _) in enumerate(snapshots) if missing[number]}
     standing = [one for one in updates if one.name not in replaced and id(one) not in unready]
+    erased = sum(one.body is None for one in standing)
+    if erased:
+        raise ErasedWords(erased)
     return TextState(tuple(sorted(standing, key=lambda one: one.place)), len(unready))
 
 
-def _set_words(body: SetEdit) -> dict[str, str | None]:
-    return dict[str, str | None](dict.fromkeys(body.deleted)) | dict.fromkeys(body.added, "")
-
-
-def _dict_words(body: DictEdit) -> dict[str, str | None]:
+def _own_words(body: SetEdit | DictEdit) -> dict[str, str | None]:
+    if isinstance(body, SetEdit):
+        return dict[str, str | None](dict.fromkeys(body.deleted)) | dict.fromkeys(body.added, "")
     return dict[str, str | None](dict.fromkeys(body.erased)) | {entry.key: entry.value for entry in body.put}
 
 
-def _reduce_words(
-    said: list[tuple[Said, dict[str, str | None], tuple[bytes, ...]]],
-) -> dict[str, Entry]:
-    """Entries by item or key. Costs O(words * names), where a commit has at most DEP_COUNT_MAX names."""
+def _squeezed_words(body: Squeeze) -> Iterator[tuple[bytes, str, str]]:
+    """(name, item or key, value) of each word that is said again."""
+    if isinstance(body, SetSqueeze):
+        return ((one.name, item, "") for one in body.words for item in one.items)
+    return ((one.name, entry.key, entry.value) for one in body.words for entry in one.entries)
+
+
+def cover(said: Sequence[Said]) -> Coverage:
+    """What the squeezes among these cover."""
+    return Coverage(
+        [
+            Squeezed(
+                one.bit,
+                one.covered_by,
+                one.body.first.encode(),
+                None if one.body.end is None else one.body.end.encode(),
+            )
+            for one in said
+            if one.bit and isinstance(one.body, SetSqueeze | DictSqueeze)
+        ]
+    )
+
+
+def _reduce_words(said: list[Said]) -> dict[str, Entry]:
+    """Entries by item or key, of one document. Costs O(words * names), where a commit has at most DEP_COUNT_MAX names."""
+    coverage = cover(said)
+    erased = [one for one in said if one.body is None]
+    missing = sum(not coverage.is_settled(one.covered_by) for one in erased)
+    if missing:
+        raise ErasedWords(missing)
+    said = sorted(said, key=lambda one: one.place)
+    places: dict[bytes, Place] = {}
+    covered_by: dict[bytes, int] = {}  # by name: what was carried twice is one word
+    for one in said:
+        if one.covered_by:
+            covered_by[one.name] = covered_by.get(one.name, 0) | one.covered_by
+    for one in said if covered_by else ():
+        places.setdefault(one.name, one.place)
+
+    spoken: list[tuple[Said, dict[str, str | None], tuple[bytes, ...]]] = []
     keys_of: dict[bytes, set[str]] = {}
-    for one, words, _ in said:
-        keys_of.setdefault(one.name, set()).update(words)
+    for one in said:
+        if not isinstance(one.body, _EDITS):
+            continue
+        own = _own_words(one.body)
+        covered = covered_by.get(one.name, 0) if covered_by else 0
+        if covered:
+            own = {key: value for key, value in own.items() if not covered & coverage.on_top(key)}
+        spoken.append((one, own, one.body.replaces))
+        keys_of.setdefault(one.name, set()).update(own)
+    again = list(_said_again(said, coverage, covered_by))
+    for name, key, _ in again:
+        keys_of.setdefault(name, set()).add(key)
+
     replaced: dict[bytes, set[str]] = {}
-    for _, words, names in said:
+    for _, own, names in spoken:
         for name in names:
-            both = keys_of.get(name, set()) & words.keys()
+            both = keys_of.get(name, set()) & own.keys()
             if both:
                 replaced.setdefault(name, set()).update(both)
     tips: dict[str, dict[tuple[bytes, str | None], Word]] = {}
-    for one, words, _ in sorted(said, key=lambda item: item[0].place):
+    for one, own, _ in spoken:
         gone = replaced.get(one.name, set())
-        for key, value in words.items():
+        for key, value in own.items():
             if key not in gone:
-                # What two members carried from the same commit is one word.
                 tips.setdefault(key, {}).setdefault((one.name, value), Word(one.name, one.place, value))
-    return {key: Entry(tuple(words.values())) for key, words in tips.items()}
+    for name, key, said_value in again:
+        if key not in replaced.get(name, set()):
+            tips.setdefault(key, {})[name, said_value] = Word(name, places[name], said_value)
+    if again:  # else they stand in order already
+        return {key: Entry(tuple(sorted(found.values(), key=_place_of))) for key, found in tips.items()}
+    return {key: Entry(tuple(found.values())) for key, found in tips.items()}
+
+
+def _place_of(word: Word) -> Place:
+    return word.place
+
+
+def _said_again(
+    said: Sequence[Said], coverage: Coverage, covered_by: Mapping[bytes, int]
+) -> Iterator[tuple[bytes, str, str]]:
+    """Words that all squeezes on top say again that have them in their past."""
+    sayers: dict[tuple[bytes, str, str], int] = {}
+    for one in said:
+        if one.bit and isinstance(one.body, SetSqueeze | DictSqueeze):
+            for name, key, value in _squeezed_words(one.body):
+                if one.bit & covered_by.get(name, 0) & coverage.on_top(key):
+                    sayers[name, key, value] = sayers.get((name, key, value), 0) | one.bit
+    for (name, key, value), bits in sayers.items():
+        if bits == covered_by[name] & coverage.on_top(key):
+            yield name, key, value
 
 
 def count_words(body: DocumentBody) -> int:
@@ -155,6 +299,10 @@ def count_words(body: DocumentBody) -> int:
             return len(added) + len(deleted)
         case DictEdit(put, erased):
             return len(put) + len(erased)
+        case SetSqueeze(words=words):
+            return sum(1 + len(one.items) for one in words)
+        case DictSqueeze(words=entries):
+            return sum(1 + len(one.entries) for one in entries)
         case _:
             return 1
 

@@ -118,9 +118,16 @@ class Membership:
 
     # --- what may be done ---
 
-    def authorise_content(self, author: bytes, seen: tuple[bytes, ...]) -> None:
-        """Raise Refused unless `author` may write after the root branch commits `seen` (M5)."""
-        need(self.at(seen).permission(author), Permission.WRITE, "M5: the author may not write here")
+    def authorise_content(
+        self, author: bytes, seen: tuple[bytes, ...], needs: Permission = Permission.WRITE
+    ) -> None:
+        """Raise Refused unless `author` may write, or (`needs`: manage) compact, after the root branch commits `seen`."""
+        rule = (
+            "M5: the author may not write here"
+            if needs == Permission.WRITE
+            else "M15: compacting needs manage"
+        )
+        need(self.at(seen).permission(author), needs, rule)
 
     def authorise_checkpoint(
         self, proposal: bytes, branch: bytes, acks: tuple[bytes, ...], seen: tuple[bytes, ...]

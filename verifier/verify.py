@@ -13,7 +13,7 @@ Two steps, so that the costly one may run beside others:
   V4  No cause of it was rejected. (A cause is what it acks, depends on, or follows in its feed or in the group tangle.)
   V5  All causes are accepted here; else it is pending until they are.
   V6  Acks, deps and feed links point where such links may point; no ack is implied by another (`ancestry.find_implied`).
-  V7  Its author was permitted to, in its own causal past (membership rules M1 to M14). Who follows a branch by itself
+  V7  Its author was permitted to, in its own causal past (membership rules M1 to M15). Who follows a branch by itself
       cannot know: there the topic's signature stands for it, which only holders of the write secret can make.
 
   V8  A body that names files names as many as the header adds, and the header adds or removes some.
@@ -25,10 +25,10 @@ verdict on the commit, only on what is known here.
 from dataclasses import dataclass
 from typing import Final
 
-from protocol.body import Body, Checkpoint, UnknownBody, content_of
+from protocol.body import Body, Checkpoint, Permission, UnknownBody, content_of
 from protocol.codec import Value
 from protocol.commit import NO_EPOCH, Commit, lipmaa
-from protocol.content import Files
+from protocol.content import Compaction, Files
 from protocol.limits import IMPLIED_ACK_VISITS_MAX
 from protocol.signing import Claim
 from verifier.ancestry import find_implied
@@ -158,7 +158,8 @@ def _judge(
     if branch.is_root_branch:
         operation = membership.authorise_root_commit(commit, signed.body)
     elif branch.has_members:
-        membership.authorise_content(commit.content.author, seen)
+        needs = Permission.MANAGE if isinstance(signed.body, Compaction) else Permission.WRITE
+        membership.authorise_content(commit.content.author, seen, needs)
         if isinstance(signed.body, Checkpoint):
             membership.authorise_checkpoint(signed.body.proposal, branch.branch_id, commit.acks, seen)
     rank = 1 + max((facts[ack].rank for ack in commit.acks), default=-1)

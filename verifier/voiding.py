@@ -2,8 +2,9 @@
 
 A void commit was accepted, and stays in its branch's graph; it leaves every view. Rules (docs/membership.md):
 
-  N1  A content commit is void when its author, by the operations in its own past that count now, may not write.
-  N2  It is void when a removal of its author by another counts that leaves no right to write, is not in its past, and
+  N1  A content commit is void when its author, by the operations in its own past that count now, may not write (of a
+      compaction: not manage branches).
+  N2  It is void when a removal of its author by another counts that leaves less than that right, is not in its past, and
       does not name it: a removal names the commits of the removed member's feeds up to the ends that it states.
   N3  It is not void when a commit that adopts it counts.
   N4  A checkpoint is void also when too few approvals of it count, of those in its past (Q2). Nobody can adopt that.
@@ -36,8 +37,9 @@ def find_void(
     seen: tuple[bytes, ...],
     is_in_feed: Callable[[FeedEnd], bool],
     proposal: bytes | None = None,
+    needs: Permission = Permission.WRITE,
 ) -> Void | None:
-    """Whether an accepted content commit is void now; `proposal` is a checkpoint's.
+    """Whether an accepted content commit is void now; `proposal` is a checkpoint's, `needs` what its author must hold.
 
     `is_in_feed` says whether the feed that ends so contains it.
     """
@@ -54,14 +56,14 @@ def find_void(
         for removal in now.counting_removals_of(author)
         if isinstance(removal.body, Remove)
         and removal.author != author
-        and (removal.body.keeps or 0) < Permission.WRITE
+        and (removal.body.keeps or 0) < needs
         and not operations.is_within(removal, seen)
         and not any(end.branch == branch and is_in_feed(end) for end in removal.body.feeds)
     )
     if removals:
         return Void("N2", removals)
     held = now.permission(author, seen)
-    if held is None or held < Permission.WRITE:
+    if held is None or held < needs:
         return Void("N1")
     return None
 

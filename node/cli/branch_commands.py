@@ -16,11 +16,16 @@ from node.cli.shared import (
     print_json,
     print_table,
 )
+from node.errors import ServiceError
 
 branch = typer.Typer(no_args_is_help=True, help="Create and list branches; what is void in them.")
 
 BranchArgument = Annotated[str, typer.Argument(help="Name, REPO:NAME, id, or unique prefix of an id.")]
 _TEXT_WIDTH = 72
+_SHOWN = 20
+_SHOWN_MAX = 1000
+_END = 1 << 53
+"""Behind every position."""
 
 
 @branch.command("create")
@@ -37,6 +42,24 @@ def checkpoint(context: typer.Context, branch: BranchArgument, as_json: JsonOpti
     What the checkpoint does not have in its past stands after it from then on, whenever it was written.
     """
     answer = client(context).quorums.propose_checkpoint(branch)
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+@branch.command("compact")
+def compact(
+    context: typer.Context,
+    branch: BranchArgument,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what might go at most, and write nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Let go the bodies that the branch has so far, for everybody; what its set, dict and text hold is kept.
+
+    Each node erases them when it likes: `ravel gc`, with erase_after_days in its configuration. Erased posts cannot be read
+    again. Order, authors and signatures stay, and can be checked.
+    """
+    answer = client(context).documents.compact(branch, dry_run=dry_run)
     print_json(answer) if as_json else print_fields(answer.items())
 
 
@@ -213,10 +236,18 @@ def write(context: typer.Context, branch: BranchArgument, text: str, as_json: Js
 def log(
     context: typer.Context,
     branch: BranchArgument,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many commits.")] = 20,
+    limit: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="How many commits; 20, if none is said.")
+    ] = None,
     start: Annotated[
         int | None, typer.Option("--from", min=0, help="From this position, not the last ones.")
     ] = None,
+    end: Annotated[int | None, typer.Option("--to", min=0, help="Those before this position.")] = None,
+    by_time: Annotated[
+        bool, typer.Option("--by-time", help="In this node's order by time, not in that of all nodes.")
+    ] = False,
+    after: Annotated[str, typer.Option(help="With --by-time: what follows this commit.")] = "",
+    before: Annotated[str, typer.Option(help="With --by-time: what precedes this commit.")] = "",
     digest: Annotated[
         bool, typer.Option("--digest", help="The digest of the whole timeline instead.")
     ] = False,
@@ -228,22 +259,36 @@ def log(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a branch's timeline: its last commits, in the order that every node agrees on."""
+    """Show a branch's timeline: its last commits, in the order that every node agrees on.
+
+    Positions count from 0: `--from 100 --to 120` are twenty commits, `--to 120` those before, `--from 100` those after.
+    """
     api = client(context)
+    if (after or before) and not by_time:
+        raise ServiceError(
+            "bad_request", "--after and --before go with --by-time", "positions are --from and --to"
+        )
     if digest:
         answer = api.digest(branch)
         print_json(answer) if as_json else print_fields(
             [("digest", answer["digest"]), ("commits", answer["commits"]), ("heads", answer["head_count"])]
         )
         return
+    shown = limit or _SHOWN
     if whole:
-        answer = api.state(branch, limit)
+        answer = api.state(branch, shown)
     elif at:
-        answer = api.past(branch, at, limit)
+        answer = api.past(branch, at, shown)
+    elif by_time:
+        answer = api.timeline_by_time(branch, shown, after=after, before=before)
+    elif start is None:
+        answer = api.timeline_before(branch, _END if end is None else end, shown)
     else:
-        if start is None:
-            start = max(api.timeline(branch, -1, 1)["total"] - limit, 0)
-        answer = api.timeline(branch, start - 1, limit)
+        if end is not None:
+            if end <= start:
+                raise ServiceError("bad_request", "--to is not behind --from", "give a larger --to")
+            shown = min(end - start, limit or _SHOWN_MAX)
+        answer = api.timeline(branch, start - 1, shown)
     if as_json:
         print_json(answer)
         return
@@ -264,6 +309,8 @@ def log(
 
 
 def _kind(item: JsonObject) -> str:
+    if item.get("erased"):
+        return f"({item['kind']}, erased)"
     named = ", ".join(item.get("files", ()))
     for said in (item.get("continues"), item.get("merged")):
         named = named or (f"{said['branch'][:12]} at {said['commits'][0][:12]}" if said else "")

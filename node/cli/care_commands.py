@@ -14,6 +14,7 @@ from node.cli.shared import (
     print_json,
     print_table,
     settings,
+    unlocked,
 )
 from node.errors import ERROR_KINDS, ServiceError
 
@@ -27,7 +28,7 @@ def backup(
 ) -> None:
     """Write a backup of the node (store, keys, configuration), while its daemon runs or not.
 
-    Whoever has the backup has the keys in it. It appears under its name when it is whole.
+    The keys in it are as they are in the folder: sealed, or in the clear. It appears under its name when it is whole.
     """
     from node.backup import create_backup
 
@@ -78,7 +79,7 @@ def fsck(context: typer.Context, as_json: JsonOption = False) -> None:
 
     home = open_home(settings(context).home)
     try:
-        findings = check_store(home.path, home.storage_url)
+        findings = check_store(home.path, unlocked(context).store_key, home.storage_url)
     except StorageError as error:
         raise ServiceError("storage_failed", str(error), "restore a backup: ravel restore BACKUP") from None
     if as_json:
@@ -111,23 +112,36 @@ def collect(
 ) -> None:
     """Take out of the store what no commit and no file needs. The daemon must be stopped, but for --dry-run.
 
+    With erase_after_days in the configuration, bodies that a compaction let go that long ago are erased before.
+
     A pack of which something is needed stays whole. A removed file whose removal turns out void has no content then.
     """
+    from node.erasing import DAY_MS, Erased, erase_store, measure_erasable
     from node.home import hold_content, lock_home, open_home
     from storage.collecting import collect_garbage, find_garbage
     from storage.database import StorageError
 
-    home = open_home(settings(context).home)
+    opened = open_home(settings(context).home)
+    home, url, days = opened.path, opened.storage_url, opened.config.storage.erase_after_days
+    now_ms = time.time_ns() // 1_000_000
+    store_key = unlocked(context).store_key if days else b""  # what is erased is read, garbage is not
+    erased = Erased(0, 0)
     try:
         if dry_run:
-            with hold_content(home.path, alone=False):
-                garbage = find_garbage(home.path, home.storage_url, keep_removed=not removed)
+            with hold_content(home, alone=False):
+                if days:
+                    erased = measure_erasable(home, store_key, now_ms - days * DAY_MS, url)
+                garbage = find_garbage(home, url, keep_removed=not removed)
         else:
-            with lock_home(home.path), hold_content(home.path, alone=True):
-                garbage = collect_garbage(home.path, home.storage_url, keep_removed=not removed)
+            with lock_home(home), hold_content(home, alone=True):
+                if days:
+                    erased = erase_store(home, store_key, now_ms - days * DAY_MS, now_ms, url)
+                garbage = collect_garbage(home, url, keep_removed=not removed)
     except StorageError as error:
         raise ServiceError("storage_failed", str(error), "`ravel fsck` tells more") from None
     answer = {
+        "erased": erased.bodies,
+        "erased_size": erased.size,
         "blocks": garbage.blocks,
         "block_size": garbage.block_size,
         "packs": len(garbage.packs),

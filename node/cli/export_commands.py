@@ -1,11 +1,14 @@
 """export, analyze, audit, study: the store as Parquet, and Spark on it."""
 
+import json
+import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from types import MappingProxyType
+from typing import Annotated, Final
 
 import typer
 
@@ -17,6 +20,8 @@ GiantOption = Annotated[
     typer.Option(min=1, metavar="COMMITS", help="Order branches of so many commits in many tasks (2000000)."),
 ]
 
+_NOTHING_MORE: Final[Mapping[str, str]] = MappingProxyType({})
+
 
 def export(context: typer.Context, as_json: JsonOption = False) -> None:
     """Write what is new since the last export as Parquet, and print where."""
@@ -27,7 +32,8 @@ def export(context: typer.Context, as_json: JsonOption = False) -> None:
 def analyze(
     context: typer.Context,
     export_folder: Annotated[
-        Path | None, typer.Argument(metavar="[EXPORT]", help="An export; by default this node's.")
+        str | None,
+        typer.Argument(metavar="[EXPORT]", help="An export, a folder or a URL; by default this node's."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for tables, digests and report.html.")] = Path("analysis"),
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
@@ -40,19 +46,19 @@ def analyze(
     as_json: JsonOption = False,
 ) -> None:
     """Run Spark on an export: statistics, the bulk linearization, and a report. Needs Java 17 or newer."""
-    folder = export_folder or _own_export(context)
+    destination, environment = (export_folder, {}) if export_folder else _own_export(context)
     options = ["--out", str(out), "--master", master]
     options += [] if verify else ["--no-verify"]
     options += [f"--draw={draw}"] if draw is not None else []
     options += ["--csv"] if csv else []
     options += _giant_options(giant_from)
-    _run_spark("analytics", [str(folder), *options], as_json)
+    _run_spark("analytics", [destination, *options], as_json, environment)
 
 
 def audit(
     context: typer.Context,
     export_folders: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(metavar="[EXPORT...]", help="Exports, of one node or many; by default this node's."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the table of findings.")] = Path("audit"),
@@ -61,15 +67,16 @@ def audit(
     as_json: JsonOption = False,
 ) -> None:
     """Look for contradictions in and between exports; exit code 23 when there are any. Needs Java 17 or newer."""
-    folders = export_folders or [_own_export(context)]
-    arguments = [*map(str, folders), "--out", str(out), "--master", master, *_giant_options(giant_from)]
-    _run_spark("analytics.audit_command", arguments, as_json)
+    own, environment = ("", {}) if export_folders else _own_export(context)
+    destinations = export_folders or [own]
+    arguments = [*destinations, "--out", str(out), "--master", master, *_giant_options(giant_from)]
+    _run_spark("analytics.audit_command", arguments, as_json, environment)
 
 
 def study(
     name: Annotated[str, typer.Argument(metavar="STUDY", help="Which study; there is: scuttlesort.")],
     exports: Annotated[
-        list[Path] | None, typer.Argument(metavar="EXPORT", help="Replay their largest branches too.")
+        list[str] | None, typer.Argument(metavar="EXPORT", help="Replay their largest branches too.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for tables and study.html.")] = Path("study"),
     quick: Annotated[bool, typer.Option("--quick", help="Small tangles: minutes, not many hours.")] = False,
@@ -87,27 +94,35 @@ def study(
     options += [f"--heights={heights}"] if heights is not None else []
     options += [f"--widths={widths}"] if widths is not None else []
     options += [f"--seeds={seeds}"] if seeds is not None else []
-    _run_spark("analytics.study_command", [name, *map(str, exports or []), *options], as_json)
+    _run_spark("analytics.study_command", [name, *(exports or []), *options], as_json)
 
 
-def _own_export(context: typer.Context) -> Path:
+def _own_export(context: typer.Context) -> tuple[str, dict[str, str]]:
+    """Where this node's exports go, and what the driver of that store is to find in the environment."""
     from node.home import open_home
 
-    return open_home(settings(context).home).export_folder
+    home = open_home(settings(context).home)
+    destination, options = home.export_destination, home.config.export.options
+    if not options or "://" not in destination:
+        return destination, {}
+    # fsspec takes a driver's options from a variable of its name, so that they stand in no command line.
+    return destination, {f"FSSPEC_{destination.partition('://')[0].upper()}": json.dumps(options)}
 
 
 def _giant_options(giant_from: int | None) -> list[str]:
     return [] if giant_from is None else ["--giant-from", str(giant_from)]
 
 
-def _run_spark(module: str, arguments: Sequence[str], as_json: bool) -> None:
+def _run_spark(
+    module: str, arguments: Sequence[str], as_json: bool, environment: Mapping[str, str] = _NOTHING_MORE
+) -> None:
     """A process of its own: the CLI and the daemon never import Spark. -P: nor what lies in the current folder."""
     if find_spec("pyspark") is None:
         raise ServiceError(
             "missing_extra", "PySpark is not installed", "install it: pip install 'ravel-node[analytics]'"
         )
     command = [sys.executable, "-P", "-m", module, *arguments, *(["--json"] if as_json else [])]
-    code = subprocess.run(command, check=False).returncode
+    code = subprocess.run(command, check=False, env={**os.environ, **environment}).returncode
     if code != 0:
         known = {kind.exit_code for kind in ERROR_KINDS.values()}
         raise typer.Exit(code if code in known else ERROR_KINDS["internal"].exit_code)

@@ -17,6 +17,7 @@ from node.cli import (
     file_commands,
     import_commands,
     inbox_commands,
+    key_commands,
     member_commands,
     node_commands,
     peer_commands,
@@ -41,11 +42,12 @@ app = typer.Typer(
     help="A replica node for encrypted tangles.",
 )
 
-app.command("init")(node_commands.init)
+app.command("init")(key_commands.init)
 app.command("run")(node_commands.run)
 app.command("status")(node_commands.status)
 app.command("open")(node_commands.open_page)
 app.command("id")(node_commands.show_id)
+app.add_typer(key_commands.key, name="key")
 app.add_typer(node_commands.config, name="config")
 app.add_typer(repo_commands.repo, name="repo")
 app.add_typer(member_commands.member, name="member")
@@ -97,12 +99,21 @@ def configure(
         Path | None,
         typer.Option("--home", "-H", envvar="RAVEL_HOME", help="The node's folder (~/.local/share/ravel)."),
     ] = None,
+    passphrase_file: Annotated[
+        str | None,
+        typer.Option(
+            "--passphrase-file",
+            envvar="RAVEL_PASSPHRASE_FILE",
+            metavar="FILE",
+            help="Holds the passphrase of sealed keys; - is standard input.",
+        ),
+    ] = None,
     _version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Options for every command."""
-    context.obj = Settings((home or _default_home()).expanduser().absolute())
+    context.obj = Settings((home or _default_home()).expanduser().absolute(), passphrase_file)
 
 
 def main() -> None:

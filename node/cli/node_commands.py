@@ -1,11 +1,20 @@
-"""init, run, status, id: the node itself; config: what it is told."""
+"""run, status, id: the node itself; config: what it is told."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from node.cli.shared import JsonOption, client, iso_time, print_fields, print_json, print_table, settings
+from node.cli.shared import (
+    JsonOption,
+    client,
+    iso_time,
+    print_fields,
+    print_json,
+    print_table,
+    settings,
+    unlocked,
+)
 from node.errors import ServiceError
 
 SetOption = Annotated[
@@ -16,35 +25,6 @@ SetOption = Annotated[
 ]
 
 config = typer.Typer(no_args_is_help=True, help="What the node is told: file, environment, options.")
-
-
-def init(
-    context: typer.Context,
-    name: Annotated[str, typer.Option(help="A name for people; peers do not see it.")] = "",
-    listen: Annotated[str | None, typer.Option(help="host:port for other nodes (127.0.0.1:7474).")] = None,
-    api: Annotated[str | None, typer.Option(help="host:port of the local API (127.0.0.1:7475).")] = None,
-    storage_url: Annotated[
-        str | None, typer.Option(help="A PostgreSQL database for the store (a file in the folder).")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Make a node in the folder: keys, token, configuration. What is there already stays as it is."""
-    from node.home import create_home
-    from protocol.signing import public_key
-    from protocol.text import id_text
-
-    home = create_home(settings(context).home, name=name, listen=listen, api=api, storage=storage_url)
-    answer = {
-        "home": str(home.path),
-        "config": str(home.config_path),
-        "node": id_text(public_key(home.node_seed)),
-        "user": id_text(public_key(home.user_seed)),
-    }
-    if as_json:
-        print_json(answer)
-        return
-    print_fields(answer.items())
-    print(f"\nStart it with:  ravel --home {home.path} run")
 
 
 def run(
@@ -69,7 +49,7 @@ def run(
         ("storage.url", storage_url),
     )
     given = [f"{key}={value}" for key, value in named if value is not None]
-    run_daemon(open_home(settings(context).home, [*(options or ()), *given]))
+    run_daemon(open_home(settings(context).home, [*(options or ()), *given]), lambda: unlocked(context))
 
 
 def status(context: typer.Context, as_json: JsonOption = False) -> None:
@@ -78,7 +58,8 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(answer)
         return
-    print_fields((name, value) for name, value in answer.items() if name != "peers")
+    print_fields((name, value) for name, value in answer.items() if name not in ("peers", "export"))
+    print_fields([("export", _export_line(answer["export"]))])
     for peer in answer["peers"]:
         kind = "relay" if peer["relay"] else "peer"
         print(f"\n{kind} {peer['peer']}  {peer['state']} ({peer['direction']}, {peer['address']})")
@@ -103,14 +84,21 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
         )
 
 
+def _export_line(export: dict[str, Any]) -> str:
+    if export["last_error"]:
+        return f"failed: {export['last_error']}"
+    when = iso_time(export["finished_at"]) if export["finished_at"] else "not since the start"
+    every = f", every {export['interval']} minutes" if export["interval"] else ""
+    return f"{when}{every}, to {export['destination']}"
+
+
 def show_id(context: typer.Context, as_json: JsonOption = False) -> None:
     """Print the node's id (what peers dial) and the user's id (what commits are signed with)."""
     from node.home import open_home
-    from protocol.signing import public_key
-    from protocol.text import id_text
+    from node.identity import read_keys
 
-    home = open_home(settings(context).home)
-    answer = {"node": id_text(public_key(home.node_seed)), "user": id_text(public_key(home.user_seed))}
+    file = read_keys(open_home(settings(context).home).path)
+    answer = {"node": file.node, "user": file.user}
     if as_json:
         print_json(answer)
     else:

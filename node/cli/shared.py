@@ -15,6 +15,7 @@ from node.errors import ServiceError
 
 if TYPE_CHECKING:  # the client is imported when a command needs it: `ravel --help` must be quick
     from node.client import ApiClient
+    from node.key_file import Keys
 
 JsonObject = dict[str, Any]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -25,6 +26,7 @@ class Settings:
     """Options that stand before the command."""
 
     home: Path
+    passphrase_file: str | None = None
 
 
 def settings(context: typer.Context) -> Settings:
@@ -32,6 +34,22 @@ def settings(context: typer.Context) -> Settings:
     found = context.find_object(Settings)
     assert found is not None, "the main callback sets them"
     return found
+
+
+def unlocked(context: typer.Context) -> "Keys":
+    """The folder's keys; a passphrase comes from where `node.passphrases` says. Raises ServiceError."""
+    import os
+
+    from node.identity import open_keys
+    from node.passphrases import ask_passphrase, given_passphrase
+
+    found = settings(context)
+
+    def passphrase() -> bytes:
+        given = given_passphrase(found.passphrase_file, os.environ)
+        return ask_passphrase(f"Passphrase of {found.home}: ") if given is None else given
+
+    return open_keys(found.home, passphrase)
 
 
 def client(context: typer.Context) -> "ApiClient":

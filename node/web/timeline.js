@@ -1,6 +1,7 @@
 // A window of a branch's timeline, kept right by edits alone, with its tangle drawn beside it, newest first.
 
 const WINDOW = 200;
+const END = 2 ** 53; // behind every position
 const SHOWN_MAX = 2000;
 const VOID_SHOWN_MAX = 20;
 const LANES_MAX = 12;
@@ -25,14 +26,13 @@ export class Timeline {
     const path = `/branches/${encodeURIComponent(branch)}`;
     this.path = path;
     this.#forget();
-    const { last } = await api.get(`${path}/edits?limit=1`);
-    const { total } = await api.get(`${path}/timeline?limit=1`);
-    if (this.path !== path) return last; // another branch was chosen meanwhile
-    this.start = Math.max(total - WINDOW, 0);
-    await this.#loadWindow(WINDOW);
+    const { items, cursor } = await api.get(`${path}/timeline?before_position=${END}&limit=${WINDOW}`);
+    if (this.path !== path) return cursor; // another branch was chosen meanwhile
+    this.start = items.length ? items[0].position : 0;
+    for (const item of items) this.commits.set(item.commit, { item, place: item.place, isVoid: false });
     await this.#loadVoid();
     this.#draw();
-    return last;
+    return cursor;
   }
 
   /** Loads what stands before the window. */
@@ -207,6 +207,7 @@ function middle(lane) {
 }
 
 function kindOf(item) {
+  if (item.erased) return `${item.kind}, erased`;
   return item.files?.length ? `files: ${item.files.join(", ")}` : item.kind;
 }
 

@@ -30,9 +30,11 @@ from node.client import ApiClient
 from node.errors import ServiceError
 from node.fsck import check_store
 from node.home import open_home
+from node.identity import open_keys
 from storage.database import Database
 from storage.schema import peers as stored_peers
 from tests.e2e.cluster import RAVEL, Peer, join, peers, until_equal
+from tests.keys import no_passphrase
 from tests.older_stores import make_older_store
 
 _WRITERS: Final = 2
@@ -99,7 +101,7 @@ class Crashes:
                     self._check_file(peer, name, content)
         for peer in self._peers:
             peer.stop()
-            findings = check_store(peer.home)
+            findings = check_store(peer.home, open_keys(peer.home, no_passphrase).store_key)
             assert not findings.kinds, findings.problems
         return len(held)
 
@@ -146,7 +148,7 @@ class Crashes:
             api.export()
 
         self._kill_amid(victim, export, 2)
-        folder = open_home(victim.home).export_folder
+        folder = Path(open_home(victim.home).export_destination)
         read_export(folder)
         victim.client.export()
         assert read_export(folder).rows >= self._count(victim)
@@ -178,7 +180,7 @@ class Crashes:
         if out.exists():
             restored = self._folder / "restored"
             restore_backup(out, restored)
-            findings = check_store(restored)
+            findings = check_store(restored, open_keys(restored, no_passphrase).store_key)
             assert not findings.kinds, findings.problems
             shutil.rmtree(restored)
             shutil.rmtree(out)

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -22,15 +22,26 @@ JsonObject = dict[str, Any]
 
 
 class Peer:
-    """One daemon: a folder and, while it runs, a process."""
+    """One daemon: a folder and, while it runs, a process, which `environment` adds to the variables of."""
 
-    def __init__(self, home: Path, *, listen: str | None = None, introduces: bool = True) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *,
+        listen: str | None = None,
+        keys: Sequence[str] = ("--clear",),
+        environment: Mapping[str, str] = MappingProxyType({}),
+        stdin: str = "",
+        introduces: bool = True,
+    ) -> None:
         """One that does not introduce connects to nobody but whom it is told to."""
         self.home = home
+        self.environment = environment
         self.listen = listen or f"127.0.0.1:{free_port()}"
         self._process: subprocess.Popen[bytes] | None = None
         self._client: ApiClient | None = None
-        run_ravel(self, "init", "--name", home.name, "--listen", self.listen, "--api", "127.0.0.1:0")
+        at = ("--name", home.name, "--listen", self.listen, "--api", "127.0.0.1:0")
+        run_ravel(self, "init", *keys, *at, environment=environment, stdin=stdin)
         if not introduces:
             config = home / "config.toml"
             config.write_text(config.read_text().replace("introductions = true", "introductions = false"))
@@ -56,6 +67,7 @@ class Peer:
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
+                env={**os.environ, **self.environment},
             )
         until(self._answers, f"{self.home.name} answers", READY_SECONDS)
 

@@ -5,11 +5,10 @@ import json
 import resource
 import signal
 import socket
-import sqlite3
 import subprocess
 import tarfile
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -18,9 +17,14 @@ import pytest
 from node.backup import restore_backup
 from node.doctor import PROBLEM, examine
 from node.errors import ERROR_KINDS, ServiceError
-from node.home import open_home
+from node.home import read_token
+from node.identity import open_keys
 from protocol.text import id_text
+from storage.commits import iterate_arrivals
+from storage.database import read_store
+from storage.repos import load_branches, load_epochs, load_repos
 from tests.e2e.cluster import RAVEL, Peer, digest, join, peers, run_ravel, until, until_equal
+from tests.keys import no_passphrase
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +65,7 @@ def test_a_killed_backup_is_whole_or_not_there(tmp_path: Path) -> None:
             part = tmp_path / ".backup.part"
             while not part.exists() and not out.exists() and time.monotonic() < deadline:
                 pass
-            wanted = ("ravel.sqlite", "config.toml", "node.key", "packs", "manifest.json")
+            wanted = ("ravel.sqlite", "config.toml", "keys.json", "packs", "manifest.json")
             name = wanted[round_number % len(wanted)]
             while not (part / name).exists() and not out.exists() and time.monotonic() < deadline:
                 pass
@@ -73,7 +77,7 @@ def test_a_killed_backup_is_whole_or_not_there(tmp_path: Path) -> None:
                 out.rename(tmp_path / f"kept-{round_number}")
         assert finished < 6, "none was killed on its way"
         run_ravel(alice, "backup", str(out))
-        assert open_home(alice.home).node_seed.hex() in (out / "node.key").read_text()
+        assert (out / "keys.json").read_bytes() == (alice.home / "keys.json").read_bytes()
         assert not (tmp_path / ".backup.part").exists()
 
 
@@ -196,12 +200,14 @@ def test_nothing_secret_is_logged_or_bundled(tmp_path: Path) -> None:
 
 def _secrets_of(peer: Peer) -> list[str]:
     """What must stay in the folder, in every form in which it could be written."""
-    with closing(sqlite3.connect(peer.home / "ravel.sqlite")) as connection:
-        raw = [row[0] for row in connection.execute("SELECT read_secret FROM epochs")]
-        raw += [row[0] for row in connection.execute("SELECT write_secret FROM epochs") if row[0]]
-        raw += [row[0] for row in connection.execute("SELECT init_key FROM repos")]
-        raw += [row[0] for row in connection.execute("SELECT commit_key FROM commits")]
-    raw += [bytes.fromhex((peer.home / name).read_text()) for name in ("node.key", "user.key", "api-token")]
+    keys = open_keys(peer.home, no_passphrase)
+    raw = [keys.node_seed, keys.user_seed, keys.store_key, bytes.fromhex(read_token(peer.home))]
+    with read_store(peer.home, keys.store_key) as connection:
+        for epoch in load_epochs(connection):
+            raw += [epoch.read_secret, epoch.write_secret or epoch.read_secret]
+        raw += [repo.init_key for repo in load_repos(connection)]
+        nums = [branch.num for branch in load_branches(connection)]
+        raw += [row.commit_key for row in iterate_arrivals(connection, nums)]
     forms: list[str] = []
     for secret in raw:
         forms += [

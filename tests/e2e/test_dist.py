@@ -74,7 +74,7 @@ def test_a_node_runs_from_the_wheel(tmp_path: Path) -> None:
     assert found.stdout.startswith(str(tmp_path / "venv")), "the wheel's own, not the checkout's"
     assert ravel("--version") == f"{VERSION}\n"
     assert "tangles" in ravel("--help")
-    ravel("init", "--listen", f"127.0.0.1:{free_port()}", "--api", "127.0.0.1:0")
+    ravel("init", "--clear", "--listen", f"127.0.0.1:{free_port()}", "--api", "127.0.0.1:0")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
         manager.settimeout(30)

@@ -12,7 +12,10 @@ import httpx
 import pytest
 
 from node.errors import ERROR_KINDS, ServiceError
+from node.home import read_token
+from node.identity import open_keys
 from tests.e2e.cluster import RAVEL, Peer, digest, join, peers, run_ravel, until, until_equal
+from tests.keys import no_passphrase
 
 pytestmark = pytest.mark.slow
 
@@ -136,9 +139,21 @@ def test_a_folder_belongs_to_one_daemon_and_is_private(tmp_path: Path) -> None:
         done = run_ravel(alice, "run", code=ERROR_KINDS["already_running"].exit_code)
         assert str(alice.pid) in done.stderr
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in alice.home.iterdir()}
-        for name in ("node.key", "user.key", "api-token", "ravel.sqlite", "run.json"):
+        for name in ("keys.json", "api-token", "ravel.sqlite", "run.json"):
             assert modes[name] == 0o600, name
         assert stat.S_IMODE(alice.home.stat().st_mode) == 0o700
+
+
+def test_a_daemon_can_be_stopped_as_soon_as_it_is_seen_to_run(tmp_path: Path) -> None:
+    alice = Peer(tmp_path / "alice")
+    process = subprocess.Popen([*RAVEL, "--home", str(alice.home), "run"], stdout=subprocess.PIPE)
+    try:
+        until((alice.home / "run.json").exists, "it says where it answers")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_a_daemon_stops_cleanly_and_quickly(tmp_path: Path) -> None:
@@ -214,8 +229,14 @@ def test_no_secret_is_logged(tmp_path: Path) -> None:
         until_equal(alice, bob, branch)
         for peer in (alice, bob):
             log = (peer.home / "daemon.log").read_text()
-            for name in ("node.key", "user.key", "api-token"):
-                assert (peer.home / name).read_text().strip() not in log
+            keys = open_keys(peer.home, no_passphrase)
+            for secret in (
+                keys.node_seed.hex(),
+                keys.user_seed.hex(),
+                keys.store_key.hex(),
+                read_token(peer.home),
+            ):
+                assert secret not in log
             assert "ravel:invite" not in log
 
 

@@ -46,3 +46,32 @@ def test_watching_goes_on_over_a_restart_of_the_daemon(tmp_path: Path) -> None:
         watching.terminate()
         _ended(watching)
         assert run_ravel(alice, "watch", "main", "--from", "x", code=3).stderr.startswith("error: 'x' is not")
+
+
+def test_a_timeline_is_shown_by_position_and_by_time(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        for number in range(1, 6):
+            alice.client.write("main", str(number))
+
+        def shown(*options: str) -> list[str | None]:
+            answer = json.loads(run_ravel(alice, "log", "main", "--json", *options).stdout)
+            return [item["text"] for item in answer["items"]]
+
+        assert shown("--from", "2", "--to", "4") == ["2", "3"]
+        assert shown("--from", "4") == ["4", "5"]
+        assert shown("--to", "3", "--limit", "2") == ["1", "2"]
+        assert shown("--limit", "2") == ["4", "5"]
+        assert shown("--by-time") == [None, "1", "2", "3", "4", "5"]
+        commit = alice.client.timeline("main", 2, 1)["items"][0]["commit"]
+        assert shown("--by-time", "--before", commit, "--limit", "1") == ["2"]
+        assert shown("--by-time", "--after", commit[:12]) == ["4", "5"]
+        assert json.loads(run_ravel(alice, "show", commit, "--json").stdout)["position"] == 3
+        assert (
+            "give a larger --to" in run_ravel(alice, "log", "main", "--from", "3", "--to", "3", code=3).stderr
+        )
+        run_ravel(alice, "log", "main", "--after", commit, code=3)
+        since = alice.client.timeline("main", -1, 1)["cursor"]
+        alice.client.write("main", "6")
+        (edit,) = alice.client.edits("main", since, positions=True)["edits"]
+        assert (edit["position_before"], edit["position"]) == (None, 6)

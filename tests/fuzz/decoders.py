@@ -20,7 +20,13 @@ from protocol.content import Post
 from protocol.hashing import commit_digest, link_checksum
 from protocol.messages import decode_message, encode_message
 from protocol.object import MissingBlocks, ObjectReader, build_object, open_object
-from protocol.publication import NONCE_SIZE, decode_publication, encode_publication, seal_publication
+from protocol.publication import (
+    NONCE_SIZE,
+    decode_publication,
+    encode_bare,
+    encode_publication,
+    seal_publication,
+)
 from protocol.signing import BadSignature, check_claims, key_pair, public_key, sign, verify_signature
 from protocol.text import (
     branch_capability_text,
@@ -101,7 +107,11 @@ def take_publication(data: bytes) -> str:
     except DecodeError as error:
         return str(error)
     blocks = tuple(block.encoded for block in made.blocks)
-    assert encode_publication(made.topic, made.sealed_key, blocks, made.signature) == data
+    assert data == (
+        encode_publication(made.topic, made.sealed_key, blocks, made.signature)
+        if made.body_id is None
+        else encode_bare(made.topic, made.sealed_key, blocks[0], made.body_id, made.signature)
+    )
     assert len(made.digest) == 32
     return ""
 

@@ -11,17 +11,20 @@ from pathlib import Path
 
 from node.config import default_config_text, parse_config
 from node.errors import ServiceError
-from node.home import _read_secret
+from node.home import TOKEN_NAME, read_token
 from node.importers.git_history import GitHistory, _texts
 from node.importers.item import SourceItem
 from node.importers.jsonl import read_jsonl
 from node.importers.ssb_json import canonical, parse_by_rules, write_by_rules
 from node.importers.ssb_log import item_of
 from node.importers.ssb_messages import Refused, read_ssb_message
+from node.key_file import decode_key_file, encode_key_file, open_node_keys
 from node.lan import read_announcement
 from protocol.body import encode_body
 from protocol.content import Imported
 from protocol.reach import host_of
+from protocol.signing import public_key
+from protocol.text import id_text
 
 
 def take_config(data: bytes) -> str:
@@ -49,16 +52,36 @@ def take_announcement(data: bytes) -> str:
 
 
 def take_secret(data: bytes) -> str:
-    """A file of a key or of the API's token."""
+    """A file of the API's token."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "node.key")
+        path = Path(folder, TOKEN_NAME)
         path.write_bytes(data)
         path.chmod(0o600)
         try:
-            secret = _read_secret(path)
+            token = read_token(Path(folder))
         except ServiceError as error:
             return _message(error, "bad_config").replace(str(path), "")
-    assert len(secret) == 32
+    assert len(bytes.fromhex(token)) == 32
+    return ""
+
+
+def take_keys(data: bytes) -> str:
+    """A file of keys. What a passphrase opens is not opened: an input may ask for a gigabyte, and is granted it."""
+    try:
+        file = decode_key_file(data, "keys.json", "node")
+    except ServiceError as error:
+        return _message(error, "bad_config")
+    assert decode_key_file(encode_key_file(file), "keys.json", "node") == file
+    if file.protection == "passphrase":
+        return ""
+    try:
+        keys = open_node_keys(file, "keys.json", bytes(32))
+    except ServiceError as error:
+        return _message(error, "bad_config")
+    assert (id_text(public_key(keys.node_seed)), id_text(public_key(keys.user_seed))) == (
+        file.node,
+        file.user,
+    )
     return ""
 
 

@@ -11,9 +11,11 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import trio
 
 from node.config import default_config_text
+from node.key_file import Cost, Keys, encode_key_file, seal_node_keys
 from protocol.block import Reference, decode_block, open_block
 from protocol.codec import encode
 from protocol.commit import Content, HeaderKeys, Links, seal_commit
@@ -72,6 +74,7 @@ def seeds() -> dict[str, Seeds]:
         "body": {**bodies, "unknown": encode(["poll7", 1])},
         "publication": {
             "commit-and-body": publication,
+            "bare": bytes.fromhex(vector["bare_publication"]),
             "one-block": encode(["publication1", _ID, bytes(72), [blocks[1].encoded], bytes(64)]),
         },
         "opening": {
@@ -111,6 +114,7 @@ def seeds() -> dict[str, Seeds]:
             ).encode()
         },
         "secret": {"key": _ID.hex().encode() + b"\n"},
+        "keys": _key_files(),
         "ssb": _messages(),
         "jsonl": {"graph": _graph(), "empty": b"", "blank": b"\n \n"},
         "jsonl_gz": {
@@ -123,6 +127,20 @@ def seeds() -> dict[str, Seeds]:
 
 def _vector(name: str) -> Any:  # noqa: ANN401  # whatever the file holds
     return json.loads((_VECTORS / name).read_text(encoding="utf-8"))
+
+
+def _key_files() -> Seeds:
+    """One in the clear, and one sealed with a passphrase, whose box nothing opens."""
+    clear = seal_node_keys(Keys(_SEED, _ID, _OTHER), "none", b"")
+    sealed = msgspec.structs.replace(
+        clear,
+        protection="passphrase",
+        cost=Cost(8192, 1),
+        salt="00" * 16,
+        nonce="00" * 24,
+        box="00" * 112,
+    )
+    return {"clear": encode_key_file(clear), "sealed": encode_key_file(sealed)}
 
 
 def _first_commit() -> bytes:

@@ -42,6 +42,7 @@ TARGETS: Final[dict[str, Target]] = {
     "config": inputs.take_config,
     "announcement": inputs.take_announcement,
     "secret": inputs.take_secret,
+    "keys": inputs.take_keys,
     "jsonl": inputs.take_jsonl,
     "jsonl_gz": inputs.take_jsonl_gz,
     "git_log": inputs.take_git_log,

@@ -11,10 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from node.replica import Replica
+from storage.edit_positions import find_edit_positions
 from storage.edits import START, Cursor, load_edits
 from storage.repos import Branch
 from storage.voids import load_judged, mark_void
-from tests.builders import World, give, timeline
+from tests.builders import STORE_KEY, World, give, timeline
 from tests.replicas import ListCopy, TableCopy, follow
 from tests.strategies import histories
 
@@ -29,12 +30,23 @@ class _Reader:
     table: TableCopy
     copy: ListCopy = field(default_factory=ListCopy)
     cursor: Cursor = START
+    plain: list[bytes] = field(default_factory=list)
+    """Kept by positions alone."""
 
     def read(self, replica: Replica, branch: Branch, acks: dict[bytes, tuple[bytes, ...]]) -> bool:
         """One window; whether there is more."""
         with replica.database.read() as connection:
             window = load_edits(connection, branch.num, self.cursor, self.limit)
+            positions = find_edit_positions(connection, branch.num, window)
         assert len(window.edits) <= self.limit
+        assert positions is not None
+        self.plain = [] if window.is_reset else self.plain
+        for edit, position in zip(window.edits, positions, strict=True):
+            if position.before is not None:
+                assert self.plain.pop(position.before) == edit.commit_id
+            if position.after is not None:
+                assert position.after <= len(self.plain)
+                self.plain.insert(position.after, edit.commit_id)
         follow([self.copy, self.table], window, acks)
         self.cursor = window.next
         return window.has_more
@@ -52,6 +64,7 @@ def test_copies_are_kept_right_by_nothing_but_edits(
         tempfile.TemporaryDirectory() as folder,
         closing(World(Path(folder) / "world")) as world,
         patch("storage.changes.CHANGES_KEPT_MAX", kept),
+        patch("storage.order.COMMITS_PER_SPAN_MAX", 4),
         closing(TableCopy()) as table,
         closing(TableCopy()) as late_table,
     ):
@@ -78,13 +91,13 @@ def test_copies_are_kept_right_by_nothing_but_edits(
                     reader.read(replica, branch, graph)
                 case _:
                     replica.close()
-                    replica = Replica(replica.database.path.parent)
+                    replica = Replica(replica.database.folder, STORE_KEY)
         _turn(replica, branch, data.draw(st.sets(st.sampled_from(ids))))
         late = _Reader(3, late_table)
         for one in (reader, late):
             while one.read(replica, branch, graph):
                 pass
-            assert one.copy.ids() == one.table.ids() == timeline(replica, branch)
+            assert one.plain == one.copy.ids() == one.table.ids() == timeline(replica, branch)
             assert not one.read(replica, branch, graph), "and then there is nothing"
         replica.close()
 

@@ -23,7 +23,8 @@ from node.why import list_voids
 from protocol.hashing import timeline_digest
 from protocol.text import id_text
 from storage import database
-from storage.commits import count_commits, digest_timeline, load_heads, load_timeline
+from storage.commits import count_commits, digest_timeline, load_timeline
+from storage.heads import load_heads
 from storage.schema import commits, rejections
 from storage.voids import load_void_ids
 from storage.waiting import count_waiting

@@ -47,13 +47,18 @@ from protocol.body import (
 from protocol.codec import encode
 from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
 from protocol.content import (
+    Compaction,
     DictEdit,
     DictEntry,
+    DictSqueeze,
     FileEntry,
     Files,
     Imported,
     Post,
     SetEdit,
+    SetSqueeze,
+    SqueezedEntries,
+    SqueezedItems,
     TextSnapshot,
     TextUpdate,
 )
@@ -79,7 +84,7 @@ from protocol.messages import (
 )
 from protocol.object import build_object
 from protocol.proofs import certify_repo, prove_invitation
-from protocol.publication import Publication, encode_publication, seal_publication
+from protocol.publication import Publication, encode_bare, encode_publication, seal_publication
 from protocol.range_items import SortedItems
 from protocol.ranges import LIST, NOTHING, PRINT, Range, Ranges, answer_ranges
 from protocol.riblt import SHORT_ID_SIZE, Prefix
@@ -206,6 +211,9 @@ def bodies() -> list[JsonObject]:
         "files": Files((FileEntry("notes.txt", 7), FileEntry("Fotos/Grüße.jpg", 2**40))),
         "set": SetEdit(("Äpfel", "pears"), ("plums",), (EPOCH, BRANCH_ID)),
         "dict": DictEdit((DictEntry("colour", "grün"), DictEntry("size", "")), ("shape",), (EPOCH,)),
+        "set-squeeze": SetSqueeze("", "Äpfel", (SqueezedItems(EPOCH, ("pears", "plums")),)),
+        "dict-squeeze": DictSqueeze("b", None, (SqueezedEntries(EPOCH, (DictEntry("colour", "grün"),)),)),
+        "compaction": Compaction(),
         "text": TextUpdate(YJS_UPDATE),
         "text-snapshot": TextSnapshot(YJS_UPDATE, (EPOCH, BRANCH_ID)),
     }
@@ -245,6 +253,13 @@ def commits() -> JsonObject:
         "topic": publication.topic.hex(),
         "publication": _encoded(publication).hex(),
         "publication_id": publication.publication_id.hex(),
+        "bare_publication": encode_bare(
+            publication.topic,
+            publication.sealed_key,
+            block.encoded,
+            reference.object_id,
+            publication.signature,
+        ).hex(),
     }
 
 

@@ -73,6 +73,9 @@ BODIES: dict[str, Shapes] = {
     "files1": {"added": [(str, NUMBER)]},
     "set1": {"added": [str], "deleted": [str], "replaces": [ID]},
     "dict1": {"put": [(str, str)], "erased": [str], "replaces": [ID]},
+    "set-squeeze1": {"first": str, "end": {str, None}, "words": [(ID, [str])]},
+    "dict-squeeze1": {"first": str, "end": {str, None}, "words": [(ID, [(str, str)])]},
+    "compaction1": {},
     "text1": {"update": bytes},
     "text-snapshot1": {"update": bytes, "replaces": [ID]},
 }
@@ -379,9 +382,15 @@ def open_sealed_secret(seed: bytes, author: bytes, repo_id: bytes, sealed: bytes
 
 
 def read_publication(encoded: bytes) -> dict[str, Any]:
-    """The fields by name."""
-    shape: Shapes = {"topic": ID, "sealed_key": 24 + 32 + 16, "blocks": [bytes], "signature": SIGNATURE}
-    publication = tagged(encoded, {"publication1": shape})[1]
+    """The fields by name; of a bare one as if it had come with its body, whose id is in `body_id`."""
+    head: Shapes = {"topic": ID, "sealed_key": 24 + 32 + 16}
+    shapes = {
+        "publication1": {**head, "blocks": [bytes], "signature": SIGNATURE},
+        "bare1": {**head, "block": bytes, "body_id": ID, "signature": SIGNATURE},
+    }
+    tag, publication = tagged(encoded, shapes)
+    if tag == "bare1":
+        publication["blocks"] = [publication.pop("block")]
     require(bool(publication["blocks"]), "a commit's block first")
     for block in publication["blocks"]:
         read_block(block)
@@ -397,15 +406,18 @@ def publication_id(encoded: bytes) -> bytes:
 
 def open_publication(encoded: bytes, read_key: bytes) -> tuple[bytes, bytes, Blocks]:
     """The topic, the commit's key, and the blocks by id, the commit's first; the signature checked."""
-    topic, sealed_key, blocks, signature = read_publication(encoded).values()
+    publication = read_publication(encoded)
+    names = ("topic", "sealed_key", "blocks", "signature")
+    topic, sealed_key, blocks, signature = (publication[name] for name in names)
     ids = [blake3(block).digest() for block in blocks]
+    ids += [publication["body_id"]] if "body_id" in publication else []
     check_signature(topic, "publication signature v1", [topic, sealed_key, ids], signature)
     nonce, sealed = sealed_key[:24], sealed_key[24:]
     try:
         key = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(sealed, topic + ids[0], nonce, read_key)
     except CryptoError:
         raise Refused("a commit's key, sealed for this topic and commit") from None
-    return topic, key, dict(zip(ids, blocks, strict=True))
+    return topic, key, dict(zip(ids, blocks, strict=False))
 
 
 # --- section 9: messages ---

@@ -128,6 +128,12 @@ def remake_link(kind: str, vector: Vector) -> Vector:
     return {"encoded": encoded, "text": reader.link_text(kind, encoded)}
 
 
+def _read_key(branch: bytes, generation: int) -> bytes:
+    """Of a branch in the epoch of the vectors."""
+    _, capability = reader.open_link("read", load("capabilities.json")["text"])
+    return reader.branch_read_key(reader.branch_secret(capability["read_secret"], branch, generation))
+
+
 def open_publication(branch: bytes, generation: int, encoded: bytes) -> tuple[Vector, Vector]:
     """The commit and its body, opened from the two links: their secrets are those of the vectors' epoch."""
     _, link = reader.open_link("invite", load("links.json")["text"])
@@ -135,7 +141,7 @@ def open_publication(branch: bytes, generation: int, encoded: bytes) -> tuple[Ve
     read = capability["read_secret"]
     assert link["read_secret"] == read
     convergence = reader.convergence_secret(read)
-    read_key = reader.branch_read_key(reader.branch_secret(read, branch, generation))
+    read_key = _read_key(branch, generation)
     topic, key, blocks = reader.open_publication(encoded, read_key)
     assert topic == reader.public_key(reader.branch_topic_seed(link["write_secret"], branch, generation))
     commit_id, *body_ids = blocks
@@ -151,6 +157,11 @@ def remake_commits(vector: Vector) -> Vector:
     commit, body = open_publication(branch, generation, bytes.fromhex(vector["publication"]))
     assert body["tag"] == "post1"
     assert all(commit[name] for name in (*reader.LINKS, "feed_previous", "tangles", "metadata"))
+    whole = reader.read_publication(bytes.fromhex(vector["publication"]))
+    bare = ["bare1", *(whole[name] for name in ("topic", "sealed_key"))]
+    bare += [whole["blocks"][0], commit["body"][0], whole["signature"]]
+    bare_commit, _, signed = reader.open_publication(reader.pack(bare), _read_key(branch, generation))
+    assert (bare_commit, next(iter(signed))) == (whole["topic"], commit["commit_id"])
     taken = ("read_secret", "author", "acks", "commit_id", "commit_key", "topic")
     return {name: commit[name] for name in taken} | {
         "branch_id": branch,
@@ -159,6 +170,7 @@ def remake_commits(vector: Vector) -> Vector:
         "signed_digest": commit["digest"],
         "publication": vector["publication"],
         "publication_id": reader.publication_id(bytes.fromhex(vector["publication"])),
+        "bare_publication": reader.pack(bare),
     }
 
 

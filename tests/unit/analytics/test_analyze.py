@@ -15,10 +15,9 @@ from pyspark.sql import SparkSession
 from analytics import statistics, times
 from analytics.analyze import AnalysisResult, NoSuchBranch, run
 from analytics.export_reader import load_commits, read_export
-from storage.export import export_store
 from storage.export_schema import MANIFEST_NAME
 from tests.builders import World, timeline
-from tests.exports import DAY_MS, T0_MS, Row, id_of, naive_order, write_export
+from tests.exports import DAY_MS, T0_MS, Row, export_node, id_of, naive_order, write_export
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -118,7 +117,7 @@ def test_the_order_is_the_definition_for_many_branches_and_for_one_that_is_deep(
 def test_a_nodes_own_export_gives_the_nodes_own_timeline(spark: SparkSession, tmp_path: Path) -> None:
     world = World(tmp_path / "world")
     world.write("a, a <- b, a <- c, b c <- d, c <- e, d e <- f, a <- g")
-    export_store(world.replica.database, tmp_path / "export", "node", 1_700_000_000)
+    export_node(world.replica.database, tmp_path / "export", "node", 1_700_000_000)
     expected = {
         branch.branch_id.hex(): blake3(b"".join(timeline(world.replica, branch))).hexdigest()
         for branch in (world.branch, world.replica.root_branch(world.repo))
@@ -137,7 +136,7 @@ def test_a_nodes_own_export_gives_the_nodes_own_timeline(spark: SparkSession, tm
 def test_checkpoints_and_voids_give_the_nodes_own_timeline_too(spark: SparkSession, tmp_path: Path) -> None:
     world = World(tmp_path / "world")
     world.tell_story()
-    export_store(world.replica.database, tmp_path / "export", "node", 1_700_000_000)
+    export_node(world.replica.database, tmp_path / "export", "node", 1_700_000_000)
     branch = world.branch.branch_id
     ordered = timeline(world.replica, world.branch)
     named = {written.commit_id: name for name, written in world.commits.items()}

@@ -12,10 +12,9 @@ from analytics import audit
 from analytics.command import EXIT_MISMATCH
 from node.outbound import Author
 from protocol.body import Grant, Permission, Remove
-from storage.export import export_store
 from storage.export_schema import MANIFEST_NAME
 from tests.builders import NOW_MS, World
-from tests.exports import Row, id_of, listing, write_export
+from tests.exports import Row, export_node, id_of, listing, write_export
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -53,13 +52,13 @@ def test_exports_of_one_store_at_two_moments_contradict_nothing(spark: SparkSess
     world.author.write(root, Grant(bob.user, Permission.WRITE, None))
     world.write("a, a <- b, a <- c, b <- d")
     world.write_one("f", ["c"], bob)
-    export_store(world.replica.database, tmp_path / "early", "early", 1_700_000_000)
+    export_node(world.replica.database, tmp_path / "early", "early", 1_700_000_000)
     world.checkpoint_one("e", ["d"])
     world.write("c <- g, e <- h")
     world.author.write(root, Remove(bob.user, None, ()))
     world.write("f <- i")
     for name in ("early", "late"):
-        export_store(world.replica.database, tmp_path / name, name, 1_700_000_001)
+        export_node(world.replica.database, tmp_path / name, name, 1_700_000_001)
     world.close()
     result = _audit(spark, tmp_path / "out", tmp_path / "early", tmp_path / "late")
     assert result.findings == {}

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analytics.export_reader import SPARK_SCHEMA, ExportError, read_export
-from storage.export_schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION
+from analytics.export_reader import SPARK_SCHEMAS, ExportError, read_export
+from storage.export_schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES
 from tests.exports import Row, listing, write_export
 
 PART = "part-00000001.parquet"
@@ -139,18 +139,29 @@ def test_a_column_that_lacks_or_is_of_another_type_is_named(folder: Path) -> Non
         read_export(folder)
 
 
-def test_spark_reads_the_columns_that_the_export_writes() -> None:
-    names = {"bigint": pa.int64(), "string": pa.string(), "binary": pa.binary(32), "array<binary>": None}
-    columns = [column.split() for column in SPARK_SCHEMA.split(",")]
-    assert [name for name, _ in columns] == COMMITS.names
+@pytest.mark.parametrize("table", SPARK_SCHEMAS)
+def test_spark_reads_the_columns_that_the_export_writes(table: str) -> None:
+    names = {
+        "bigint": pa.int64(),
+        "string": pa.string(),
+        "binary": pa.binary(32),
+        "boolean": pa.bool_(),
+        "array<binary>": COMMITS.field("acks").type,
+    }
+    columns = [column.split() for column in SPARK_SCHEMAS[table].split(",")]
+    assert [name for name, _ in columns] == TABLES[table].names
     for name, spark_type in columns:
-        expected = names[spark_type]
-        assert expected is None or COMMITS.field(name).type == expected
+        assert TABLES[table].field(name).type == names[spark_type]
+
+
+def test_every_table_but_bodies_is_read() -> None:
+    assert {*SPARK_SCHEMAS, "bodies"} == set(TABLES)
 
 
 def test_every_column_stands_in_the_docs() -> None:
     text = (Path(__file__).parents[3] / "docs" / "analytics.md").read_text(encoding="utf-8")
-    assert [name for name in COMMITS.names if f"`{name}`" not in text] == []
+    names = {name for schema in TABLES.values() for name in schema.names} | set(TABLES)
+    assert [name for name in sorted(names) if f"`{name}`" not in text] == []
 
 
 @pytest.mark.parametrize("column, row", [("author", 0), ("acks", 1), ("rank", 1)])

@@ -12,9 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from analytics import giants, limits, wave_jobs
 from analytics.export_reader import load_commits, read_export
 from analytics.linearize import digest_orders, linearize
-from storage.export import export_store
 from tests.builders import World, timeline
-from tests.exports import id_of
+from tests.exports import export_node, id_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -156,7 +155,7 @@ def test_acceptance_orders_that_no_node_had_take_more_rounds_to_the_same_order(s
 def test_a_nodes_own_export_has_the_nodes_timelines_as_giants(spark: SparkSession, tmp_path: Path) -> None:
     world = World(tmp_path / "world")
     world.tell_story()
-    export_store(world.replica.database, tmp_path / "export", "node", 1_700_000_000)
+    export_node(world.replica.database, tmp_path / "export", "node", 1_700_000_000)
     expected = {
         branch.branch_id: blake3(b"".join(timeline(world.replica, branch))).hexdigest()
         for branch in (world.branch, world.replica.root_branch(world.repo))

@@ -115,6 +115,21 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
         None,
         "bad_request",
     ),
+    "two_sides_of_a_timeline": (
+        "GET",
+        "/branches/main/timeline?after_position=1&before_position=9",
+        None,
+        "bad_request",
+    ),
+    "a_commit_as_a_position": ("GET", "/branches/main/timeline?after=abcdef", None, "bad_request"),
+    "a_position_by_time": ("GET", "/branches/main/timeline?order=time&after_position=1", None, "bad_request"),
+    "an_order_of_its_own": ("GET", "/branches/main/timeline?order=size", None, "bad_request"),
+    "a_commit_that_is_not_here": (
+        "GET",
+        "/branches/main/timeline?order=time&before=abcdef",
+        None,
+        "not_found",
+    ),
     "limit_not_a_number": ("GET", "/branches/main/timeline?limit=x", None, "bad_request"),
     "limit_of_two_signs": ("GET", "/branches/main/timeline?limit=--5", None, "bad_request"),
     "limit_of_5000_digits": ("GET", "/branches/main/timeline?limit=" + "9" * 5000, None, "bad_request"),
@@ -159,6 +174,22 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
 }
 
 
+async def test_documents_are_squeezed_and_branches_compacted(tmp_path: Path) -> None:
+    async with _api(tmp_path) as client:
+        await _post(client, "/repos", {"name": "notes"})
+        await _post(client, "/branches/main/set", {"add": ["pears"], "remove": []})
+        await _post(client, "/branches/main/dict", {"put": {"colour": "red"}, "erase": []})
+        planned = (await _post(client, "/branches/main/compactions", {"dry_run": True})).json()
+        assert (planned["bodies"], planned["commits"], planned["dry_run"]) == (2, [], True)
+        for kind in ("set", "dict"):
+            squeezed = (await _post(client, f"/branches/notes:main/{kind}/squeezes", {})).json()
+            assert len(squeezed["commits"]) == 1
+        done = (await _post(client, "/branches/main/compactions", {})).json()
+        assert (len(done["commits"]), done["bodies"], done["erased"]) == (1, 2, 0)
+        refused = await _post(client, "/branches/main/compactions", {"dry_run": "yes"})
+        assert refused.json()["error"]["code"] == "bad_request"
+
+
 @pytest.mark.parametrize("defect", REFUSED)
 async def test_a_bad_request_is_refused_with_its_code(tmp_path: Path, defect: str) -> None:
     method, path, body, code = REFUSED[defect]
@@ -183,6 +214,42 @@ async def test_names_that_fit_more_than_one_are_ambiguous(tmp_path: Path) -> Non
         assert "REPO:NAME" in answer.json()["error"]["next"]
         assert answer.status_code == 409
         assert (await client.get("/api/v1/branches/two:main/digest")).status_code == 200
+
+
+async def test_a_timeline_is_read_in_both_directions(tmp_path: Path) -> None:
+    async with _api(tmp_path) as client:
+        await _post(client, "/repos", {"name": "notes"})
+        commits = [(await client.get("/api/v1/branches/main/timeline")).json()["items"][0]["commit"]]
+        for number in range(4):
+            written = await _post(client, "/branches/main/commits", {"text": str(number)})
+            commits.append(written.json()["commit"])
+
+        async def ask(query: str) -> tuple[list[int], Any, Any]:
+            answer = (await client.get(f"/api/v1/branches/main/timeline?{query}")).json()
+            assert answer["total"] == 5
+            return (
+                [commits.index(item["commit"]) for item in answer["items"]],
+                answer["previous"],
+                answer["next"],
+            )
+
+        assert await ask("limit=2") == ([0, 1], None, 1)
+        assert await ask("after_position=1&limit=2") == ([2, 3], 2, 3)
+        assert await ask("after_position=3&limit=2") == ([4], 4, None)
+        assert await ask("before_position=99&limit=2") == ([3, 4], 3, None)
+        assert await ask("before_position=3&limit=2") == ([1, 2], 1, 2)
+        assert await ask("before_position=1&limit=2") == ([0], None, 0)
+        assert await ask("before_position=0&limit=2") == ([], None, None)
+        assert await ask("after_position=7") == ([], None, None)
+        by_time = "order=time&limit=2"
+        assert await ask(by_time) == ([3, 4], commits[3], None)
+        assert await ask(f"{by_time}&before={commits[3]}") == ([1, 2], commits[1], commits[2])
+        assert await ask(f"{by_time}&before={commits[2]}") == ([0, 1], None, commits[1])
+        assert await ask(f"{by_time}&after={commits[0]}") == ([1, 2], commits[1], commits[2])
+        assert await ask(f"{by_time}&after={commits[2]}") == ([3, 4], commits[3], None)
+        assert await ask(f"{by_time}&after={commits[4]}") == ([], None, None)
+        for position, commit in enumerate(commits):
+            assert (await client.get(f"/api/v1/commits/{commit}")).json()["position"] == position
 
 
 @pytest.mark.parametrize("name", ["feature/x", "a/timeline", "/", "%2F", "what?", "#1", "é ß", "a/../b"])

@@ -10,6 +10,7 @@ import pytest
 from node.backup import MANIFEST_NAME, create_backup, restore_backup
 from node.errors import ServiceError
 from node.home import create_home, hold_content, lock_home, open_home
+from node.identity import read_keys
 from protocol.block import seal_block
 from protocol.limits import BACKUP_MANIFEST_SIZE_MAX
 from tests.nodes import Node
@@ -44,14 +45,14 @@ def test_a_backup_beside_a_running_node_is_the_node_as_it_was(tmp_path: Path) ->
     node.replica.close()
     os.umask(0o022)
     entries = json.loads((tmp_path / "backup" / MANIFEST_NAME).read_text())["files"]
-    assert made.files == len(entries) == 6  # database, pack, configuration, two keys, token
+    assert made.files == len(entries) == 5  # database, pack, configuration, keys, token
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "backup").rglob("*")}
     assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
     assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
     restored = restore_backup(tmp_path / "backup", tmp_path / "again")
     assert restored.created_at == NOW
     assert stat.S_IMODE((tmp_path / "again").stat().st_mode) == 0o700
-    assert open_home(tmp_path / "again").node_seed == open_home(tmp_path / "home").node_seed
+    assert read_keys(open_home(tmp_path / "again").path) == read_keys(tmp_path / "home")
     again = Node(tmp_path / "again", "alice")
     assert again.digest(again.branch()) == before
     block, _ = seal_block(b"x" * 500_000, b"c" * 32)
@@ -62,7 +63,13 @@ def test_a_backup_beside_a_running_node_is_the_node_as_it_was(tmp_path: Path) ->
 
 def test_what_is_of_the_moment_is_left_out(tmp_path: Path) -> None:
     node = _node(tmp_path / "home")
-    for name in ("run.json", "ravel-of-r0001.sqlite", "config.toml.new", "daemon.log"):
+    for name in (
+        "run.json",
+        "ravel-of-r0001.sqlite",
+        "config.toml.new",
+        "keys.json.0011223344556677.new",
+        "daemon.log",
+    ):
         (tmp_path / "home" / name).write_text("x")
     with lock_home(tmp_path / "home"):
         create_backup(tmp_path / "home", tmp_path / "backup", NOW)
@@ -73,8 +80,7 @@ def test_what_is_of_the_moment_is_left_out(tmp_path: Path) -> None:
         "ravel.sqlite",
         "packs",
         "config.toml",
-        "node.key",
-        "user.key",
+        "keys.json",
         "api-token",
     }
 
@@ -126,7 +132,7 @@ def test_no_backup_is_made_while_content_is_collected(tmp_path: Path) -> None:
         raise AssertionError("held")
 
 
-@pytest.mark.parametrize("name", ["ravel.sqlite", "node.key", "packs"])
+@pytest.mark.parametrize("name", ["ravel.sqlite", "keys.json", "packs"])
 def test_a_flipped_bit_is_found_before_anything_is_restored(tmp_path: Path, name: str) -> None:
     _node(tmp_path / "home").replica.close()
     create_backup(tmp_path / "home", tmp_path / "backup", NOW)
@@ -148,15 +154,15 @@ def _refused(tmp_path: Path, why: str) -> None:
 
 
 MANIFESTS: dict[str, tuple[str, str, str]] = {
-    "leaves_the_folder": ('"path": "node.key"', '"path": "../node.key"', "expected form"),
-    "leaves_it_below": ('"path": "node.key"', '"path": "packs/../../x"', "expected form"),
-    "absolute": ('"path": "node.key"', '"path": "/etc/passwd"', "expected form"),
-    "hidden": ('"path": "node.key"', '"path": ".bashrc"', "expected form"),
-    "no_key": ('"path": "node.key"', '"path": "other.key"', "not all that a node has"),
-    "twice": ('"path": "user.key"', '"path": "node.key"', "twice"),
+    "leaves_the_folder": ('"path": "keys.json"', '"path": "../node.key"', "expected form"),
+    "leaves_it_below": ('"path": "keys.json"', '"path": "packs/../../x"', "expected form"),
+    "absolute": ('"path": "keys.json"', '"path": "/etc/passwd"', "expected form"),
+    "hidden": ('"path": "keys.json"', '"path": ".bashrc"', "expected form"),
+    "no_key": ('"path": "keys.json"', '"path": "other.key"', "not all that a node has"),
+    "twice": ('"path": "api-token"', '"path": "keys.json"', "twice"),
     "other_format": ("ravel-backup1", "ravel-backup2", "its format"),
     "not_json": ("{", "{{", "expected form"),
-    "missing": ('"path": "user.key"', '"path": "gone.key"', "is not there"),
+    "missing": ('"path": "api-token"', '"path": "gone.key"', "is not there"),
 }
 
 
@@ -182,7 +188,7 @@ def test_a_manifest_has_a_bound(tmp_path: Path) -> None:
 def test_a_link_in_a_backup_leads_nowhere(tmp_path: Path) -> None:
     _node(tmp_path / "home").replica.close()
     create_backup(tmp_path / "home", tmp_path / "backup", NOW)
-    key = tmp_path / "backup" / "user.key"
+    key = tmp_path / "backup" / "keys.json"
     key.rename(tmp_path / "elsewhere")
     key.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ServiceError):

@@ -71,8 +71,8 @@ def test_errors_have_their_exit_codes_and_a_next_step(
     home = str(tmp_path / "home")
     assert _run(monkeypatch, "--home", home, "status") == ERROR_KINDS["not_initialised"].exit_code
     assert "next:  make one with: ravel --home" in capsys.readouterr().err
-    assert _run(monkeypatch, "--home", home, "init", "--json") == 0
-    assert set(json.loads(capsys.readouterr().out)) == {"home", "config", "node", "user"}
+    assert _run(monkeypatch, "--home", home, "init", "--clear", "--json") == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"home", "config", "node", "user", "protection"}
     assert _run(monkeypatch, "--home", home, "status", "--json") == ERROR_KINDS["not_running"].exit_code
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "not_running"
     assert _run(monkeypatch, "--home", home, "nonsense") == 2
@@ -82,7 +82,7 @@ def test_init_says_what_to_type_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RAVEL_HOME", str(tmp_path / "home"))
-    assert _run(monkeypatch, "init", "--listen", "127.0.0.1:0") == 0
+    assert _run(monkeypatch, "init", "--clear", "--listen", "127.0.0.1:0") == 0
     assert f"ravel --home {tmp_path / 'home'} run" in capsys.readouterr().out
     assert _run(monkeypatch, "id") == 0
     assert "node" in capsys.readouterr().out
@@ -92,7 +92,7 @@ def test_a_bad_expiry_is_refused_before_anything_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAVEL_HOME", str(tmp_path / "home"))
-    _run(monkeypatch, "init")
+    _run(monkeypatch, "init", "--clear")
     assert _run(monkeypatch, "repo", "invite", "x", "--expires", "soon") != 0
 
 

@@ -9,7 +9,9 @@ import pytest
 from node.config import CONFIG_SIZE_MAX, Config, default_config_text, load_config
 from node.errors import ServiceError
 from node.home import create_home, lock_home, open_home, read_run_file, run_file
+from node.identity import open_keys
 from protocol.text import id_text
+from tests.keys import no_passphrase
 
 PEER = id_text(b"p" * 32)
 CONFIGS = Path(__file__).parents[3] / "configs"
@@ -78,13 +80,11 @@ def test_a_home_is_private_and_a_second_init_changes_nothing(tmp_path: Path) -> 
     assert {stat.S_IMODE(path.stat().st_mode) for path in home.path.iterdir()} == {0o600}
     again = create_home(tmp_path / "home", name="other", listen="127.0.0.1:2")
     assert again == home
-    assert (again.node_seed, again.user_seed, again.api_token) == (
-        home.node_seed,
-        home.user_seed,
-        home.api_token,
-    )
-    assert len({home.node_seed, home.user_seed}) == 2
-    assert home.node_seed.hex() not in repr(home)
+    keys = open_keys(home.path, no_passphrase)
+    assert again.api_token == home.api_token
+    assert keys == open_keys(again.path, no_passphrase)
+    assert len({keys.node_seed, keys.user_seed, keys.store_key}) == 3
+    assert not any(secret.hex() in repr(keys) for secret in (keys.node_seed, keys.user_seed, keys.store_key))
     os.umask(0o022)
 
 
@@ -109,21 +109,26 @@ def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path) -> None:
     assert caught.value.code == "storage_failed"
 
 
-def test_keys_that_others_may_read_or_that_are_damaged_are_refused(tmp_path: Path) -> None:
+def test_secrets_that_others_may_read_or_that_are_damaged_are_refused(tmp_path: Path) -> None:
     home = create_home(tmp_path / "home")
-    key = home.path / "node.key"
-    key.chmod(0o640)
-    with pytest.raises(ServiceError, match="read by others"):
-        _ = home.node_seed
-    key.chmod(0o600)
-    for content in ("", "zz", "00" * 31):
-        key.write_text(content)
-        with pytest.raises(ServiceError):
-            _ = home.node_seed
-    key.unlink()
-    with pytest.raises(ServiceError) as caught:
-        _ = home.node_seed
-    assert caught.value.code == "not_initialised"
+    for name, read in (
+        ("keys.json", lambda: open_keys(home.path, no_passphrase)),
+        ("api-token", lambda: home.api_token),
+    ):
+        file = home.path / name
+        file.chmod(0o640)
+        with pytest.raises(ServiceError, match="read by others"):
+            read()
+        file.chmod(0o600)
+        for content in ("", "zz", "00" * 31, "\udcff", "x" * 100_000):
+            file.write_text(content, errors="surrogateescape")
+            with pytest.raises(ServiceError) as caught:
+                read()
+            assert caught.value.code == "bad_config"
+        file.unlink()
+        with pytest.raises(ServiceError) as caught:
+            read()
+        assert caught.value.code == "not_initialised"
 
 
 def test_a_folder_without_a_node_is_said(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ BAD = {
     "two_values": ({"RAVEL_NETWORK_PEERS": "[]\nother = 1"}, [], "RAVEL_NETWORK_PEERS", "more than one"),
     "bad_peers": ({"RAVEL_NETWORK_PEERS": "1"}, [], "RAVEL_NETWORK_PEERS", "is a list"),
     "no_flag": ({"RAVEL_RELAY_ENABLED": '"yes"'}, [], "RAVEL_RELAY_ENABLED", "true or false"),
+    "too_many_days": ({}, ["storage.erase_after_days=36501"], "storage.erase_after_days", "a number from 0"),
     "no_number": ({}, ["relay.size_max=0"], "relay.size_max", "a number from 1"),
     "option_without_value": ({}, ["network.listen"], "network.listen", "SECTION.KEY=VALUE"),
     "option_of_no_section": ({}, ["netwrok.listen=a:1"], "netwrok.listen", "did you mean 'network'"),

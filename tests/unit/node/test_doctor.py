@@ -23,7 +23,7 @@ from node.home import create_home
 from node.version import RELEASED_AT
 from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
 from storage.database import Database
-from storage.schema import commits
+from storage.schema import commits, store_seal
 from tests.nodes import Node
 
 NOW = 1_790_000_000.0
@@ -63,8 +63,8 @@ def test_a_good_folder_has_no_problem(home: Path) -> None:
 
 FOLDERS: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "folder_open": (lambda home: home.chmod(0o755), "folder", "chmod 700"),
-    "key_open": (lambda home: (home / "user.key").chmod(0o644), "files", "chmod 600"),
-    "key_damaged": (lambda home: (home / "node.key").write_text("zz"), "keys", "backup"),
+    "key_open": (lambda home: (home / "keys.json").chmod(0o644), "files", "chmod 600"),
+    "key_damaged": (lambda home: (home / "keys.json").write_text("zz"), "keys", "backup"),
     "token_gone": (lambda home: (home / "api-token").unlink(), "keys", "init"),
     "configuration": (lambda home: (home / "config.toml").write_text("[x]"), "configuration", "edit"),
     "no_store": (lambda home: (home / "ravel.sqlite").write_bytes(b"x" * 5000), "store", "fsck"),
@@ -103,6 +103,16 @@ def test_a_clock_that_went_back_is_a_problem(home: Path) -> None:
     assert _states(_examine(home, NOW - CLOCK_DRIFT_MAX_SECONDS), "clock") == {OK}
     assert _states(_examine(home, NOW - CLOCK_DRIFT_MAX_SECONDS - 1), "clock") == {PROBLEM}
     assert _states(_examine(home, RELEASED_AT - 1.0), "clock") == {PROBLEM}
+
+
+def test_a_store_that_could_not_be_written_anew_when_it_was_sealed_is_a_warning(home: Path) -> None:
+    Database(home, b"k" * 32).close()
+    assert _states(_examine(home), "store") == {OK}
+    database = Database(home, b"k" * 32)
+    with database.write() as connection:
+        connection.execute(update(store_seal).values(is_clean=False))
+    database.close()
+    assert _states(_examine(home), "store") == {OK, WARNING}
 
 
 def test_a_port_that_another_program_has_is_a_problem(tmp_path: Path) -> None:

@@ -225,9 +225,11 @@ async def test_sources_at_one_cursor_share_a_read_and_miss_nothing(
 ) -> None:
     reads: list[Cursor] = []
 
-    def counted(hub: Hub, branch: Branch, since: Cursor, limit: int) -> edits_module.Window:
+    def counted(
+        hub: Hub, branch: Branch, since: Cursor, limit: int, *, positions: bool
+    ) -> edits_module.Window:
         reads.append(since)
-        return read_window(hub, branch, since, limit)
+        return read_window(hub, branch, since, limit, positions=positions)
 
     monkeypatch.setattr(edits_module, "read_window", counted)
     with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):

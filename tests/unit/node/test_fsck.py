@@ -22,7 +22,7 @@ from storage.inspection import Findings, count_rows
 from storage.relay import load_kept, open_topics, take_publications
 from storage.relay_quotas import Visitor
 from storage.topic_sets import TopicSet
-from tests.builders import World
+from tests.builders import STORE_KEY, World
 from tests.nodes import Node, meet, members_of, open_nodes, share, together
 from tests.relays import PLENTY
 
@@ -39,7 +39,7 @@ def _world(folder: Path) -> World:
 
 def test_a_good_store_has_no_problems(tmp_path: Path) -> None:
     world = _world(tmp_path)
-    findings = check_store(tmp_path)
+    findings = check_store(tmp_path, STORE_KEY)
     assert findings.problems == []
     with world.replica.database.read() as connection:
         rows = count_rows(connection)
@@ -62,6 +62,15 @@ SQL: dict[str, tuple[str, str]] = {
     "branch_count": ("UPDATE branches SET commit_count = commit_count + 1", "count"),
     "void_count": ("UPDATE branches SET void_count = 1", "count"),
     "topic_count": ("UPDATE topics SET commit_count = 0", "count"),
+    "order_shown": ("UPDATE order_spans SET shown = shown + 1 WHERE branch_num = 2", "order"),
+    "order_size": ("UPDATE order_spans SET size = size - 1 WHERE branch_num = 2", "order"),
+    "order_missing": ("DELETE FROM order_spans WHERE branch_num = 2", "order"),
+    "order_begins_late": ("UPDATE order_spans SET rank = 1 WHERE branch_num = 2", "order"),
+    "order_higher_level": (
+        "INSERT INTO order_spans SELECT branch_num, 1, 0, 1, commit_id, 1, shown FROM order_spans",
+        "order",
+    ),
+    "display_time": ("UPDATE commits SET display_time = display_time + 1 WHERE rank = 3", "time"),
     "passed": ("UPDATE commits SET passed = passed + 1 WHERE rank = 2", "passed"),
     "void": ("UPDATE commits SET is_void = true WHERE branch_num = 2 AND rank = 2", "void"),
     "feed_evidence": (
@@ -105,7 +114,7 @@ def test_damage_is_found(tmp_path: Path, damage: str) -> None:
     with world.replica.database.write() as connection:
         assert connection.execute(text(statement), HARM).rowcount > 0, "the damage is done"
     world.close()
-    findings = check_store(tmp_path)
+    findings = check_store(tmp_path, STORE_KEY)
     assert kind in findings.kinds, findings.kinds
 
 
@@ -140,12 +149,12 @@ PACKS: dict[str, tuple[Callable[[Path], object], str]] = {
 @pytest.mark.parametrize("damage", PACKS)
 def test_damage_of_packs_is_found(tmp_path: Path, damage: str) -> None:
     _with_file(tmp_path).replica.close()
-    good = check_store(tmp_path)
+    good = check_store(tmp_path, STORE_KEY)
     assert (good.problems, good.checked["files"], good.checked["files_incomplete"]) == ([], 1, 0)
     (pack,) = (tmp_path / "packs").iterdir()
     harm, kind = PACKS[damage]
     harm(pack)
-    assert kind in check_store(tmp_path).kinds
+    assert kind in check_store(tmp_path, STORE_KEY).kinds
 
 
 @pytest.mark.parametrize(
@@ -157,7 +166,7 @@ def test_files_are_compared_with_what_commits_say(tmp_path: Path, statement: str
     with node.replica.database.write() as connection:
         connection.execute(text(statement))
     node.replica.close()
-    assert "file" in check_store(tmp_path).kinds
+    assert "file" in check_store(tmp_path, STORE_KEY).kinds
 
 
 def test_content_that_never_came_is_no_damage(tmp_path: Path) -> None:
@@ -166,7 +175,7 @@ def test_content_that_never_came_is_no_damage(tmp_path: Path) -> None:
         connection.execute(text("DELETE FROM pack_blocks"))
         connection.execute(text("DELETE FROM packs"))
     node.replica.close()
-    findings = check_store(tmp_path)
+    findings = check_store(tmp_path, STORE_KEY)
     assert (findings.problems, findings.checked["files_incomplete"]) == ([], 1)
     assert findings.checked["unnamed_packs"] == 1
 
@@ -179,7 +188,7 @@ def test_a_damaged_page_is_found(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-4096] = 0  # the kind of the last page
     path.write_bytes(content)
-    assert "database" in check_store(tmp_path).kinds
+    assert "database" in check_store(tmp_path, STORE_KEY).kinds
 
 
 @pytest.mark.slow
@@ -194,12 +203,13 @@ async def test_voids_are_as_the_rules_say(tmp_path: Path, autojump_clock: MockCl
         await together(alice, carol)
         await meet(bob, carol)
         for node in (alice, bob, carol):
-            assert check_store(tmp_path / node.seed.rstrip(b"-").decode()).problems == []
+            assert check_store(tmp_path / node.seed.rstrip(b"-").decode(), STORE_KEY).problems == []
         with carol.replica.database.write() as connection:
             done = connection.execute(text("UPDATE commits SET is_void = 0 WHERE is_void"))
             assert done.rowcount == 1
             connection.execute(text("UPDATE branches SET void_count = 0"))
-        findings = check_store(tmp_path / "carol")
+            connection.execute(text("UPDATE order_spans SET shown = size"))
+        findings = check_store(tmp_path / "carol", STORE_KEY)
         assert findings.kinds == {"void": 1}
 
 
@@ -242,7 +252,7 @@ def test_what_is_kept_for_others_is_checked_as_far_as_it_can_be(tmp_path: Path, 
         if damage:
             connection.execute(text(statement), HARM)
     database.close()
-    findings = check_store(tmp_path / "relay")
+    findings = check_store(tmp_path / "relay", STORE_KEY)
     assert findings.checked["relayed"] == len(items) > 5
     assert (kind in findings.kinds) if damage else (findings.problems == [])
 
@@ -260,14 +270,14 @@ def test_what_topics_are_compared_by_is_made_anew(
             connection, TopicSet(REPLICA, world.branch.topic_num, world.branch.topic, of_publications)
         )
     kept.write()
-    good = check_store(tmp_path)
+    good = check_store(tmp_path, STORE_KEY)
     assert (good.problems, good.checked["sketches"]) == ([], 1)
     for column in ("digest", "prefix"):
         with database.write() as connection:
             old = connection.execute(text(f"SELECT {column} FROM sketches")).scalar_one()  # noqa: S608  # columns of this test
             new = bytes([old[0] ^ 1]) + old[1:] if column == "digest" else old[:-1] + bytes([old[-1] ^ 1])
             connection.execute(text(f"UPDATE sketches SET {column} = :new"), {"new": new})  # noqa: S608  # as above
-        assert "sketch" in check_store(tmp_path).kinds
+        assert "sketch" in check_store(tmp_path, STORE_KEY).kinds
         with database.write() as connection:
             connection.execute(text(f"UPDATE sketches SET {column} = :old"), {"old": old})  # noqa: S608  # as above
     world.close()

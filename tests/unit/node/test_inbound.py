@@ -36,11 +36,11 @@ from protocol.publication import (
     seal_publication,
 )
 from storage import waiting as waiting_module
-from storage.commits import load_heads
+from storage.heads import load_heads
 from storage.repos import Branch
 from storage.schema import feed_forks
 from storage.waiting import UNREAD, Waiting, count_rejections, count_waiting, keep_waiting
-from tests.builders import NOW_MS, World, give, timeline
+from tests.builders import NOW_MS, STORE_KEY, World, give, timeline
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_waiting_commits_survive_a_restart(world: World) -> None:
     replica, branch = world.copy()
     give(replica, branch, items[1:])
     replica.close()
-    again = Replica(replica.database.folder)
+    again = Replica(replica.database.folder, STORE_KEY)
     try:
         assert len(give(again, again.by_topic[branch.topic], items[:1]).accepted[branch.topic]) == 2
     finally:

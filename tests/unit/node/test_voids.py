@@ -16,8 +16,8 @@ from protocol.body import Adopt, Grant, Permission, Remove
 from protocol.content import Post
 from protocol.signing import public_key
 from protocol.text import id_text
-from storage.commits import load_heads
 from storage.database import StorageError
+from storage.heads import load_heads
 from tests.nodes import Node, connected, ids, meet, members_of, open_nodes, share, together, until_equal
 
 

@@ -15,10 +15,9 @@ from sqlalchemy import text
 from node import logs, watching
 from node.api import create_app
 from node.metrics import Family, Histogram, Sample, render
-from node.network import Network
-from node.service import NodeService
 from protocol.limits import DISK_FREE_MIN, LOG_LINE_COUNT_MAX, LOG_LINE_SIZE_MAX
 from tests.nodes import Node, connected, open_nodes, share, until_equal
+from tests.served import service_of
 
 TOKEN = "t" * 64
 ROOT = Path(__file__).parents[3]
@@ -27,19 +26,7 @@ LINE = re.compile(r'([a-z_]+)(\{([a-z]+="[^"\\\n]*",?)*\})? (-?[0-9.e+-]+|\+Inf)
 
 @asynccontextmanager
 async def _client(node: Node, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
-    service = NodeService(
-        hub=node.hub,
-        network=Network(node.hub, node.seed, lambda: 0.0),
-        author=node.author,
-        joiner=node.joiner,
-        node_key=node.key,
-        home=folder,
-        listen="127.0.0.1:7474",
-        advertise="",
-        export_folder=folder / "exports",
-        clock=lambda: 1_700_000_000.0,
-    )
-    transport = httpx.ASGITransport(app=create_app(service, TOKEN))
+    transport = httpx.ASGITransport(app=create_app(service_of(node, folder), TOKEN))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:7475") as client:
         yield client
 

@@ -6,7 +6,17 @@ import pytest
 
 from protocol.body import Body, Carried, content_of, decode_body, encode_body
 from protocol.codec import DecodeError, encode
-from protocol.content import DictEdit, DictEntry, SetEdit, TextSnapshot, TextUpdate
+from protocol.content import (
+    DictEdit,
+    DictEntry,
+    DictSqueeze,
+    SetEdit,
+    SetSqueeze,
+    SqueezedEntries,
+    SqueezedItems,
+    TextSnapshot,
+    TextUpdate,
+)
 from protocol.limits import (
     BODY_SIZE_MAX,
     DEP_COUNT_MAX,
@@ -15,10 +25,21 @@ from protocol.limits import (
     DICT_VALUE_SIZE_MAX,
     SET_EDIT_COUNT_MAX,
     SET_ITEM_SIZE_MAX,
+    SQUEEZED_COUNT_MAX,
     TEXT_UPDATE_SIZE_MAX,
 )
 
 ID = b"i" * 32
+
+
+def _set_squeeze(items: int = 1, item: str = "i", commits: int = 1) -> SetSqueeze:
+    return SetSqueeze("", None, (SqueezedItems(ID, (item,) * items),) * commits)
+
+
+def _dict_squeeze(entries: int = 1, value: str = "", commits: int = 1) -> DictSqueeze:
+    return DictSqueeze("", None, (SqueezedEntries(ID, (DictEntry("k", value),) * entries),) * commits)
+
+
 BOUNDS: dict[str, tuple[int, Callable[[int], Body]]] = {
     "set_item": (SET_ITEM_SIZE_MAX, lambda size: SetEdit(("i" * size,), (), ())),
     "set_added": (SET_EDIT_COUNT_MAX, lambda count: SetEdit(("i",) * count, (), ())),
@@ -29,6 +50,14 @@ BOUNDS: dict[str, tuple[int, Callable[[int], Body]]] = {
     "dict_put": (DICT_EDIT_COUNT_MAX, lambda count: DictEdit((DictEntry("k", ""),) * count, (), ())),
     "dict_erased": (DICT_EDIT_COUNT_MAX, lambda count: DictEdit((), ("k",) * count, ())),
     "dict_replaces": (DEP_COUNT_MAX, lambda count: DictEdit((), ("k",), (ID,) * count)),
+    "squeezed_items": (SET_EDIT_COUNT_MAX, lambda count: _set_squeeze(items=count)),
+    "squeezed_item": (SET_ITEM_SIZE_MAX, lambda size: _set_squeeze(item="i" * size)),
+    "squeezed_commits": (SQUEEZED_COUNT_MAX, lambda count: _set_squeeze(commits=count)),
+    "set_range": (SET_ITEM_SIZE_MAX, lambda size: SetSqueeze("", "i" * size, ())),
+    "squeezed_entries": (DICT_EDIT_COUNT_MAX, lambda count: _dict_squeeze(entries=count)),
+    "squeezed_value": (DICT_VALUE_SIZE_MAX, lambda size: _dict_squeeze(value="v" * size)),
+    "squeezed_puts": (SQUEEZED_COUNT_MAX, lambda count: _dict_squeeze(commits=count)),
+    "dict_range": (DICT_KEY_SIZE_MAX, lambda size: DictSqueeze("k" * size, None, ())),
     "text_update": (TEXT_UPDATE_SIZE_MAX, lambda size: TextUpdate(bytes(size))),
     "snapshot_update": (TEXT_UPDATE_SIZE_MAX, lambda size: TextSnapshot(bytes(size), (ID,))),
     "snapshot_replaces": (DEP_COUNT_MAX, lambda count: TextSnapshot(b"\0\0", (ID,) * count)),

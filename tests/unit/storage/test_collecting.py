@@ -16,6 +16,7 @@ from storage.database import StorageError
 from storage.forgetting import forget_repo
 from storage.repos import Branch
 from storage.schema import pack_blocks
+from tests.builders import STORE_KEY
 from tests.nodes import Node
 
 NOTHING = Garbage(0, 0, (), 0, 0)
@@ -85,7 +86,7 @@ async def test_what_is_needed_stays_and_the_rest_goes(tmp_path: Path) -> None:
         *found.packs
     }
     assert find_garbage(tmp_path, keep_removed=True) == NOTHING
-    assert check_store(tmp_path).problems == []
+    assert check_store(tmp_path, STORE_KEY).problems == []
     node.open()
     assert node.digest(node.branch()) == before
     assert (await _content(node, "small"), await _content(node, "large")) == (SMALL, LARGE)
@@ -102,7 +103,7 @@ def test_content_of_removed_files_goes_when_asked_for(tmp_path: Path) -> None:
     taken = collect_garbage(tmp_path, keep_removed=False)
     assert len(taken.packs) == 1
     assert taken.pack_size > len(LARGE)
-    findings = check_store(tmp_path)
+    findings = check_store(tmp_path, STORE_KEY)
     assert (findings.problems, findings.checked["files_incomplete"]) == ([], 1)
 
 
@@ -138,7 +139,7 @@ def test_a_forgotten_repo_leaves_nothing(tmp_path: Path) -> None:
     _, branch = node.create_repo("again")
     node.write(branch, "on")
     node.replica.close()
-    assert check_store(tmp_path).problems == []
+    assert check_store(tmp_path, STORE_KEY).problems == []
 
 
 def test_nothing_is_collected_from_a_store_that_cannot_be_walked(tmp_path: Path) -> None:
@@ -152,7 +153,7 @@ def test_nothing_is_collected_from_a_store_that_cannot_be_walked(tmp_path: Path)
     for path in tmp_path.iterdir():
         if len(path.name) == 32:
             path.rename(tmp_path / "packs" / path.name)
-    assert check_store(tmp_path).problems == []
+    assert check_store(tmp_path, STORE_KEY).problems == []
     assert len(find_garbage(tmp_path, keep_removed=True).packs) == 1
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from storage import changes as changes_module
+from storage import edit_positions as edit_positions_module
+from storage.edit_positions import EditPosition, find_edit_positions
 from storage.edits import START, Cursor, EditWindow, load_edits
 from storage.voids import load_judged, mark_void
 from tests.builders import World, timeline
@@ -102,3 +104,20 @@ def test_only_the_newest_changes_are_kept_and_who_stopped_before_them_is_told(
     assert _named(world, behind) == [("insert", "root"), ("insert", "a")]
     assert not _read(world, Cursor(start.change + 1)).is_reset, "who has read the one that is gone"
     assert _read(world, Cursor(behind.next.change + 1)).is_reset, "of another store"
+
+
+def test_positions_are_told_of_as_many_edits_as_the_bound_says(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = _read(world, START).next
+    world.write("a, a <- b, b <- c, c <- d")
+    monkeypatch.setattr(edit_positions_module, "EDIT_POSITIONS_MAX", 4)
+    with world.replica.database.read() as connection:
+        found = find_edit_positions(connection, world.branch.num, _read(world, here, 2))
+        assert found == [EditPosition(None, 1), EditPosition(None, 2)]
+    monkeypatch.setattr(edit_positions_module, "EDIT_POSITIONS_MAX", 3)
+    with world.replica.database.read() as connection:
+        for limit in (2, 100):
+            assert find_edit_positions(connection, world.branch.num, _read(world, here, limit)) is None
+        further = _read(world, _read(world, here, 1).next)
+        assert find_edit_positions(connection, world.branch.num, further) is not None

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import insert, select, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Connection, insert, select, text
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from node.fsck import check_store
+from node.replica import Replica
+from storage.commits import digest_timeline, iterate_arrivals
 from storage.database import (
     Database,
     NewerSchema,
@@ -23,10 +25,11 @@ from storage.database import (
 )
 from storage.inspection import count_rows
 from storage.packs import FOLDER_NAME
-from storage.postgresql import find_risks
+from storage.postgresql import PostgresqlBackend, find_risks
+from storage.repos import load_epochs, load_repos
 from storage.restoring import load_database, save_database
-from storage.revisions import upgrade
-from storage.schema import authors, metadata, peers, repos, topics
+from storage.schema import authors, metadata, peers, repos, store_seal, topics
+from tests.builders import STORE_KEY
 from tests.nodes import Node
 from tests.postgresql import PostgresqlServer
 
@@ -58,7 +61,7 @@ def _write(database: Database, number: int) -> None:
 
 
 def test_migrations_make_the_declared_schema_from_nothing(tmp_path: Path, url: str) -> None:
-    database = Database(tmp_path, url)
+    database = Database(tmp_path, url=url)
     with database.read() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     database.close()
@@ -66,7 +69,7 @@ def test_migrations_make_the_declared_schema_from_nothing(tmp_path: Path, url: s
 
 
 def test_a_write_is_durable_and_a_read_cannot_write(tmp_path: Path, own: str) -> None:
-    postgres = Database(tmp_path, f"{own}&options=-csynchronous_commit%3Doff")
+    postgres = Database(tmp_path, url=f"{own}&options=-csynchronous_commit%3Doff")
     with postgres.write() as connection:
         assert connection.execute(text("SHOW synchronous_commit")).scalar_one() == "on"
         assert connection.execute(text("SHOW jit")).scalar_one() == "off"
@@ -79,17 +82,17 @@ def test_a_write_is_durable_and_a_read_cannot_write(tmp_path: Path, own: str) ->
 
 
 def test_one_writer_uses_a_database(tmp_path: Path, own: str) -> None:
-    first = Database(tmp_path, own)
+    first = Database(tmp_path, url=own)
     with pytest.raises(StorageError, match="another Ravel uses it"):
-        Database(tmp_path, own)
+        Database(tmp_path, url=own)
     first.close()
-    Database(tmp_path, own).close()
+    Database(tmp_path, url=own).close()
 
 
 def test_a_server_that_was_started_again_is_connected_again(
     tmp_path: Path, own: str, postgresql_server: PostgresqlServer
 ) -> None:
-    database = Database(tmp_path, own)
+    database = Database(tmp_path, url=own)
     _write(database, 1)
     postgresql_server.stop()
     try:
@@ -108,14 +111,14 @@ def test_a_server_that_was_started_again_is_connected_again(
     assert _addresses(database) == ["1", "3"], "connections that broke meanwhile are made again"
     _write(database, 4)
     with pytest.raises(StorageError, match="another Ravel"):
-        Database(tmp_path, own)
+        Database(tmp_path, url=own)
     database.close()
 
 
 def test_a_server_that_stops_in_the_middle_undoes_all(
     tmp_path: Path, own: str, postgresql_server: PostgresqlServer
 ) -> None:
-    database = Database(tmp_path, own)
+    database = Database(tmp_path, url=own)
     with pytest.raises(StorageError), database.write() as connection:
         first = database.next_nums(connection, authors, 1)
         connection.execute(insert(peers), [ROW])
@@ -191,7 +194,7 @@ def _through(url: str, proxy: _Proxy) -> str:
 
 
 def test_a_commit_whose_answer_was_lost_is_asked_for(tmp_path: Path, own: str, proxy: _Proxy) -> None:
-    database = Database(tmp_path, _through(own, proxy))
+    database = Database(tmp_path, url=_through(own, proxy))
     _write(database, 1)
     proxy.cuts.set()
     _write(database, 2)
@@ -205,7 +208,7 @@ def test_a_commit_that_turns_out_kept_after_it_was_said_lost_ends_writing(
     tmp_path: Path, own: str, proxy: _Proxy
 ) -> None:
     through = _through(own, proxy)
-    database = Database(tmp_path, through)
+    database = Database(tmp_path, url=through)
     proxy.cuts.set()
     proxy.accepts = False
     with pytest.raises(StorageError):
@@ -216,14 +219,14 @@ def test_a_commit_that_turns_out_kept_after_it_was_said_lost_ends_writing(
             _write(database, 2)
     assert "start the daemon again" in database.fault
     database.close()
-    again = Database(tmp_path, through)
+    again = Database(tmp_path, url=through)
     _write(again, 2)
     assert _addresses(again) == ["1", "2"]
     again.close()
 
 
 def test_a_statement_that_failed_is_not_committed_over(tmp_path: Path, own: str) -> None:
-    database = Database(tmp_path, own)
+    database = Database(tmp_path, url=own)
     with pytest.raises(StorageError, match="failed"), database.write() as connection:
         connection.execute(insert(peers), [ROW])
         with suppress(DBAPIError):
@@ -237,7 +240,7 @@ def test_a_statement_that_failed_is_not_committed_over(tmp_path: Path, own: str)
 
 
 def test_texts_and_numbers_of_peers_are_kept_as_they_came(tmp_path: Path, own: str) -> None:
-    database = Database(tmp_path, own)
+    database = Database(tmp_path, url=own)
     names = ["\0", "a\0b", "\x010", "\x01", "\x011\0", "é\U0001f600", ""]
     with database.write() as connection:
         for number, name in enumerate(names):
@@ -269,10 +272,10 @@ def test_a_folder_opens_its_own_database_and_no_other(
     urls = [url, postgresql_server.make_database()]
     for folder, own in zip(folders, urls, strict=True):
         folder.mkdir()
-        Database(folder, own).close()
+        Database(folder, url=own).close()
     with pytest.raises(StorageError, match="another folder"):
-        Database(folders[0], urls[1])
-    with pytest.raises(StorageError, match="another folder"), read_store(folders[0], urls[1]):
+        Database(folders[0], url=urls[1])
+    with pytest.raises(StorageError, match="another folder"), read_store(folders[0], url=urls[1]):
         raise AssertionError("read")
     with pytest.raises(StorageError, match="has to name it"):
         Database(folders[0])
@@ -286,20 +289,22 @@ def test_a_folder_opens_its_own_database_and_no_other(
     empty = postgresql_server.make_database()
     for folder in (with_file, with_packs):
         with pytest.raises(StorageError, match="has a store already"):
-            Database(folder, empty)
+            Database(folder, url=empty)
     assert (with_packs / FOLDER_NAME / "a").exists(), "nothing was swept"
-    with pytest.raises(NoStore), read_store(tmp_path, empty):
+    with pytest.raises(NoStore), read_store(tmp_path, url=empty):
         raise AssertionError("read")
 
 
-def test_an_older_store_is_copied_to_a_file_before_it_is_migrated(tmp_path: Path, url: str) -> None:
-    _make_older(tmp_path, url)
-    with pytest.raises(OlderSchema, match="r0007"), read_store(tmp_path, url):
+def test_an_older_store_is_copied_to_a_file_before_it_is_migrated(
+    tmp_path: Path, url: str, postgresql_server: PostgresqlServer
+) -> None:
+    postgresql_server.make_older(tmp_path, url, "r0007", _put_peer)
+    with pytest.raises(OlderSchema, match="r0007"), read_store(tmp_path, url=url):
         raise AssertionError("read")
-    Database(tmp_path, url).close()
+    Database(tmp_path, url=url).close()
     kept = tmp_path / "ravel-of-r0007.sqlite"
     assert kept.stat().st_mode & 0o777 == 0o600
-    with read_store(tmp_path, url) as connection:
+    with read_store(tmp_path, url=url) as connection:
         assert connection.execute(select(peers.c.address)).scalars().all() == ["x:1"]
     older = tmp_path / "older"
     older.mkdir()
@@ -307,45 +312,33 @@ def test_an_older_store_is_copied_to_a_file_before_it_is_migrated(tmp_path: Path
     Database(older).close()
     with read_store(older) as connection:
         assert connection.execute(select(peers.c.address)).scalars().all() == ["x:1"]
-    Database(tmp_path, url).close()
+    Database(tmp_path, url=url).close()
     assert not kept.exists(), "nothing is left to migrate"
 
 
-def test_a_store_that_cannot_be_copied_is_not_migrated(tmp_path: Path, url: str) -> None:
-    _make_older(tmp_path, url)
+def test_a_store_that_cannot_be_copied_is_not_migrated(
+    tmp_path: Path, url: str, postgresql_server: PostgresqlServer
+) -> None:
+    postgresql_server.make_older(tmp_path, url, "r0007", _put_peer)
     (tmp_path / "ravel-of-r0007.sqlite.part").mkdir()
     with pytest.raises(StorageError, match="left as it is"):
-        Database(tmp_path, url)
-    with pytest.raises(OlderSchema), read_store(tmp_path, url):
+        Database(tmp_path, url=url)
+    with pytest.raises(OlderSchema), read_store(tmp_path, url=url):
         raise AssertionError("read")
 
 
-def _make_older(folder: Path, url: str) -> None:
-    """A store as an older Ravel left it, with one peer in it."""
-    database = Database(folder, url)
-    mark = "SELECT obj_description('alembic_version'::regclass)"
-    with database.write() as connection:
-        said = connection.execute(text(mark)).scalar_one()
-        for name in connection.execute(
-            text("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
-        ).scalars():
-            connection.execute(text(f"DROP TABLE {name} CASCADE"))
-        upgrade(connection, "r0007")
-        connection.execute(text(f"COMMENT ON TABLE alembic_version IS '{said}'"))
-        connection.execute(
-            text("INSERT INTO peers (peer, address, is_dialed) VALUES (:peer, 'x:1', true)"),
-            {"peer": b"p" * 32},
-        )
-    database.close()
+def _put_peer(connection: Connection) -> None:
+    row = {"peer": b"p" * 32}
+    connection.execute(text("INSERT INTO peers (peer, address, is_dialed) VALUES (:peer, 'x:1', true)"), row)
 
 
 def test_a_store_of_a_newer_ravel_is_left_alone(tmp_path: Path, own: str) -> None:
-    database = Database(tmp_path, own)
+    database = Database(tmp_path, url=own)
     with database.write() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = 'r9999'"))
     database.close()
     with pytest.raises(NewerSchema, match="r9999"):
-        Database(tmp_path, own)
+        Database(tmp_path, url=own)
 
 
 def test_a_store_moves_to_a_file_and_back_and_is_the_same(
@@ -361,20 +354,88 @@ def test_a_store_moves_to_a_file_and_back_and_is_the_same(
         counts = count_rows(connection)
     load_database(tmp_path / "alice", url)
     assert not (tmp_path / "alice" / "ravel.sqlite").exists()
-    with read_store(tmp_path / "alice", url) as connection:
+    with read_store(tmp_path / "alice", url=url) as connection:
         assert count_rows(connection) == counts
-    assert check_store(tmp_path / "alice", url).problems == []
+    assert check_store(tmp_path / "alice", STORE_KEY, url).problems == []
     with pytest.raises(StorageError, match="has a store already"):
         load_database(tmp_path / "alice", url)
     back = tmp_path / "back"
     back.mkdir()
     save_database(tmp_path / "alice", url, back / "ravel.sqlite")
     assert (back / "ravel.sqlite").stat().st_mode & 0o777 == 0o600
-    assert check_store(back).problems == []
+    assert check_store(back, STORE_KEY).problems == []
     again = Node(back, "alice")
     assert again.digest(again.branch()) == before
     assert again.replica.repos[1].name == "a name with \0 in it"
     again.replica.close()
+
+
+def test_an_older_store_is_sealed_at_its_first_opening_with_a_key(
+    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storage.postgresql._PAGE", 3)
+    folder = tmp_path / "alice"
+    with monkeypatch.context() as patched:
+        patched.setattr("tests.nodes.STORE_KEY", None)
+        node = Node(folder, "alice")
+        _, branch = node.create_repo()
+        for number in range(20):
+            node.write(branch, f"post {number}")
+        before, secrets = node.digest(branch), _secrets(node)
+        node.replica.close()
+    load_database(folder, url)
+    assert _found_in(tmp_path, folder, url, secrets) == len(secrets), "or this test shows nothing"
+    with monkeypatch.context() as patched:
+        patched.setattr(PostgresqlBackend, "sweep", _fail)
+        Database(folder, STORE_KEY, url).close()
+    with read_store(folder, STORE_KEY, url) as connection:
+        assert connection.execute(select(store_seal.c.is_clean)).scalar_one() is False
+    places = _places(folder, url)
+    for _ in range(2):
+        Database(folder, STORE_KEY, url).close()
+        with read_store(folder, STORE_KEY, url) as connection:
+            assert connection.execute(select(store_seal.c.is_clean)).scalar_one() is True
+    assert not places & _places(folder, url), "tables were written anew"
+    assert _found_in(tmp_path, folder, url, secrets) == 0
+    assert check_store(folder, STORE_KEY, url).problems == []
+    for key, said in ((b"x" * 32, "belong together"), (None, "without its key")):
+        with pytest.raises(StorageError, match=said):
+            Replica(folder, key, url)
+    again = Replica(folder, STORE_KEY, url)
+    with again.database.read() as connection:
+        assert digest_timeline(connection, branch.num) == before
+    again.close()
+
+
+def _secrets(node: Node) -> set[bytes]:
+    branch = node.branch()
+    with node.replica.database.read() as connection:
+        found = {row.commit_key for row in iterate_arrivals(connection, [branch.num])}
+        found |= {repo.init_key for repo in load_repos(connection)}
+        found |= {epoch.read_secret for epoch in load_epochs(connection)}
+    return found - {b"", bytes(32)}
+
+
+def _found_in(scratch: Path, folder: Path, url: str, secrets: set[bytes]) -> int:
+    """How many of these secrets stand in a store's rows."""
+    copy = scratch / "copy"
+    save_database(folder, url, copy)
+    content = copy.read_bytes()
+    copy.unlink()
+    return sum(secret in content for secret in secrets)
+
+
+def _places(folder: Path, url: str) -> set[str]:
+    """The files of a server that hold a store's tables with secrets."""
+    names = (
+        "SELECT pg_relation_filepath(name::regclass) FROM unnest(ARRAY['commits', 'epochs', 'repos']) AS name"
+    )
+    with read_store(folder, url=url) as connection:
+        return set(connection.execute(text(names)).scalars())
+
+
+def _fail(*_given: object) -> None:
+    raise OperationalError("VACUUM", {}, Exception("No space left on device"))
 
 
 def test_what_is_wrong_with_a_url_is_said_without_its_password(
@@ -395,7 +456,7 @@ def test_what_is_wrong_with_a_url_is_said_without_its_password(
         f"postgresql://ravel:secret@/postgres?host={place}&options=-csearch_path%3Dnone": "schema",
     }.items():
         with pytest.raises(StorageError, match=said) as caught:
-            Database(tmp_path, url)
+            Database(tmp_path, url=url)
         assert "secret" not in str(caught.value)
         assert "sec/ret" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []

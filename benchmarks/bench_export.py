@@ -1,0 +1,155 @@
+"""Exports: commits per second out of SQLite, and what a writer's commits wait while one runs.
+
+The goals are 50,000 commits a second, and a 99th percentile of commit latency that no more than doubles. A writer writes
+one post after another, each a durable transaction, in this process; the export runs beside it as it does beside a
+daemon, in a process of its own, again and again from the beginning. Quiet and exporting spans alternate, so that a
+machine that slows down slows both.
+"""
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.common import clock_ms, figure, note, percentile, timed, write_history
+from node.blocking import tune_interpreter
+from node.export_worker import ExportAnswer, ExportRequest
+from node.outbound import Author
+from node.replica import Replica
+from protocol.content import Post
+from storage.destinations import LocalFolder
+from storage.export import ExportPlan, export_store
+from storage.repos import Branch
+
+_ROUNDS = 4
+_SPAN_SECONDS = 8.0
+"""Of each round: quiet, and with exports."""
+
+
+def export_rate(replica: Replica, folder: Path, commit_count: int) -> tuple[float, float]:
+    """Commits a second of an export in this process: the best of three, by the clock and by processor time."""
+    walls, works = [], []
+    for run in range(3):
+        plan = ExportPlan("node", run)
+        began = time.process_time()
+        walls.append(
+            timed(partial(export_store, replica.database.read, LocalFolder(folder / f"rate-{run}"), plan))
+        )
+        works.append(time.process_time() - began)
+    return commit_count / min(walls), commit_count / min(works)
+
+
+def start_export(home: Path, folder: Path) -> subprocess.Popen[bytes]:
+    """The process that a daemon starts."""
+    request = ExportRequest(
+        home=str(home),
+        destination=str(folder),
+        options={},
+        node="node",
+        created_at=1,
+        keep_seconds=0,
+        parts_max=32,
+        has_bodies=False,
+        pseudonym_key="",
+        storage_url="",
+        store_key="",
+        quotas=None,
+    )
+    worker = subprocess.Popen(
+        [sys.executable, "-P", "-m", "node.export_worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert worker.stdin is not None, "it was asked for"
+    worker.stdin.write(msgspec.json.encode(request))
+    worker.stdin.close()
+    return worker
+
+
+def finish(worker: subprocess.Popen[bytes]) -> ExportAnswer:
+    """What it answers."""
+    assert worker.stdout is not None, "it was asked for"
+    answer = msgspec.json.decode(worker.stdout.read(), type=ExportAnswer)
+    worker.wait()
+    return answer
+
+
+def write_for(author: Author, branch: Branch, seconds: float, meanwhile: Callable[[], None]) -> list[float]:
+    """Latencies of commits, one after another."""
+    latencies = []
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        meanwhile()
+        latencies.append(timed(lambda: author.write(branch, Post("a post"))))
+    return latencies
+
+
+class Exporting:
+    """Keeps one export running, each to a folder of its own."""
+
+    def __init__(self, home: Path, folder: Path) -> None:
+        self._home = home
+        self._folder = folder
+        self._numbers = count()
+        self._worker: subprocess.Popen[bytes] | None = None
+        self.finished = 0
+
+    def keep_on(self) -> None:
+        """Start the next when one has ended."""
+        if self._worker is not None and self._worker.poll() is None:
+            return
+        self.stop()
+        self._worker = start_export(self._home, self._folder / str(next(self._numbers)))
+
+    def stop(self) -> None:
+        """Wait for the one that runs."""
+        if self._worker is not None:
+            answer = finish(self._worker)
+            assert answer.summary is not None, answer.error
+            self.finished += 1
+            self._worker = None
+
+
+def main() -> None:
+    """Print the figures."""
+    tune_interpreter()
+    commit_count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        note(f"writing {commit_count} commits")
+        replica, _, branch = write_history(folder / "home", commit_count)
+        wall, work = export_rate(replica, folder, commit_count)
+        figure("export", wall, "commits/s", by_processor_time=round(work), commits=commit_count)
+        seconds = timed(lambda: finish(start_export(folder / "home", folder / "process")))
+        figure(
+            "export in a process of its own", commit_count / seconds, "commits/s", seconds=round(seconds, 2)
+        )
+        author = Author(replica, b"b" * 32, clock_ms)
+        quiet: list[float] = []
+        busy: list[float] = []
+        exporting = Exporting(folder / "home", folder / "exports")
+        for round_number in range(_ROUNDS):
+            note(f"round {round_number + 1} of {_ROUNDS}")
+            quiet += write_for(author, branch, _SPAN_SECONDS, lambda: None)
+            busy += write_for(author, branch, _SPAN_SECONDS, exporting.keep_on)
+            exporting.stop()
+        for share in (0.5, 0.99):
+            alone, beside = percentile(quiet, share), percentile(busy, share)
+            figure(
+                f"commit latency p{share * 100:.0f} while exporting",
+                beside / alone,
+                "times the quiet one",
+                quiet_ms=round(alone * 1000, 2),
+                exporting_ms=round(beside * 1000, 2),
+                writes=len(quiet) + len(busy),
+                exports=exporting.finished,
+            )
+        replica.close()
+
+
+if __name__ == "__main__":
+    main()

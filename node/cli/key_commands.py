@@ -1,0 +1,284 @@
+"""init; key: how the keys are kept, and how they are carried away and taken up again."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from node.cli.shared import JsonOption, print_fields, print_json, settings, unlocked
+from node.errors import ServiceError
+
+if TYPE_CHECKING:
+    from node.key_file import Keys, Protection
+
+key = typer.Typer(no_args_is_help=True, help="The node's and the user's keys: sealed, carried, taken up.")
+
+PassphraseFlag = Annotated[bool, typer.Option("--passphrase", help="Seal the keys with a passphrase.")]
+KeyringFlag = Annotated[bool, typer.Option("--keyring", help="Seal them with a key in the system's keyring.")]
+NewPassphraseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--new-passphrase-file",
+        metavar="FILE",
+        help="Holds the new passphrase; - is standard input. Asked for by default.",
+    ),
+]
+_CLEAR_WARNING = (
+    "warning: the keys lie in the clear: whoever copies the folder is this user, and reads all that it reads.\n"
+    "         Seal them with `ravel key seal`, or see that the disk is encrypted."
+)
+
+
+def init(
+    context: typer.Context,
+    name: Annotated[str, typer.Option(help="A name for people; peers do not see it.")] = "",
+    listen: Annotated[str | None, typer.Option(help="host:port for other nodes (127.0.0.1:7474).")] = None,
+    api: Annotated[str | None, typer.Option(help="host:port of the local API (127.0.0.1:7475).")] = None,
+    storage_url: Annotated[
+        str | None, typer.Option(help="A PostgreSQL database for the store (a file in the folder).")
+    ] = None,
+    passphrase: PassphraseFlag = False,
+    keyring: KeyringFlag = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Keep the keys in the clear.")] = False,
+    words: Annotated[
+        bool,
+        typer.Option("--words", help="Take up a user by the 24 words of `key words`, from standard input."),
+    ] = False,
+    from_file: Annotated[
+        Path | None, typer.Option("--from-file", help="Take up a user by a file of `key export`.")
+    ] = None,
+    from_passphrase_file: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Holds that file's passphrase; - is standard input."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make a node in the folder: keys, token, configuration. What is there already stays as it is.
+
+    How the keys are kept is asked on a terminal, unless it is said or a passphrase is given (--passphrase-file).
+    """
+    from node.home import create_home
+    from node.identity import has_keys, read_keys
+
+    folder = settings(context).home
+    is_new = not has_keys(folder)
+    if not is_new and (words or from_file is not None):
+        raise ServiceError("already_exists", f"{folder} has keys already", "choose another --home")
+    if is_new:
+        keys = _keys_for(words, from_file, from_passphrase_file)
+        protection, secret = _protection_for(context, passphrase, keyring, clear)
+        home = create_home(
+            folder,
+            name=name,
+            listen=listen,
+            api=api,
+            storage=storage_url,
+            keys=keys,
+            protection=protection,
+            passphrase=secret,
+        )
+    else:
+        home = create_home(folder, name=name, listen=listen, api=api, storage=storage_url)
+    file = read_keys(home.path)
+    if is_new and file.protection == "none":
+        print(_CLEAR_WARNING, file=sys.stderr)
+    answer = {
+        "home": str(home.path),
+        "config": str(home.config_path),
+        "node": file.node,
+        "user": file.user,
+        "protection": file.protection,
+    }
+    if as_json:
+        print_json(answer)
+        return
+    print_fields(answer.items())
+    print(f"\nStart it with:  ravel --home {home.path} run")
+    if words or from_file is not None:
+        print("Then a member's link brings a repo back. Before you write there, wait:  ravel repo sync REPO")
+
+
+@key.command("show")
+def show(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Show how the keys are kept: sealed with a passphrase or by the keyring, or in the clear (none)."""
+    from node.home import open_home
+    from node.identity import read_keys
+
+    file = read_keys(open_home(settings(context).home).path)
+    answer: dict[str, object] = {"node": file.node, "user": file.user, "protection": file.protection}
+    if file.cost is not None:
+        answer |= {"memory": file.cost.memory, "passes": file.cost.passes}
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+@key.command("seal")
+def seal(
+    context: typer.Context,
+    passphrase: PassphraseFlag = False,
+    keyring: KeyringFlag = False,
+    new_passphrase_file: NewPassphraseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Seal the keys, with a passphrase by default. A running daemon goes on; its next start asks.
+
+    Copies of the store from before its secrets were sealed are removed.
+    """
+    if passphrase and keyring:
+        raise _one_way()
+    keys = _opened(context)
+    if keyring:
+        _change(context, keys, "keyring", b"", as_json)
+    else:
+        _change(context, keys, "passphrase", _new_passphrase(new_passphrase_file), as_json)
+
+
+@key.command("change-passphrase")
+def change_passphrase(
+    context: typer.Context, new_passphrase_file: NewPassphraseOption = None, as_json: JsonOption = False
+) -> None:
+    """Seal the keys with another passphrase. Backups and exports keep the one that they were made with."""
+    from node.home import open_home
+    from node.identity import read_keys
+
+    if read_keys(open_home(settings(context).home).path).protection != "passphrase":
+        raise ServiceError("bad_request", "the keys are not sealed with a passphrase", "use: ravel key seal")
+    _change(context, unlocked(context), "passphrase", _new_passphrase(new_passphrase_file), as_json)
+
+
+@key.command("unseal")
+def unseal(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Keep the keys in the clear from now on: a machine can then start the node by itself."""
+    _change(context, _opened(context), "none", b"", as_json)
+    print(_CLEAR_WARNING, file=sys.stderr)
+
+
+@key.command("export")
+def export(
+    context: typer.Context,
+    out: Annotated[Path, typer.Argument(help="A file that is not there yet.")],
+    new_passphrase_file: NewPassphraseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the user's key to a file, sealed with a passphrase: another node takes it up by `init --from-file`."""
+    from node.key_file import encode_key_file, seal_user_key
+    from node.private_files import create_file
+
+    file = seal_user_key(_opened(context).user_seed, _new_passphrase(new_passphrase_file))
+    try:
+        create_file(out, encode_key_file(file))
+    except FileExistsError:
+        raise ServiceError("already_exists", f"{out} is there already", "choose another name") from None
+    except OSError as error:
+        raise ServiceError(
+            "storage_failed", f"{out} could not be written: {error}", "choose another place"
+        ) from None
+    answer = {"path": str(out), "user": file.user}
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+@key.command("words")
+def words(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Print the user's key as 24 words, to be written on paper: another node takes them up by `init --words`.
+
+    Whoever has the words is this user. They do not change when the passphrase does.
+    """
+    from node.words import words_of
+
+    found = words_of(_opened(context).user_seed)
+    if as_json:
+        print_json({"words": found})
+        return
+    for row in range(0, len(found), 6):
+        print("  ".join(f"{row + place:2} {word:<8}" for place, word in enumerate(found[row : row + 6], 1)))
+
+
+def _opened(context: typer.Context) -> "Keys":
+    from node.home import open_home
+
+    open_home(settings(context).home)
+    return unlocked(context)
+
+
+def _keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) -> "Keys":
+    """Fresh keys, with the user's of words or a file where that is asked."""
+    from node.key_file import decode_key_file, fresh_keys, open_user_key
+    from node.passphrases import ask_passphrase, is_terminal, read_passphrase
+    from node.private_files import read_file
+    from node.words import TEXT_SIZE_MAX, seed_of
+    from protocol.limits import KEY_FILE_SIZE_MAX
+
+    if words and from_file is not None:
+        raise ServiceError("bad_request", "a user comes by words or by a file, not by both", "choose one")
+    if words:
+        if is_terminal():
+            print("The 24 words, in one line, which is not shown:", file=sys.stderr)
+            return fresh_keys(seed_of(ask_passphrase("").decode()))
+        return fresh_keys(seed_of(sys.stdin.readline(TEXT_SIZE_MAX + 1)))
+    if from_file is not None:
+        file = decode_key_file(read_file(from_file, KEY_FILE_SIZE_MAX), str(from_file), "user")
+        passphrase = (
+            ask_passphrase(f"Passphrase of {from_file}: ")
+            if passphrase_file is None
+            else read_passphrase(passphrase_file)
+        )
+        return fresh_keys(open_user_key(file, str(from_file), passphrase))
+    return fresh_keys()
+
+
+def _protection_for(
+    context: typer.Context, passphrase: bool, keyring: bool, clear: bool
+) -> tuple["Protection", bytes]:
+    """How new keys are kept, and the passphrase where they are sealed with one."""
+    import os
+
+    from node.passphrases import ask_new_passphrase, check_new, given_passphrase, is_terminal
+
+    if passphrase + keyring + clear > 1:
+        raise _one_way()
+    if clear:
+        return "none", b""
+    if keyring:
+        return "keyring", b""
+    given = given_passphrase(settings(context).passphrase_file, os.environ)
+    if given is not None:
+        check_new(given)
+        return "passphrase", given
+    if not passphrase and not is_terminal():
+        raise ServiceError(
+            "bad_request",
+            "it is not said how the keys are to be kept, and there is no terminal to ask at",
+            "say --clear or --keyring, or name a file with a passphrase: ravel --passphrase-file FILE init",
+        )
+    typed = ask_new_passphrase(may_be_empty=not passphrase)
+    return ("passphrase", typed) if typed else ("none", b"")
+
+
+def _new_passphrase(file: str | None) -> bytes:
+    from node.passphrases import ask_new_passphrase, check_new, read_passphrase
+
+    if file is None:
+        return ask_new_passphrase()
+    found = read_passphrase(file)
+    check_new(found)
+    return found
+
+
+def _change(
+    context: typer.Context, keys: "Keys", protection: "Protection", passphrase: bytes, as_json: bool
+) -> None:
+    from node.identity import change_protection
+
+    folder = settings(context).home
+    try:
+        removed = change_protection(folder, keys, protection, passphrase)
+    except OSError as error:
+        raise ServiceError(
+            "storage_failed", f"{folder} cannot be written: {error}", "check space and permissions there"
+        ) from None
+    answer = {"protection": protection, "removed": [str(path) for path in removed]}
+    print_json(answer) if as_json else print_fields(answer.items())
+
+
+def _one_way() -> ServiceError:
+    return ServiceError("bad_request", "the keys are kept in one way", "choose one of the options")

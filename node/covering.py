@@ -1,0 +1,32 @@
+"""Which commits of a branch's state stand in the past of which of some chosen ones: of squeezes, of compactions."""
+
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from storage.commits import load_graph
+from storage.repos import Branch
+
+
+def find_pasts(
+    connection: Connection, parts: Sequence[tuple[Branch, tuple[bytes, ...]]], bits: Mapping[bytes, int]
+) -> dict[bytes, int]:
+    """For each commit, the bits of those that have it in their past; of none, nothing.
+
+    `parts` are a branch and what it continues (`lineage`). Costs a look at each commit of them, void ones included.
+    """
+    if not bits:
+        return {}
+    found: dict[bytes, int] = {}
+    later = 0
+    for branch, commits in parts:
+        for commit_id in commits:  # where what came later began
+            found[commit_id] = found.get(commit_id, 0) | later
+        for commit_id, acks in load_graph(connection, branch.num):
+            own = bits.get(commit_id, 0)
+            passed_on = found.get(commit_id, 0) | own
+            later |= own
+            if passed_on:
+                for ack in acks:
+                    found[ack] = found.get(ack, 0) | passed_on
+    return found

@@ -1,0 +1,163 @@
+"""Which bodies this node may erase, and erasing them: what a compaction has in its past and no document needs.
+
+Rows, headers, keys and ids stay, so order, membership, feeds and signatures can be checked as before. A body goes when
+
+- it is content of a kind that no verdict rests on (ERASABLE_KINDS), and its commit is not void;
+- a compaction that counts has the commit in its past, and came here before the time that the policy says;
+- of a set or dict, squeezes say again what stands of it; of a text, a snapshot that counts names it;
+- of a document, no branch here continues this one from a later commit: it may need what this one does not.
+
+A dry run reads one moment of the store, beside the daemon or without one (`collecting`).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection
+
+from node.covering import find_pasts
+from node.errors import ServiceError
+from node.lineage import lineage
+from node.replica import Replica, Tables, load_blocks_of, load_tables, open_encoded
+from node.said import SaidReader
+from protocol.body import Body, kind_name
+from protocol.content import (
+    Compaction,
+    DictEdit,
+    DictSqueeze,
+    Imported,
+    Post,
+    SetEdit,
+    SetSqueeze,
+    TextUpdate,
+)
+from storage.commits import TimelineRow
+from storage.database import Database, read_store
+from storage.erasing import Erasure, erase_bodies, load_compactions, load_whole, measure_bodies
+from storage.repos import Branch
+from verifier.documents import ErasedWords, Said, find_settled, find_snapshotted
+
+_LOADED_AT_ONCE: Final = 500
+_WORDS: Final[tuple[type[Body], ...]] = (SetEdit, SetSqueeze, DictEdit, DictSqueeze, TextUpdate)
+_WORD_KINDS: Final = tuple(kind_name(kind) for kind in _WORDS)
+_TIMELINE_KINDS: Final = (kind_name(Post), kind_name(Imported))
+ERASABLE_KINDS: Final = (*_TIMELINE_KINDS, *_WORD_KINDS)
+"""Kinds of bodies that may be erased. Carried ones stay: they say by which name a word is known."""
+_SQUEEZES: Final = {
+    kind_name(SetEdit): kind_name(SetSqueeze),
+    kind_name(DictEdit): kind_name(DictSqueeze),
+    kind_name(TextUpdate): "",
+}
+"""Kinds of words, and what squeezes them (a text's snapshots are no such kind, and never erased)."""
+DAY_MS: Final = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """How many bodies, and bytes of their blocks (other commits that say just the same may still need some)."""
+
+    bodies: int
+    size: int
+
+
+def find_erasable(
+    tables: Replica | Tables, connection: Connection, branch: Branch, before_ms: int
+) -> list[TimelineRow]:
+    """Commits whose bodies may go, by the compactions that came here before. Raises StorageError."""
+    compactions = load_compactions(connection, branch.num, kind_name(Compaction), before_ms)
+    pasts = find_pasts(connection, [(branch, ())], dict.fromkeys(compactions, 1))
+    if not pasts:
+        return []
+    return [row for row in find_unneeded(tables, connection, branch) if pasts.get(row.commit_id)]
+
+
+def find_unneeded(tables: Replica | Tables, connection: Connection, branch: Branch) -> list[TimelineRow]:
+    """Commits whose bodies might go if a compaction came now. Raises StorageError."""
+    whole = load_whole(connection, branch.num, ERASABLE_KINDS)
+    if all(row.body_kind in _TIMELINE_KINDS for row in whole):
+        return whole
+    settled = set(_find_settled(tables, connection, branch)) - _find_continued(tables, connection, branch)
+    return [row for row in whole if row.body_kind in _TIMELINE_KINDS or row.commit_id in settled]
+
+
+def find_compactable(tables: Replica | Tables, connection: Connection, branch: Branch) -> list[TimelineRow]:
+    """The same if all documents were squeezed before. Raises StorageError."""
+    whole = load_whole(connection, branch.num, ERASABLE_KINDS)
+    settled = set(_find_settled(tables, connection, branch))
+    continued = _find_continued(tables, connection, branch)
+    # Kinds of bodies of which a squeeze or snapshot would make some needless, and with them earlier squeezes.
+    left = Counter(row.body_kind for row in whole if row.commit_id not in settled)
+    fresh = {kind for kind, squeezes in _SQUEEZES.items() if left[kind] >= 1 + (not squeezes)}
+    fresh |= {squeezes for kind, squeezes in _SQUEEZES.items() if kind in fresh}
+    return [
+        row
+        for row in whole
+        if row.body_kind in _TIMELINE_KINDS
+        or (row.commit_id not in continued and (row.commit_id in settled or row.body_kind in fresh))
+    ]
+
+
+def measure_erasable(home: Path, store_key: bytes, before_ms: int, url: str = "") -> Erased:
+    """What `erase_store` would erase. Nothing is changed. Raises StorageError."""
+    with read_store(home, store_key, url) as connection:
+        tables = load_tables(connection)
+        found = [find_erasable(tables, connection, branch, before_ms) for branch in _content_branches(tables)]
+        return Erased(sum(map(len, found)), sum(measure_bodies(connection, rows) for rows in found))
+
+
+def erase_store(home: Path, store_key: bytes, before_ms: int, now_ms: int, url: str = "") -> Erased:
+    """Erase what may go, of all branches, in one transaction; nobody else may have the store open. Raises StorageError."""
+    database = Database(home, store_key, url)
+    try:
+        with database.write() as connection:
+            tables = load_tables(connection)
+            bodies = size = 0
+            for branch in _content_branches(tables):
+                rows = find_erasable(tables, connection, branch, before_ms)
+                bodies, size = bodies + len(rows), size + measure_bodies(connection, rows)
+                erase_bodies(connection, branch.num, list(_erasures(tables, connection, rows)), now_ms)
+    finally:
+        database.close()
+    return Erased(bodies, size)
+
+
+def _content_branches(tables: Tables) -> list[Branch]:
+    return [branch for branch in tables.branches.values() if not branch.facts.is_root_branch]
+
+
+def _find_settled(tables: Replica | Tables, connection: Connection, branch: Branch) -> Iterator[bytes]:
+    """Commits of the branch whose words or updates others stand for."""
+    reader = SaidReader(tables)
+    for document in ("set", "dict", "text"):
+        try:
+            said = [one for one, _ in reader.read(connection, branch, document)]
+            settled: Sequence[Said] = find_snapshotted(said) if document == "text" else find_settled(said)
+        except (ServiceError, ErasedWords):  # what cannot be told is needed
+            continue
+        yield from (one.place[-1] for one in settled)
+
+
+def _find_continued(tables: Replica | Tables, connection: Connection, branch: Branch) -> set[bytes]:
+    """Commits of the branch that others here continue."""
+    points: set[bytes] = set()
+    for other in tables.branches.values():
+        if other.num == branch.num or other.repo_num != branch.repo_num or other.facts.is_root_branch:
+            continue
+        try:
+            parts = lineage(tables, connection, other)
+        except ServiceError:  # of what is not here
+            continue
+        points.update(raw for part, commits in parts if part.num == branch.num for raw in commits)
+    return points | find_pasts(connection, [(branch, ())], dict.fromkeys(points, 1)).keys()
+
+
+def _erasures(tables: Tables, connection: Connection, rows: Sequence[TimelineRow]) -> Iterable[Erasure]:
+    for start in range(0, len(rows), _LOADED_AT_ONCE):
+        part = list(rows[start : start + _LOADED_AT_ONCE])
+        blocks = load_blocks_of(connection, part)
+        for row in part:
+            commit, _ = open_encoded(tables.on_topics[row.topic_num], row, blocks[row.num])
+            yield Erasure(row.num, row.block_nums, commit.content.body.object_id)

@@ -1,0 +1,149 @@
+"""The process that writes one export: it reads a request, and writes an answer or what went wrong.
+
+A process of its own, beside the daemon: it neither takes the interpreter from who writes nor leaves Arrow and drivers of
+object stores (a third of a daemon's memory) behind, and can be ended at any moment, with whatever hangs in it. It reads
+the store by a connection of its own, and holds a lock, so that one which outlives its daemon is not met by another.
+
+The request is a line of JSON on standard input, for it may hold keys and credentials.
+"""
+
+import fcntl
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+from sqlalchemy import Connection
+
+from node.replica import Tables, load_blocks_of, load_tables, open_encoded
+from protocol.limits import EXPORT_SECONDS_MAX
+from storage.commits import TimelineRow, iterate_between
+from storage.database import StorageError, read_store
+from storage.destinations import open_destination
+from storage.export import ExportPlan, ExportSummary, export_store
+from storage.export_manifest import Quotas
+from storage.export_schema import BODIES
+
+LOCK_NAME: Final = "export.lock"
+_NICENESS: Final = 10
+"""Whoever writes to the store goes first."""
+_PATIENCE_SECONDS: Final = 30.0
+"""How long one waits for an export of an earlier daemon that was killed: long enough for what is new in minutes."""
+_LOOK_SECONDS: Final = 0.1
+_BODIES_AT_ONCE: Final = 64  # of at most half a MiB each
+
+
+class ExportRequest(msgspec.Struct, frozen=True):
+    """What to export and where to."""
+
+    home: str
+    destination: str
+    options: dict[str, Any]
+    node: str
+    created_at: int  # unix seconds
+    keep_seconds: int
+    parts_max: int
+    has_bodies: bool
+    pseudonym_key: str  # hex; empty: authors stand for themselves
+    storage_url: str  # empty: rows are in a file of the folder
+    store_key: str  # hex; empty where no bodies are asked for, without which nothing sealed is read
+    quotas: Quotas | None
+
+
+class ExportAnswer(msgspec.Struct, frozen=True):
+    """What came of it: a summary, or an error for people."""
+
+    summary: ExportSummary | None = None
+    error: str = ""
+
+
+def write_export(request: ExportRequest, patience: float = _PATIENCE_SECONDS) -> ExportSummary:
+    """Do what is asked for, after at most `patience` seconds of waiting for another. Raises StorageError."""
+    home = Path(request.home)
+    with _alone(home, patience):
+        plan = ExportPlan(
+            node=request.node,
+            created_at=request.created_at,
+            keep_seconds=request.keep_seconds,
+            parts_max=request.parts_max,
+            pseudonym_key=bytes.fromhex(request.pseudonym_key) or None,
+            bodies=_open_bodies if request.has_bodies else None,
+            quotas=request.quotas,
+        )
+        store_key = bytes.fromhex(request.store_key) or None
+        destination = open_destination(request.destination, request.options, home)
+        return export_store(partial(read_store, home, store_key, request.storage_url), destination, plan)
+
+
+@contextmanager
+def _alone(home: Path, patience: float) -> Iterator[None]:
+    try:
+        handle = os.open(home / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise StorageError(f"{home} cannot be used: {error}") from error
+    try:
+        until = time.monotonic() + patience
+        while not _try_lock(handle):
+            if time.monotonic() >= until:
+                raise StorageError("an export of an earlier daemon is still being written")
+            time.sleep(_LOOK_SECONDS)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _try_lock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _open_bodies(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
+    """Bodies of the commits of these numbers that were not erased, but for root branches: these say secrets and rights."""
+    tables = load_tables(connection)
+    rows: list[TimelineRow] = []
+    for row in iterate_between(connection, first, last):
+        if not (row.is_erased or tables.on_topics[row.topic_num].facts.is_root_branch):
+            rows.append(row)
+        if len(rows) == _BODIES_AT_ONCE:
+            yield _body_batch(connection, tables, rows)
+            rows = []
+    if rows:
+        yield _body_batch(connection, tables, rows)
+
+
+def _body_batch(connection: Connection, tables: Tables, rows: Sequence[TimelineRow]) -> pa.RecordBatch:
+    blocks = load_blocks_of(connection, list(rows))
+    columns: list[list[Any]] = [
+        [row.num for row in rows],
+        [row.commit_id for row in rows],
+        [row.body_kind for row in rows],
+        [open_encoded(tables.on_topics[row.topic_num], row, blocks[row.num])[1] for row in rows],
+    ]
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, BODIES, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=BODIES)
+
+
+def main() -> None:
+    """Answer the one request."""
+    os.nice(_NICENESS)
+    signal.alarm(EXPORT_SECONDS_MAX)  # its daemon sees to that, unless it was killed
+    request = msgspec.json.decode(sys.stdin.buffer.read(), type=ExportRequest)
+    try:
+        answer = ExportAnswer(write_export(request))
+    except StorageError as error:
+        answer = ExportAnswer(error=str(error))
+    sys.stdout.buffer.write(msgspec.json.encode(answer))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""Secrets in the store: how they are written, so that a copy of the store opens nothing without the store's key.
+
+Two forms. A *box* (XChaCha20-Poly1305) for the few secrets from which all others follow; its nonce is a keyed hash of
+place and secret, so that equal secrets of one place have equal boxes, which can be looked for. A *mask* for the keys of
+single commits and files, of which there are millions: the key and 32 bytes of keyed BLAKE3 of its place, XORed. A place
+keeps one key for ever, so no mask covers two; that a masked key was altered is found when it opens nothing.
+
+A place is a name and what tells the row, so that a secret that was moved into another row is not taken for its own.
+"""
+
+from typing import Final, Protocol
+
+from nacl import bindings
+from nacl.exceptions import CryptoError
+from sqlalchemy import Connection
+
+from protocol import hashing
+
+_OPTION: Final = "ravel_secrecy"
+_NONCE_SIZE: Final = bindings.crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
+
+
+class BadSecret(Exception):
+    """A secret in the store is not what was written there, or the store's key was not given.
+
+    `Database` makes a StorageError of it.
+    """
+
+
+class Secrecy(Protocol):
+    """How one store's secrets are written and read."""
+
+    def mask(self, place: bytes, key: bytes) -> bytes:
+        """A key of 32 bytes as it is kept, and what is kept as the key; nothing is nothing."""
+        ...
+
+    def seal(self, place: bytes, secret: bytes) -> bytes:
+        """A secret as it is kept."""
+        ...
+
+    def open(self, place: bytes, kept: bytes) -> bytes:
+        """What is kept, as the secret. Raises BadSecret."""
+        ...
+
+
+class Sealed:
+    """A store whose secrets are sealed with a key."""
+
+    def __init__(self, store_key: bytes) -> None:
+        self._mask_key = hashing.store_mask_key(store_key)
+        self._box_key = hashing.store_box_key(store_key)
+        self._nonce_key = hashing.store_nonce_key(store_key)
+
+    def mask(self, place: bytes, key: bytes) -> bytes:
+        """As `Secrecy` says."""
+        if not key:
+            return key
+        mixed = int.from_bytes(key) ^ int.from_bytes(hashing.mask(self._mask_key, place))
+        return mixed.to_bytes(32)
+
+    def seal(self, place: bytes, secret: bytes) -> bytes:
+        """As `Secrecy` says."""
+        nonce = hashing.box_nonce(self._nonce_key, place, secret)
+        return nonce + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
+            secret, place, nonce, self._box_key
+        )
+
+    def open(self, place: bytes, kept: bytes) -> bytes:
+        """As `Secrecy` says."""
+        try:
+            return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
+                kept[_NONCE_SIZE:], place, kept[:_NONCE_SIZE], self._box_key
+            )
+        except (CryptoError, ValueError):
+            raise BadSecret("a secret in the store was altered") from None
+
+
+class Unsealed:
+    """A store that no key was ever given for: secrets lie as they are."""
+
+    def mask(self, _place: bytes, key: bytes) -> bytes:
+        """As `Secrecy` says."""
+        return key
+
+    def seal(self, _place: bytes, secret: bytes) -> bytes:
+        """As `Secrecy` says."""
+        return secret
+
+    def open(self, _place: bytes, kept: bytes) -> bytes:
+        """As `Secrecy` says."""
+        return kept
+
+
+class Locked:
+    """A sealed store that was opened without its key, for what takes no secrets."""
+
+    def mask(self, _place: bytes, _key: bytes) -> bytes:
+        """As `Secrecy` says."""
+        raise BadSecret("the store is sealed, and was opened without its key")
+
+    seal = open = mask
+
+
+def as_option(secrecy: Secrecy) -> dict[str, Secrecy]:
+    """What tells connections how secrets are kept, as an execution option of SQLAlchemy."""
+    return {_OPTION: secrecy}
+
+
+def secrecy_of(connection: Connection) -> Secrecy:
+    """How secrets are kept in the store of a connection."""
+    found: Secrecy = connection.get_execution_options()[_OPTION]
+    return found
+
+
+def commit_place(commit_id: bytes) -> bytes:
+    """Where a commit's key is kept."""
+    return b"commit" + commit_id
+
+
+def file_place(num: int, object_id: bytes) -> bytes:
+    """Where a file's key is kept: authors may give one object several keys, of which all but one are wrong."""
+    return b"file" + num.to_bytes(8, "little") + object_id
+
+
+def repo_place(column: str, repo_id: bytes) -> bytes:
+    """Where a secret of a repo is kept."""
+    return b"repo" + column.encode() + repo_id
+
+
+def epoch_place(column: str, repo_num: int, epoch_id: bytes) -> bytes:
+    """Where a secret of an epoch is kept."""
+    return b"epoch" + column.encode() + repo_num.to_bytes(8, "little") + epoch_id
+
+
+def seal_some(secrecy: Secrecy, place: bytes, secret: bytes | None) -> bytes | None:
+    """A secret as it is kept, where there is one."""
+    return None if secret is None else secrecy.seal(place, secret)
+
+
+def open_some(secrecy: Secrecy, place: bytes, kept: bytes | None) -> bytes | None:
+    """What is kept as the secret, where there is one. Raises BadSecret."""
+    return None if kept is None else secrecy.open(place, kept)
+
+
+def topic_place(topic: bytes) -> bytes:
+    """Where the link to a single topic is kept."""
+    return b"topic" + topic

@@ -1,0 +1,137 @@
+"""The keys of a folder: made, opened, sealed in another way, taken over from an older Ravel; nothing lost on the way."""
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from node.doctor import OK, WARNING, examine
+from node.errors import ServiceError
+from node.home import create_home, open_home
+from node.identity import (
+    adopt_older_keys,
+    change_protection,
+    create_keys,
+    open_keys,
+    read_keys,
+)
+from node.key_file import Keys, fresh_keys
+from tests.keys import CHEAP, no_passphrase
+
+
+def _typed(passphrase: bytes) -> Callable[[], bytes]:
+    return lambda: passphrase
+
+
+def _sealed_home(tmp_path: Path, passphrase: bytes = b"four random words") -> tuple[Path, Keys]:
+    home, keys = tmp_path / "home", fresh_keys()
+    home.mkdir()
+    create_keys(home, keys, "passphrase", passphrase, CHEAP)
+    return home, keys
+
+
+def test_sealed_keys_open_with_their_passphrase_alone(tmp_path: Path) -> None:
+    os.umask(0)
+    home, keys = _sealed_home(tmp_path)
+    os.umask(0o022)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in home.iterdir()} == {0o600}
+    assert open_keys(home, _typed(b"four random words")) == keys
+    with pytest.raises(ServiceError) as caught:
+        open_keys(home, _typed(b"four random word"))
+    assert caught.value.code == "wrong_passphrase"
+
+
+def test_keys_are_never_written_over(tmp_path: Path) -> None:
+    home, keys = _sealed_home(tmp_path)
+    with pytest.raises(FileExistsError):
+        create_keys(home, fresh_keys(), "none")
+    assert open_keys(home, _typed(b"four random words")) == keys
+    assert [path.name for path in home.iterdir()] == ["keys.json"]
+
+
+def test_how_keys_are_kept_can_change_and_the_keys_do_not(tmp_path: Path) -> None:
+    home, keys = _sealed_home(tmp_path)
+    assert change_protection(home, keys, "passphrase", b"another one", CHEAP) == []
+    with pytest.raises(ServiceError):
+        open_keys(home, _typed(b"four random words"))
+    assert open_keys(home, _typed(b"another one")) == keys
+    change_protection(home, keys, "none")
+    assert open_keys(home, no_passphrase) == keys
+    change_protection(home, keys, "passphrase", b"sealed again", CHEAP)
+    assert keys.user_seed.hex() not in (home / "keys.json").read_text()
+    assert [path.name for path in home.iterdir()] == ["keys.json"]
+
+
+def test_sealing_removes_copies_of_the_store_that_lie_open(tmp_path: Path) -> None:
+    home, keys = _sealed_home(tmp_path)
+    for name in ("ravel-of-r0009.sqlite", "ravel-of-r9999.sqlite", "ravel.sqlite"):
+        (home / name).touch()
+    assert change_protection(home, keys, "none") == []
+    removed = change_protection(home, keys, "passphrase", b"sealed again", CHEAP)
+    assert removed == [home / "ravel-of-r0009.sqlite"]
+    names = {path.name for path in home.iterdir()}
+    assert names == {"keys.json", "ravel-of-r9999.sqlite", "ravel.sqlite"}
+
+
+def test_a_change_that_fails_leaves_the_keys_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, keys = _sealed_home(tmp_path)
+
+    def full(_handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space"):
+            change_protection(home, keys, "none")
+    assert open_keys(home, _typed(b"four random words")) == keys
+    assert [path.name for path in home.iterdir()] == ["keys.json"]
+
+
+def test_what_a_killed_change_left_goes_with_the_next(tmp_path: Path) -> None:
+    home, keys = _sealed_home(tmp_path)
+    (home / "keys.json.0011223344556677.new").write_text("keys in the clear, say")
+    change_protection(home, keys, "passphrase", b"another one", CHEAP)
+    assert [path.name for path in home.iterdir()] == ["keys.json"]
+
+
+def test_the_keys_of_an_older_ravel_are_taken_over(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    create_home(home)
+    (home / "keys.json").unlink()
+    for name, seed in (("node.key", b"n" * 32), ("user.key", b"u" * 32)):
+        (home / name).write_text(seed.hex() + "\n")
+        (home / name).chmod(0o600)
+    keys = open_keys(open_home(home).path, no_passphrase)
+    assert (keys.node_seed, keys.user_seed) == (b"n" * 32, b"u" * 32)
+    assert not (home / "node.key").exists()
+    assert not (home / "user.key").exists()
+    (home / "node.key").write_text("left by a process that was killed between the two")
+    adopt_older_keys(home)
+    assert open_keys(home, no_passphrase) == keys
+    assert not (home / "node.key").exists()
+
+
+def test_older_keys_that_cannot_be_read_stay(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    create_home(home)
+    (home / "keys.json").unlink()
+    for name in ("node.key", "user.key"):
+        (home / name).write_text("00" * 31)
+        (home / name).chmod(0o600)
+    with pytest.raises(ServiceError, match="not a key of 32 bytes"):
+        open_home(home)
+    assert (home / "node.key").exists()
+    assert not (home / "keys.json").exists()
+
+
+def test_the_doctor_says_when_keys_lie_in_the_clear(tmp_path: Path) -> None:
+    home = create_home(tmp_path / "home", listen="127.0.0.1:0", api="127.0.0.1:0").path
+    assert next(check for check in examine(home) if check.name == "keys").state == WARNING
+    change_protection(home, open_keys(home, no_passphrase), "passphrase", b"four random words", CHEAP)
+    found = next(check for check in examine(home) if check.name == "keys")
+    assert (found.state, "passphrase" in found.detail) == (OK, True)
+    assert read_keys(home).protection == "passphrase"
