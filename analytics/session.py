@@ -27,6 +27,8 @@ _JAVA_ANSWER_SECONDS: Final = 30.0
 _DRIVER_MEMORY: Final = "2g"
 """Holds the shuffle of a few million commits; what does not fit is spilled to disk."""
 
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+
 
 class JavaMissing(Exception):
     """Spark needs Java, and no Java that is new enough was found; the message says what to install."""
@@ -51,12 +53,14 @@ def start_session(
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     options = {
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(shuffle_partitions or _shuffle_partitions(is_local)),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.driver.memory": _DRIVER_MEMORY,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+    if is_local or shuffle_partitions:
+        # Every partition costs one Python worker's round; Spark's default of 200 is meant for large clusters.
+        options[_PARTITIONS] = str(shuffle_partitions or max(4, os.cpu_count() or 4))
     if is_local:
         options |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     builder = SparkSession.Builder().master(master).appName("ravel analyze")
@@ -117,11 +121,6 @@ def _java_version(binary: Path) -> int | None:
         return None
     version = re.search(r'version "(\d+)', answer.stderr + answer.stdout)
     return int(version[1]) if version else None
-
-
-def _shuffle_partitions(is_local: bool) -> int:
-    # Every partition costs one Python worker's round; Spark's default of 200 is meant for large clusters.
-    return max(4, os.cpu_count() or 4) if is_local else 64
 
 
 @contextlib.contextmanager

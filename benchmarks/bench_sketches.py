@@ -20,7 +20,7 @@ from sqlalchemy import insert
 from benchmarks.common import figure
 from storage.database import Database
 from storage.relay import RELAY
-from storage.schema import relay_commits, relay_topics
+from storage.relay_schema import relay_commits, relay_topics
 from storage.sketches import Sketches
 from storage.topic_sets import TopicSet
 

@@ -20,7 +20,8 @@ from node.version import VERSION
 from protocol.limits import DISK_FREE_MIN
 from storage.database import StorageError
 from storage.packs import FOLDER_NAME
-from storage.schema import branches, pending, relay_topics, topics
+from storage.relay_schema import relay_topics
+from storage.schema import branches, pending, topics
 from storage.sums import sum_of
 from storage.waiting import CAUSES, UNREAD
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, func, insert, select
 
 from protocol.limits import REACHED_PEERS_MAX
-from storage.schema import reached_peers, reached_repos
+from storage.peer_schema import reached_peers, reached_repos
 
 
 @dataclass(frozen=True, slots=True)

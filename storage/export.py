@@ -42,7 +42,8 @@ from storage.export_rows import (
     void_batches,
 )
 from storage.export_schema import MANIFEST_NAME, SCHEMA_VERSION, TABLES
-from storage.schema import changes, commits, relay_commits
+from storage.relay_schema import relay_commits
+from storage.schema import changes, commits
 
 _PSEUDONYM_TAG: Final = b"ravel export pseudonym"
 _KEY_TAG: Final = b"ravel export pseudonym key"

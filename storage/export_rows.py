@@ -18,17 +18,8 @@ from storage.export_manifest import Mark
 from storage.export_parts import ROWS_PER_GROUP
 from storage.export_schema import COMMITS, EDITS, RELAY_COMMITS, RELAY_TOPICS, VOIDS
 from storage.order import CANONICAL_ORDER
-from storage.schema import (
-    authors,
-    branches,
-    changes,
-    commits,
-    numbers,
-    relay_commits,
-    relay_topics,
-    repos,
-    topics,
-)
+from storage.relay_schema import relay_commits, relay_topics
+from storage.schema import authors, branches, changes, commits, numbers, repos, topics
 from storage.streaming import stream_parts
 
 _ID_SIZE: Final = 32

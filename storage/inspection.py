@@ -18,12 +18,13 @@ from protocol.codec import DecodeError
 from protocol.hashing import block_id as hash_block
 from protocol.limits import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
-from storage import schema
+from storage import relay_schema, schema
 from storage.database import DATABASE_NAME
 from storage.id_keys import BLOCK_NUM_SIZE, id_key, pack_ids
 from storage.packs import FOLDER_NAME
 from storage.schema import blocks, pack_blocks, packs
 from storage.streaming import stream_rows
+from storage.tables import metadata
 
 _BATCH: Final = 500
 _REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
@@ -46,9 +47,9 @@ _REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
     (schema.rejections.c.branch_num, schema.branches.c.num),
     (schema.imports.c.branch_num, schema.branches.c.num),
     (schema.pack_blocks.c.pack_num, schema.packs.c.num),
-    (schema.relay_commits.c.topic_num, schema.relay_topics.c.num),
-    (schema.relay_heads.c.topic_num, schema.relay_topics.c.num),
-    (schema.relay_shares.c.topic_num, schema.relay_topics.c.num),
+    (relay_schema.relay_commits.c.topic_num, relay_schema.relay_topics.c.num),
+    (relay_schema.relay_heads.c.topic_num, relay_schema.relay_topics.c.num),
+    (relay_schema.relay_shares.c.topic_num, relay_schema.relay_topics.c.num),
 )
 """Columns that name a row of another table without the database seeing to it."""
 
@@ -93,7 +94,7 @@ def inspect_pages(connection: Connection, findings: Findings) -> None:
 
 
 def _inspect_declared(connection: Connection, findings: Findings) -> None:
-    keys = [key for table in schema.metadata.sorted_tables for key in table.foreign_keys]
+    keys = [key for table in metadata.sorted_tables for key in table.foreign_keys]
     _find_dangling(connection, findings, "database", [(key.parent, key.column) for key in keys])
 
 
@@ -187,7 +188,7 @@ def _inspect_pack(connection: Connection, pack_num: int, name: str, handle: int,
 
 def inspect_relayed(connection: Connection, findings: Findings) -> None:
     """See that what is kept for others is what it is kept as, and as much as is said. Nothing of it can be opened."""
-    kept = schema.relay_commits
+    kept = relay_schema.relay_commits
     counts: Counter[int] = Counter()
     query = select(
         kept.c.topic_num,
@@ -215,7 +216,7 @@ def inspect_relayed(connection: Connection, findings: Findings) -> None:
         select(kept.c.commit_id, firsts).group_by(kept.c.topic_num, kept.c.commit_id).having(firsts != 1)
     ):
         findings.add("relayed", commit_id.hex(), f"{count} of its publications count as the first")
-    topics = schema.relay_topics
+    topics = relay_schema.relay_topics
     for num, topic, count in connection.execute(select(topics.c.num, topics.c.topic, topics.c.commit_count)):
         if counts[num] != count:
             findings.add("count", f"relayed topic {topic.hex()}", f"says {count} commits, has {counts[num]}")
@@ -240,5 +241,5 @@ def count_rows(connection: Connection) -> dict[str, int]:
     """How many rows each table has."""
     return {
         table.name: int(connection.execute(select(func.count()).select_from(table)).scalar_one())
-        for table in schema.metadata.sorted_tables
+        for table in metadata.sorted_tables
     }

@@ -30,7 +30,8 @@ from sqlalchemy import (
     update,
 )
 
-from storage.schema import Bytes, commits, order_spans
+from storage.columns import Bytes
+from storage.schema import commits, order_spans
 from storage.sums import sum_of
 
 OrderKey = tuple[int, int, bytes]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, insert, select
 
 from storage.addresses import forget_reached
-from storage.schema import link_peers, peers
+from storage.peer_schema import link_peers, peers
 
 
 @dataclass(frozen=True, slots=True)

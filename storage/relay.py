@@ -19,7 +19,7 @@ from storage.database import Database
 from storage.difference import TopicTables
 from storage.id_keys import chunks, id_key, pack_ids
 from storage.relay_quotas import RelayQuotas, Room, Visitor, find_room, find_topic_room
-from storage.schema import relay_allowed, relay_commits, relay_heads, relay_shares, relay_topics
+from storage.relay_schema import relay_allowed, relay_commits, relay_heads, relay_shares, relay_topics
 
 RELAY: Final = TopicTables(relay_topics, relay_commits, relay_heads)
 _TOPIC = select(

@@ -15,7 +15,7 @@ from protocol.publication import Publication
 from storage.database import keep_last_number
 from storage.forgetting import forget_sketches
 from storage.id_keys import chunks
-from storage.schema import relay_commits, relay_heads, relay_shares, relay_topics
+from storage.relay_schema import relay_commits, relay_heads, relay_shares, relay_topics
 from storage.sums import sum_of
 
 

@@ -13,8 +13,6 @@ A branch has a topic for each epoch (and for each renewal inside one); a commit'
 with that which secrets open it.
 """
 
-from typing import Final
-
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -22,29 +20,13 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
-    LargeBinary,
-    MetaData,
     String,
     Table,
     UniqueConstraint,
     false,
 )
-from sqlalchemy.engine import Dialect
 
-NUM = BigInteger().with_variant(Integer, "sqlite")  # SQLite's rowid alias must be INTEGER
-
-
-class Bytes(LargeBinary):
-    """Bytes as the drivers take them: SQLAlchemy's own type wraps each value, which costs more than to bind it."""
-
-    cache_ok = True
-
-    def bind_processor(self, _dialect: Dialect) -> None:
-        """No conversion."""
-        return
-
-
-metadata: Final = MetaData()
+from storage.columns import NUM, Bytes, metadata
 
 repos = Table(
     "repos",
@@ -303,69 +285,6 @@ rejections = Table(
     Index("rejections_branch", "branch_num"),
 )
 
-relay_topics = Table(
-    "relay_topics",
-    metadata,
-    Column("num", NUM, primary_key=True),
-    Column("topic", Bytes(32), nullable=False, unique=True),
-    Column("is_pinned", Boolean, nullable=False),
-    Column("commit_count", BigInteger, nullable=False),
-    Column("size", BigInteger, nullable=False),  # bytes of its publications
-    Column("touched_at", BigInteger, nullable=False),  # unix milliseconds: last asked for or added to
-    Column("brought_by", Bytes(32)),  # the peer that entrusted it first; none: the operator
-    Column("subnet", String, nullable=False, server_default=""),  # where a stranger brought it from
-    Column("is_known", Boolean, nullable=False, server_default=false()),  # to a peer that the operator knows
-    Column("is_shared", Boolean, nullable=False, server_default=false()),  # two peers have asked for it
-    Index("relay_topics_touched", "touched_at"),
-    Index("relay_topics_brought", "brought_by"),
-    Index("relay_topics_subnet", "subnet"),
-)
-"""Topics that this node keeps for others and cannot open."""
-
-relay_commits = Table(
-    "relay_commits",
-    metadata,
-    Column("num", NUM, primary_key=True),
-    Column("id_key", BigInteger, nullable=False),
-    Column("commit_id", Bytes(32), nullable=False),
-    Column("topic_num", NUM, nullable=False),
-    Column("rank", BigInteger, nullable=False),  # as far as the causes are here
-    Column("acks", Bytes(), nullable=False),  # ids, 32 bytes each
-    Column("publication", Bytes(), nullable=False),
-    Column("received_at", BigInteger, nullable=False, server_default="0"),  # unix milliseconds; 0: not known
-    Column("publication_id", Bytes(32), nullable=False, server_default=""),
-    Column("publication_key", BigInteger, nullable=False, server_default="0"),  # bytes 8 to 15 of its id
-    # Others of the commit were here before; which of them open nobody can tell here.
-    Column("is_variant", Boolean, nullable=False, server_default=false()),
-    Index("relay_commits_id_key", "id_key", "is_variant", "num"),
-    Index("relay_commits_publication_key", "publication_key"),
-    Index("relay_commits_topic", "topic_num", "num"),
-    Index("relay_commits_variants", "topic_num", "is_variant"),
-)
-"""Publications, each once; of one commit there may be several."""
-
-relay_shares = Table(
-    "relay_shares",
-    metadata,
-    Column("peer", Bytes(32), primary_key=True),
-    Column("topic_num", NUM, primary_key=True),
-    Column("size", BigInteger, nullable=False),  # bytes of the topic's publications that this peer brought
-    Column("subnet", String, nullable=False, server_default=""),  # where a stranger first did so from
-    Index("relay_shares_topic", "topic_num"),
-    Index("relay_shares_subnet", "subnet"),
-)
-
-relay_allowed = Table("relay_allowed", metadata, Column("peer", Bytes(32), primary_key=True))
-"""Peers that the operator of a relay knows, beside those that are kept or configured."""
-
-relay_heads = Table(
-    "relay_heads",
-    metadata,
-    Column("topic_num", NUM, primary_key=True),
-    Column("commit_id", Bytes(32), primary_key=True),
-    Column("rank", BigInteger, nullable=False),
-)
-
 sketches = Table(
     "sketches",
     metadata,
@@ -406,39 +325,3 @@ imports = Table(
     Column("commit_id", Bytes(32), nullable=False),
     UniqueConstraint("branch_num", "source", "source_id", name="imports_source_id"),
 )
-
-peers = Table(
-    "peers",
-    metadata,
-    Column("peer", Bytes(32), primary_key=True),
-    Column("address", String, nullable=False),
-    Column("is_banned", Boolean, nullable=False, server_default=false()),
-    Column("is_relay", Boolean, nullable=False, server_default=false()),  # may keep all topics
-    Column("source", String, nullable=False, server_default="configured"),  # of the address: or "link"
-)
-
-link_peers = Table(
-    "link_peers",
-    metadata,
-    Column("peer", Bytes(32), primary_key=True),
-    Column("repo_id", Bytes(32), primary_key=True),
-)
-"""Peers that links to a repo named: relays among them may keep that repo's topics."""
-
-reached_peers = Table(
-    "reached_peers",
-    metadata,
-    Column("peer", Bytes(32), primary_key=True),
-    Column("address", String, nullable=False),
-    Column("source", String, nullable=False),  # see `node.addresses.Source`
-    Column("reached_at", BigInteger, nullable=False),  # unix seconds
-)
-"""Where each peer last proved its key, kept ones and learned ones."""
-
-reached_repos = Table(
-    "reached_repos",
-    metadata,
-    Column("peer", Bytes(32), primary_key=True),
-    Column("repo_id", Bytes(32), primary_key=True),
-)
-"""Repos for whose sake a learned peer is dialed."""

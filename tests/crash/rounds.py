@@ -32,7 +32,7 @@ from node.fsck import check_store
 from node.home import open_home
 from node.identity import open_keys
 from storage.database import Database
-from storage.schema import peers as stored_peers
+from storage.peer_schema import peers as stored_peers
 from tests.e2e.cluster import RAVEL, Peer, join, peers, until_equal
 from tests.keys import no_passphrase
 from tests.older_stores import make_older_store

@@ -15,7 +15,10 @@ from protocol.publication import encode_publication, seal_publication
 from storage.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
 from storage.database import Database, NewerSchema, StorageError, newest_revision, read_store
 from storage.id_keys import id_key
-from storage.schema import blocks, metadata, peers, relay_commits
+from storage.peer_schema import peers
+from storage.relay_schema import relay_commits
+from storage.schema import blocks
+from storage.tables import metadata
 from tests.older_stores import make_older_store
 
 

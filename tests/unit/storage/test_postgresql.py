@@ -25,10 +25,12 @@ from storage.database import (
 )
 from storage.inspection import count_rows
 from storage.packs import FOLDER_NAME
+from storage.peer_schema import peers
 from storage.postgresql import PostgresqlBackend, find_risks
 from storage.repos import load_epochs, load_repos
 from storage.restoring import load_database, save_database
-from storage.schema import authors, metadata, peers, repos, store_seal, topics
+from storage.schema import authors, repos, store_seal, topics
+from storage.tables import metadata
 from tests.builders import STORE_KEY
 from tests.nodes import Node
 from tests.postgresql import PostgresqlServer

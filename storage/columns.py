@@ -1,0 +1,24 @@
+"""What all tables are made of: the metadata they belong to, and types of columns that both databases take.
+
+The tables: `schema`, `relay_schema`, `peer_schema`.
+"""
+
+from typing import Final
+
+from sqlalchemy import BigInteger, Integer, LargeBinary, MetaData
+from sqlalchemy.engine import Dialect
+
+NUM = BigInteger().with_variant(Integer, "sqlite")  # SQLite's rowid alias must be INTEGER
+
+
+class Bytes(LargeBinary):
+    """Bytes as the drivers take them: SQLAlchemy's own type wraps each value, which costs more than to bind it."""
+
+    cache_ok = True
+
+    def bind_processor(self, _dialect: Dialect) -> None:
+        """No conversion."""
+        return
+
+
+metadata: Final = MetaData()
