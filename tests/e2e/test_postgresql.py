@@ -76,7 +76,7 @@ def test_a_store_in_postgresql_is_cared_for_and_moves(
     alice = _peer(tmp_path / "alice", _url(postgresql_server))
     backup = str(tmp_path / "backup")
     try:
-        alice.start()
+        alice.start("--set", "export.bodies=true")
         repo = str(alice.client.create_repo("notes")["repo"])
         branch = str(alice.client.list_branches(repo)["branches"][0]["branch"])
         _add_large(alice, branch)
@@ -89,6 +89,9 @@ def test_a_store_in_postgresql_is_cared_for_and_moves(
             texts = [bundle.extractfile(member).read().decode() for member in bundle]  # type: ignore[union-attr]  # files
         assert not [text for text in texts if PASSWORD in text]
         assert any('"database": "postgresql' in text for text in texts)
+        exported = alice.client.export()  # by a process of its own, which opens bodies
+        assert exported["added"] == exported["commits"] > before["commits"]
+        assert list((alice.home / "exports" / "bodies").iterdir())
         assert "ravel_store_bytes" in alice.client.page("/metrics")
         alice.stop()
         assert json.loads(run_ravel(alice, "gc", "--json").stdout)["blocks"] == 0

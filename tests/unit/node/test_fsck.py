@@ -205,7 +205,7 @@ async def test_voids_are_as_the_rules_say(tmp_path: Path, autojump_clock: MockCl
         for node in (alice, bob, carol):
             assert check_store(tmp_path / node.seed.rstrip(b"-").decode(), STORE_KEY).problems == []
         with carol.replica.database.write() as connection:
-            done = connection.execute(text("UPDATE commits SET is_void = 0 WHERE is_void"))
+            done = connection.execute(text("UPDATE commits SET is_void = false WHERE is_void"))
             assert done.rowcount == 1
             connection.execute(text("UPDATE branches SET void_count = 0"))
             connection.execute(text("UPDATE order_spans SET shown = size"))
