@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cluster import JsonObject, Peer, free_port, join, peers, run_ravel, until, until_equal
+from tests.e2e.cluster import JsonObject, Peer, free_port, peers, run_ravel, until, until_equal
 from tests.multicast import need_multicast
 
 pytestmark = pytest.mark.slow
@@ -22,8 +22,12 @@ def _met(peer: Peer, other: str) -> list[JsonObject]:
 
 def test_two_members_meet_by_a_third_and_meet_again_after_a_move(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
-        repo, branch = join(bob, alice)
-        carol.client.join(bob.client.members.invite(repo, "write", 3600)["invitation"])
+        repo = bob.client.create_repo("shared")["repo"]
+        branch = bob.client.list_branches(repo)["branches"][0]["branch"]
+        # Made before either has joined: a link names whoever is connected.
+        links = [bob.client.members.invite(repo, "write", 3600)["invitation"] for _ in range(2)]
+        for peer, link in zip((alice, carol), links, strict=True):
+            peer.client.join(link)
         moving, staying = _node(carol), _node(alice)
         until(lambda: bool(_met(alice, moving)), "alice and carol are connected")
         carol.stop()

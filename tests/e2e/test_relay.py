@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from node.identity import open_keys
 from node.replica import Replica
 from protocol.text import id_text, parse_id
-from storage.schema import authors, commits
+from storage.commits import iterate_arrivals
+from storage.schema import authors
 from tests.e2e.cluster import Peer, run_ravel, until
+from tests.keys import no_passphrase
 
 pytestmark = pytest.mark.slow
 
@@ -76,13 +79,14 @@ def _look_for_secrets(alice: Peer, bob: Peer, relay: Peer, topic: bytes) -> None
     """That the running relay holds nothing that opens a commit, nor who wrote it: on disk, in its log, in memory."""
     secrets = {b"a line from alice", b"a line from bob"}
     for home in (alice.home, bob.home):
-        replica = Replica(home)
+        replica = Replica(home, open_keys(home, no_passphrase).store_key)
         for epoch in replica.tables.epochs.values():
             secrets |= {epoch.read_secret, epoch.write_secret or epoch.read_secret}
         for branch in replica.on_topics.values():
             secrets |= {branch.read_key, branch.convergence_secret, branch.topic_seed or branch.read_key}
         with replica.database.read() as connection:
-            secrets.update(connection.execute(select(commits.c.commit_key)).scalars())
+            nums = [branch.num for branch in replica.branches.values()]
+            secrets.update(row.commit_key for row in iterate_arrivals(connection, nums))
             secrets.update(connection.execute(select(authors.c.user)).scalars())
         replica.close()
     assert len(secrets) > 15
