@@ -21,7 +21,7 @@ COUNT ?= 20000
 FUZZER := .venv/fuzzer
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test check check-format check-lint check-types check-imports format bench dist histories fuzz sim sim-long nets crash vectors reference lock clean
+.PHONY: help setup java demo test test-postgres check check-format check-lint check-types check-imports format bench dist histories fuzz sim sim-long nets crash vectors reference lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,10 @@ demo: setup java ## Run the main job: two nodes, a git history, a merge, Spark (
 
 test: setup java ## Run the tests (ARGS='...': more arguments for pytest)
 	@$(WITH_JAVA) $(VENV)/python -m pytest $(ARGS)
+
+test-postgres: setup ## Run more tests with rows in a real PostgreSQL: `make test` has those of storage, this also what leans on it
+	$(VENV)/python -m pytest tests/unit/storage $(addprefix tests/unit/node/test_,$(addsuffix .py,fsck voids watching \
+		inbound relay branch_links inbox names merging)) tests/e2e/test_postgresql.py --rows-in postgresql $(ARGS)
 
 check: check-format check-lint check-types check-imports ## Check format, lint, types and imports
 

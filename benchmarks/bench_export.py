@@ -57,6 +57,7 @@ def start_export(home: Path, folder: Path) -> subprocess.Popen[bytes]:
         parts_max=32,
         has_bodies=False,
         pseudonym_key="",
+        storage_url="",
         store_key="",
         quotas=None,
     )

@@ -2,10 +2,11 @@
 
 Every publication is decoded, its block ids computed, opened, its author's signature checked, judged and stored (a
 writer makes the topic's signature itself when it sends, as DECISIONS.md says). Signatures are checked in a process of
-their own and the next batches opened while one is stored, as a daemon does.
+their own and the next batches opened while one is stored, as a daemon does. With `--storage-url` and an empty PostgreSQL
+database, the same into that, held against SQLite in the same run.
 """
 
-import sys
+import argparse
 import tempfile
 from pathlib import Path
 
@@ -50,15 +51,15 @@ async def _ingest(replica: Replica, branch: Branch, made: list[list[bytes]], poo
             nursery.start_soon(take, items, previous, turn)
 
 
-def measure(commit_count: int) -> float:
-    """Commits per second of validated ingest."""
+def measure(commit_count: int, url: str = "") -> float:
+    """Commits per second of validated ingest, into SQLite or the PostgreSQL database of a URL."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source, repo, branch = write_history(folder / "source", commit_count)
         made = batches(source, branch)
         root = source.root_branch(repo)
         root_made = batches(source, root)
-        replica = follow(folder / "target", source, repo)
+        replica = follow(folder / "target", source, repo, url)
         pool = SignaturePool()
         claim = Claim(bytes(32), bytes(32), bytes(64))
         pool.check([claim] * 100)  # the workers have started
@@ -76,12 +77,20 @@ def measure(commit_count: int) -> float:
 def main() -> None:
     """Print the figures."""
     tune_interpreter()
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("count", nargs="?", type=int, default=20_000, help="commits")
+    parser.add_argument("--storage-url", default="", help="an empty PostgreSQL database")
+    given = parser.parse_args()
+    count = given.count
     limit = libsodium_verifications_per_second()
     note(f"bare libsodium: {limit:.0f} verifications/s, one thread")
     rate = measure(count)
     figure("ingest", rate, "commits/s", commits=count)
     figure("ingest_to_bare_verification", rate / limit, "ratio", goal=0.5)
+    if given.storage_url:
+        other = measure(count, given.storage_url)
+        figure("ingest_postgresql", other, "commits/s", commits=count)
+        figure("ingest_postgresql_to_sqlite", other / rate, "ratio")
 
 
 if __name__ == "__main__":

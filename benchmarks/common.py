@@ -90,10 +90,10 @@ def batches(replica: Replica, branch: Branch) -> list[list[bytes]]:
     return made
 
 
-def follow(folder: Path, source: Replica, repo: Repo) -> Replica:
-    """An empty node that follows the repo of another as a writer."""
+def follow(folder: Path, source: Replica, repo: Repo, url: str = "") -> Replica:
+    """An empty node that follows the repo of another as a writer; with a URL, its rows are in that database."""
     folder.mkdir(parents=True, exist_ok=True)
-    replica = Replica(folder, STORE_KEY)
+    replica = Replica(folder, STORE_KEY, url)
     with replica.database.write() as connection:
         add_repo(replica.database, connection, repo, source.writing_epoch(repo))
     replica.refresh()

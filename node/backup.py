@@ -28,18 +28,21 @@ from node.home import LOCK_NAME, RUN_NAME, hold_content, open_home
 from node.identity import KEYS_NAME, OLDER_NODE_NAME
 from node.version import VERSION
 from protocol.limits import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
-from storage.copying import copy_database, sync_file, sync_folder
-from storage.database import DATABASE_NAME, newest_revision
+from storage.binding import STORE_ID_NAME
+from storage.copying import sync_file, sync_folder
+from storage.database import DATABASE_NAME, StorageError, newest_revision
 from storage.packs import FOLDER_NAME as PACKS_NAME
+from storage.restoring import load_database, save_database
 
 MANIFEST_NAME: Final = "manifest.json"
 _FORMAT: Final = "ravel-backup1"
 _CHUNK_SIZE: Final = 1 << 20
 _FILE_NAME: Final = rf"(?:{PACKS_NAME}/)?[A-Za-z0-9][A-Za-z0-9._-]{{0,127}}"
 _NOT_KEPT: Final = re.compile(
-    rf"{re.escape(LOCK_NAME)}|{re.escape(RUN_NAME)}|.*\.(?:new|part|lock|log)|{re.escape(DATABASE_NAME)}.*|.*\.sqlite"
+    rf"{re.escape(LOCK_NAME)}|{re.escape(RUN_NAME)}|{re.escape(STORE_ID_NAME)}|.*\.(?:new|part|lock|log)|"
+    rf"{re.escape(DATABASE_NAME)}.*|.*\.sqlite"
 )
-"""Files of a node's folder that are of the moment, and the database, which is copied in its own way."""
+"""Files of a node's folder that are of the moment, and what is of the database, which is copied in its own way."""
 
 
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,14 +84,14 @@ def create_backup(home: Path, out: Path, now: int) -> BackupSummary:
     Raises ServiceError `already_exists`, `already_running` (while data is collected), `storage_failed`, and those of
     `open_home`.
     """
-    open_home(home)
+    url = open_home(home).storage_url
     with hold_content(home, alone=False), _new_folder(out) as draft:
         names = sorted(
             path.name
             for path in home.iterdir()
             if path.is_file() and not _NOT_KEPT.fullmatch(path.name) and re.fullmatch(_FILE_NAME, path.name)
         )
-        copy_database(home / DATABASE_NAME, draft / DATABASE_NAME)
+        save_database(home, url, draft / DATABASE_NAME)
         entries = [_entry_of(draft, DATABASE_NAME)]
         entries += [_copy(home, draft, name) for name in names]
         packs = _pack_names(draft / DATABASE_NAME)
@@ -103,10 +106,11 @@ def create_backup(home: Path, out: Path, now: int) -> BackupSummary:
     return BackupSummary(out, len(entries), sum(entry.size for entry in entries), now)
 
 
-def restore_backup(backup: Path, home: Path) -> BackupSummary:
+def restore_backup(backup: Path, home: Path, storage_url: str | None = None) -> BackupSummary:
     """Make a node of a backup in `home`, which must not be there or be empty; every file is checked first.
 
-    Raises ServiceError `bad_input` for what is no whole backup, `already_exists`, `storage_failed`.
+    The rows go into the database that the backup's configuration names, or `storage_url` (empty: a file).
+    Raises ServiceError `bad_input` for what is no whole backup, `already_exists`, `storage_failed`, `bad_config`.
     """
     manifest = _read_manifest(backup)
     if home.exists() and any(home.iterdir()):
@@ -124,6 +128,10 @@ def restore_backup(backup: Path, home: Path) -> BackupSummary:
         _check_database(draft / DATABASE_NAME, backup)
         if (draft / PACKS_NAME).exists():
             sync_folder(draft / PACKS_NAME)
+        given = () if storage_url is None else (f"storage.url={storage_url}",)
+        url = open_home(draft, given).storage_url
+        if url:
+            load_database(draft, url)
     size = sum(entry.size for entry in manifest.files)
     return BackupSummary(home, len(manifest.files), size, manifest.created_at)
 
@@ -190,6 +198,8 @@ def _new_folder(out: Path, *, replaces_empty: bool = False) -> Iterator[Path]:
         finally:
             os.close(handle)
         sync_folder(out.absolute().parent)
+    except StorageError as error:
+        raise ServiceError("storage_failed", str(error), "look at [storage] url") from error
     except (OSError, sqlite3.Error) as error:
         raise ServiceError(
             "storage_failed", f"{out} could not be written: {error}", "check space and permissions there"

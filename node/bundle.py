@@ -23,7 +23,7 @@ from node.home import open_home
 from node.version import VERSION
 from node.watching import store_sizes
 from storage.database import StorageError, newest_revision, read_store
-from storage.inspection import count_rows
+from storage.inspection import count_rows, name_server
 
 _LIBRARIES: Final = (
     "trio",
@@ -92,9 +92,10 @@ def _gather(home: Path) -> dict[str, bytes]:
 def _store(home: Path) -> JsonObject:
     answer: JsonObject = {"sizes": store_sizes(home), "schema": newest_revision()}
     try:
-        with read_store(home) as connection:
+        with read_store(home, url=open_home(home).storage_url) as connection:
+            answer["database"] = name_server(connection)
             answer["rows"] = count_rows(connection)
-    except StorageError as error:
+    except (ServiceError, StorageError) as error:
         answer["error"] = str(error)
     return answer
 

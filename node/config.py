@@ -17,8 +17,10 @@ from typing import Final
 from node.errors import ServiceError
 from node.export_config import EXPORT_KEYS, EXPORT_TEXT, ExportConfig, read_export
 from node.relay_config import ACCEPT_CHOICES, ANYONE, RELAY_KEYS, RELAY_NUMBERS, RELAY_TEXT, RelayConfig
+from node.storage_config import ERASE_AFTER_DAYS_MAX, STORAGE_KEYS, StorageConfig, storage_text
 from protocol.codec import DecodeError
 from protocol.text import parse_id
+from storage.urls import check_url
 
 CONFIG_NAME: Final = "config.toml"
 CONFIG_SIZE_MAX: Final = 1 << 20
@@ -26,8 +28,6 @@ LISTEN_DEFAULT: Final = "127.0.0.1:7474"
 API_LISTEN_DEFAULT: Final = "127.0.0.1:7475"
 SIZE_MAX_MIB: Final = 2**30
 """MiB of the largest size that can be configured: more than any disk has, and still a number of bytes that fits a row."""
-ERASE_AFTER_DAYS_MAX: Final = 36_500
-"""A century."""
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 _LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
 
@@ -71,13 +71,6 @@ class ApiConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class StorageConfig:
-    """[storage]: days after which `ravel gc` erases bodies that a compaction lets go; 0 erases nothing."""
-
-    erase_after_days: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class LogConfig:
     """[log]"""
 
@@ -103,7 +96,7 @@ CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "api": ("listen",),
     "export": EXPORT_KEYS,
     "relay": RELAY_KEYS,
-    "storage": ("erase_after_days",),
+    "storage": STORAGE_KEYS,
     "log": ("level",),
 }
 """Section -> its keys."""
@@ -116,7 +109,7 @@ Document = dict[str, dict[str, object]]
 
 
 def default_config_text(
-    *, name: str = "", listen: str = LISTEN_DEFAULT, api: str = API_LISTEN_DEFAULT
+    *, name: str = "", listen: str = LISTEN_DEFAULT, api: str = API_LISTEN_DEFAULT, storage: str = ""
 ) -> str:
     """A commented configuration file with these values."""
     return f"""\
@@ -149,10 +142,7 @@ listen = {_quoted(api)}
 
 {EXPORT_TEXT}
 {RELAY_TEXT}
-[storage]
-# Days after which `ravel gc` erases bodies that a compaction of their branch lets go, since that came here; 0: never.
-erase_after_days = 0
-
+{storage_text(_quoted(storage))}
 [log]
 # debug, info, warning or error; logs go to standard error.
 level = "info"
@@ -234,7 +224,10 @@ def read_config(
             reader.choice("relay", "accept", ANYONE, ACCEPT_CHOICES),
             *(reader.whole("relay", key, getattr(RelayConfig(), key)) for key in RELAY_NUMBERS),
         ),
-        StorageConfig(reader.whole("storage", "erase_after_days", 0, low=0, high=ERASE_AFTER_DAYS_MAX)),
+        StorageConfig(
+            reader.database("storage", "url"),
+            reader.whole("storage", "erase_after_days", 0, low=0, high=ERASE_AFTER_DAYS_MAX),
+        ),
         LogConfig(reader.choice("log", "level", "info", LOG_LEVELS)),
     )
 
@@ -280,6 +273,16 @@ class _Reader:
         value = self.text(section, key, default)
         if not is_address(value):
             raise self._bad(section, key, f"[{section}] {key} is host:port, not {value!r}")
+        return value
+
+    def database(self, section: str, key: str) -> str:
+        value = self._document.get(section, {}).get(key, "")
+        try:
+            if not isinstance(value, str):
+                raise ValueError("is a text")
+            check_url(value)
+        except ValueError as error:  # which does not say the value: a password may be in it
+            raise self._bad(section, key, f"[{section}] {key} {error}") from None
         return value
 
     def advertised(self) -> str:

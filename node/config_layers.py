@@ -26,6 +26,7 @@ from node.config import (
     read_config,
 )
 from node.export_config import hide_options
+from storage.urls import hide_secrets
 
 _PREFIX: Final = "RAVEL_"
 _NOT_KEYS: Final = frozenset({"RAVEL_HOME", "RAVEL_PASSPHRASE_FILE"})
@@ -81,7 +82,12 @@ def load_settings(
 
 
 def _shown(section: str, key: str, value: object) -> object:
-    return hide_options(value) if (section, key) == ("export", "options") else value
+    """The value without credentials."""
+    if (section, key) == ("export", "options"):
+        return hide_options(value)
+    if (section, key) == ("storage", "url") and isinstance(value, str):
+        return hide_secrets(value)
+    return value
 
 
 def variable_of(section: str, key: str) -> str:

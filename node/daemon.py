@@ -65,7 +65,7 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
     with lock_home(home.path):
         keys = open_keys()
         try:
-            replica = Replica(home.path, keys.store_key)
+            replica = Replica(home.path, keys.store_key, home.storage_url)
             if read_keys(home.path).protection != "none":
                 drop_open_copies(home.path)
         except NewerSchema as error:
@@ -73,15 +73,19 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
                 "newer_schema", str(error), "install the Ravel that last ran here, or a newer one"
             ) from None
         except StorageError as error:
-            raise ServiceError(
-                "storage_failed", str(error), "check the disk and the folder's permissions"
-            ) from None
+            raise ServiceError("storage_failed", str(error), _advice(home)) from None
         pool = SignaturePool()
         try:
             trio.run(_serve, home, keys, replica, pool)
         finally:
             pool.close()
             replica.close()
+
+
+def _advice(home: Home) -> str:
+    if home.storage_url:
+        return "look at [storage] url, and whether that server is up: `ravel doctor` tries it"
+    return "check the disk and the folder's permissions"
 
 
 async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) -> None:

@@ -24,7 +24,9 @@ from node.identity import KEYS_NAME, read_keys
 from node.version import RELEASED_AT
 from node.watching import free_space, store_sizes
 from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
-from storage.database import DATABASE_NAME, NewerSchema, OlderSchema, StorageError, read_store
+from storage.database import NewerSchema, NoStore, OlderSchema, StorageError, read_store
+from storage.inspection import name_server
+from storage.postgresql import find_risks
 from storage.schema import commits, store_seal
 from storage.waiting import UNREAD, count_waiting
 
@@ -62,7 +64,7 @@ def examine(path: Path, *, now: Callable[[], float] = time.time) -> list[Check]:
     checks += _check_keys(home)
     checks += check_discovery(home.config.network)
     checks += _check_disk(path)
-    checks += _check_store(path, now())
+    checks += _check_store(home, now())
     checks += _check_daemon(home)
     return checks
 
@@ -129,25 +131,34 @@ def _check_disk(path: Path) -> Iterator[Check]:
         )
 
 
-def _check_store(path: Path, now: float) -> Iterator[Check]:
+def _check_store(home: Home, now: float) -> Iterator[Check]:
     newest = 0
+    risks: list[str] = []
     try:
-        with read_store(path) as connection:
+        with read_store(home.path, url=home.storage_url) as connection:
             newest = connection.execute(
                 select(func.coalesce(func.max(commits.c.received_at), 0))
             ).scalar_one()
             unread = count_waiting(connection, reason=UNREAD)
+            name, risks = name_server(connection), find_risks(connection)
             is_clean = connection.execute(select(store_seal.c.is_clean)).scalar()
+    except NoStore:
+        yield Check("store", OK, "none yet")
     except OlderSchema as error:
         yield Check("store", OK, str(error))
     except NewerSchema as error:
         yield Check("store", PROBLEM, str(error), "install the Ravel that last ran here, or a newer one")
     except StorageError as error:
-        is_new = not (path / DATABASE_NAME).exists()
-        advice = "ravel fsck; ravel restore BACKUP"
-        yield Check("store", OK, "none yet") if is_new else Check("store", PROBLEM, str(error), advice)
+        advice = (
+            "is that server up, and [storage] url right?"
+            if home.storage_url
+            else "ravel fsck; ravel restore BACKUP"
+        )
+        yield Check("store", PROBLEM, str(error), advice)
     else:
-        yield Check("store", OK, "it can be read")
+        yield Check("store", OK, f"it can be read ({name})")
+        for risk in risks:
+            yield Check("store", WARNING, risk, "change the server's configuration")
         if unread:
             detail = f"{unread} commits are of a format that this Ravel does not know"
             yield Check("store", WARNING, detail, "install a newer Ravel")

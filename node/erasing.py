@@ -100,17 +100,17 @@ def find_compactable(tables: Replica | Tables, connection: Connection, branch: B
     ]
 
 
-def measure_erasable(home: Path, store_key: bytes, before_ms: int) -> Erased:
+def measure_erasable(home: Path, store_key: bytes, before_ms: int, url: str = "") -> Erased:
     """What `erase_store` would erase. Nothing is changed. Raises StorageError."""
-    with read_store(home, store_key) as connection:
+    with read_store(home, store_key, url) as connection:
         tables = load_tables(connection)
         found = [find_erasable(tables, connection, branch, before_ms) for branch in _content_branches(tables)]
         return Erased(sum(map(len, found)), sum(measure_bodies(connection, rows) for rows in found))
 
 
-def erase_store(home: Path, store_key: bytes, before_ms: int, now_ms: int) -> Erased:
+def erase_store(home: Path, store_key: bytes, before_ms: int, now_ms: int, url: str = "") -> Erased:
     """Erase what may go, of all branches, in one transaction; nobody else may have the store open. Raises StorageError."""
-    database = Database(home, store_key)
+    database = Database(home, store_key, url)
     try:
         with database.write() as connection:
             tables = load_tables(connection)

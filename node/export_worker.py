@@ -52,6 +52,7 @@ class ExportRequest(msgspec.Struct, frozen=True):
     parts_max: int
     has_bodies: bool
     pseudonym_key: str  # hex; empty: authors stand for themselves
+    storage_url: str  # empty: rows are in a file of the folder
     store_key: str  # hex; empty where no bodies are asked for, without which nothing sealed is read
     quotas: Quotas | None
 
@@ -78,7 +79,7 @@ def write_export(request: ExportRequest, patience: float = _PATIENCE_SECONDS) ->
         )
         store_key = bytes.fromhex(request.store_key) or None
         destination = open_destination(request.destination, request.options, home)
-        return export_store(partial(read_store, home, store_key), destination, plan)
+        return export_store(partial(read_store, home, store_key, request.storage_url), destination, plan)
 
 
 @contextmanager

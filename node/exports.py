@@ -162,6 +162,7 @@ class Exports:
                 "parts_max": config.parts,
                 "has_bodies": config.bodies,
                 "pseudonym_key": key,
+                "storage_url": self._home.storage_url,
                 "store_key": self._store_key.hex() if config.bodies else "",
                 "quotas": quotas if self._has_quotas else None,
             }

@@ -93,12 +93,12 @@ _ROW = (
 )
 
 
-def check_store(home: Path, store_key: bytes | None = None) -> Findings:
+def check_store(home: Path, store_key: bytes | None = None, url: str = "") -> Findings:
     """Everything that is wrong with the store in a node's folder. Raises ServiceError, StorageError."""
     findings = Findings()
-    with hold_content(home, alone=False), read_store(home, store_key) as connection:
+    with hold_content(home, alone=False), read_store(home, store_key, url) as connection:
         inspect_pages(connection, findings)
-        if findings.kinds:  # pages that SQLite cannot read are not to be read on
+        if findings.kinds:  # what the database itself cannot read is not to be read on
             return findings
         inspect_references(connection, findings)
         inspect_erasures(connection, findings)

@@ -54,6 +54,11 @@ class Home:
         return self.path / CONFIG_NAME
 
     @property
+    def storage_url(self) -> str:
+        """The PostgreSQL database of the store; empty for a file in the folder. There may be a password in it."""
+        return self.config.storage.url
+
+    @property
     def export_destination(self) -> str:
         """Where exports go: a path or a URL."""
         return self.config.export.destination or str(self.path / "exports")
@@ -80,17 +85,19 @@ def create_home(
     name: str = "",
     listen: str | None = None,
     api: str | None = None,
+    storage: str | None = None,
     keys: Keys | None = None,
     protection: Protection = "none",
     passphrase: bytes = b"",
 ) -> Home:
     """Create what is not there yet; an existing configuration and existing keys stay as they are. Keys are fresh by default.
 
-    Raises ServiceError `storage_failed` where the folder cannot be made, `bad_config` for what `listen` or `api` breaks,
+    Raises ServiceError `storage_failed` where the folder cannot be made, `bad_config` for what a value breaks,
     and those of `create_keys`.
     """
     chosen: dict[str, str] = {"name": name}
-    chosen |= {key: value for key, value in (("listen", listen), ("api", api)) if value is not None}
+    given = (("listen", listen), ("api", api), ("storage", storage))
+    chosen |= {key: value for key, value in given if value is not None}
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.chmod(0o700)

@@ -98,6 +98,7 @@ def _transaction(
     replica: Replica, now_ms: int, turn: AbstractContextManager[object] | None = None
 ) -> "Iterator[tuple[_Acceptance, Connection]]":
     """Judge and store: all of it is committed, or neither store nor memory shows any of it."""
+    replica.catch_up()
     work = _Acceptance(replica, now_ms)
     with ExitStack() as until_settled:
         try:

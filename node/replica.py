@@ -113,13 +113,21 @@ def _last_of_each(branches: Iterable[Branch]) -> list[Branch]:
 class Replica:
     """The store and the tables that are kept in memory beside it."""
 
-    def __init__(self, folder: Path, store_key: bytes | None = None) -> None:
-        """Open the store. Raises StorageError."""
-        self.database = Database(folder, store_key)
+    def __init__(self, folder: Path, store_key: bytes | None = None, url: str = "") -> None:
+        """Open the store of a folder, and of a PostgreSQL database where `url` names one. Raises StorageError."""
+        self.database = Database(folder, store_key, url)
+        try:
+            self._open()
+        except BaseException:
+            self.database.close()
+            raise
+
+    def _open(self) -> None:
         self.packs = Packs(self.database)
         self.sketches = Sketches(self.database)
         self.packs.sweep()
         self._refreshing = threading.Lock()
+        self._is_outdated = False
         self.judging = threading.RLock()
         """Held while memberships change or are asked: by a transaction that judges, until it is committed or undone."""
         self._memberships: dict[bytes, Membership] = {}
@@ -158,8 +166,16 @@ class Replica:
 
         One at a time, so that an older moment never replaces a newer one.
         """
-        with self._refreshing, self.database.read() as connection:
-            self.tables = load_tables(connection)
+        with self._refreshing:
+            self._is_outdated = True  # until the tables are read, which a database elsewhere may refuse
+            with self.database.read() as connection:
+                self.tables = load_tables(connection)
+            self._is_outdated = False
+
+    def catch_up(self) -> None:
+        """Read the tables again where that failed after a transaction had committed. Raises StorageError."""
+        if self._is_outdated:
+            self.refresh()
 
     def membership(self, repo_id: bytes) -> Membership:
         """The membership of a repo; empty for one whose init is not here yet. To be used while `judging` is held.

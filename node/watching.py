@@ -22,6 +22,7 @@ from storage.database import StorageError
 from storage.packs import FOLDER_NAME
 from storage.relay_schema import relay_topics
 from storage.schema import branches, pending, topics
+from storage.sums import sum_of
 from storage.waiting import CAUSES, UNREAD
 
 JsonObject = dict[str, Any]
@@ -170,8 +171,8 @@ class Watching:
         with database.read() as connection:
             commit_count, void_count, branch_count = connection.execute(
                 select(
-                    func.coalesce(func.sum(branches.c.commit_count), 0),
-                    func.coalesce(func.sum(branches.c.void_count), 0),
+                    sum_of(branches.c.commit_count),
+                    sum_of(branches.c.void_count),
                     func.count(),
                 )
             ).one()
@@ -179,13 +180,14 @@ class Watching:
             relayed = connection.execute(
                 select(
                     func.count(),
-                    func.coalesce(func.sum(relay_topics.c.commit_count), 0),
-                    func.coalesce(func.sum(relay_topics.c.size), 0),
+                    sum_of(relay_topics.c.commit_count),
+                    sum_of(relay_topics.c.size),
                 )
             ).one()
             per_reason = select(pending.c.reason, func.count()).group_by(pending.c.reason)
             kept = {row[0]: row[1] for row in connection.execute(per_reason)}
-        sizes = store_sizes(self._home)
+            rows_size = database.size(connection)
+        sizes = store_sizes(self._home, rows_size)
         return [
             Family(
                 "ravel_commits",
@@ -227,9 +229,12 @@ def free_space(folder: Path) -> int:
     return shutil.disk_usage(folder).free
 
 
-def store_sizes(home: Path) -> dict[str, int]:
-    """Bytes of the database, of its log, of copies that were made before migrations, and of packs."""
-    sizes = {"database": 0, "log": 0, "older": 0, "packs": 0}
+def store_sizes(home: Path, rows_size: int | None = None) -> dict[str, int]:
+    """Bytes of the database, of its log, of copies that were made before migrations, and of packs.
+
+    `rows_size` is that of a database outside of the folder.
+    """
+    sizes = {"database": rows_size or 0, "log": 0, "older": 0, "packs": 0}
     for path in home.iterdir():
         if path.name == "ravel.sqlite":
             sizes["database"] += path.stat().st_size

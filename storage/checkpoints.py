@@ -12,9 +12,9 @@ from functools import partial
 from typing import Final
 
 from sqlalchemy import Connection, bindparam, insert, select, update
-from sqlalchemy.dialects import sqlite
 
 from protocol.body import Checkpoint
+from storage.bulk import select_rows
 from storage.changes import record_changes
 from storage.commits import NewCommit, load_places
 from storage.database import Database
@@ -23,10 +23,8 @@ from storage.order import CANONICAL_ORDER, Gain, count_changes
 from storage.schema import checkpoints, commits, heads
 from verifier.ancestry import Place, find_outside
 
-_PLACE: Final = str(
-    select(commits.c.commit_id, commits.c.rank, commits.c.acks)
-    .where(commits.c.id_key == bindparam("key"))
-    .compile(dialect=sqlite.dialect())
+_PLACE: Final = select(commits.c.commit_id, commits.c.rank, commits.c.acks).where(
+    commits.c.id_key == bindparam("key")
 )
 
 
@@ -124,7 +122,7 @@ def _load_places(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, Pl
     wanted = list(ids)
     if len(wanted) != 1:
         return load_places(connection, wanted)
-    rows = connection.exec_driver_sql(_PLACE, (id_key(wanted[0]),))
+    rows = select_rows(connection, _PLACE, id_key(wanted[0]))
     return {raw: Place(rank, unpack_ids(acks)) for raw, rank, acks in rows if raw == wanted[0]}
 
 

@@ -15,6 +15,7 @@ from storage.id_keys import chunks
 from storage.packs import FOLDER_NAME
 from storage.reachability import Reached, mark_reached
 from storage.schema import blocks, pack_blocks, packs
+from storage.streaming import stream_rows
 
 _BATCH = 1000
 
@@ -30,16 +31,16 @@ class Garbage:
     dead_size: int
 
 
-def find_garbage(folder: Path, *, keep_removed: bool) -> Garbage:
+def find_garbage(folder: Path, url: str = "", *, keep_removed: bool) -> Garbage:
     """What `collect_garbage` would take out. Nothing is changed. Raises StorageError."""
-    with read_store(folder) as connection:
+    with read_store(folder, url=url) as connection:
         reached = mark_reached(connection, folder, with_removed=keep_removed)
         return _weigh(connection, reached)
 
 
-def collect_garbage(folder: Path, *, keep_removed: bool) -> Garbage:
+def collect_garbage(folder: Path, url: str = "", *, keep_removed: bool) -> Garbage:
     """Take out of the store what is not needed; nobody else may have it open. Raises StorageError."""
-    database = Database(folder)
+    database = Database(folder, url=url)
     try:
         with database.write() as connection:
             reached = mark_reached(connection, folder, with_removed=keep_removed)
@@ -66,7 +67,7 @@ def _weigh(connection: Connection, reached: Reached) -> Garbage:
     live: set[int] = set()
     dead_sizes: dict[int, int] = {}
     rows = select(pack_blocks.c.num, pack_blocks.c.pack_num, pack_blocks.c.size)
-    for num, pack_num, size in connection.execute(rows.execution_options(yield_per=_BATCH)):
+    for num, pack_num, size in stream_rows(connection, rows, _BATCH):
         if reached.packed[num]:
             live.add(pack_num)
         else:
@@ -89,7 +90,7 @@ def _weigh(connection: Connection, reached: Reached) -> Garbage:
 
 def _dead_rows(connection: Connection, reached: Reached) -> Iterator[tuple[int, int]]:
     """(number, bytes) of rows that are not needed."""
-    query = select(blocks.c.num, func.length(blocks.c.encoded)).execution_options(yield_per=_BATCH)
-    for num, size in connection.execute(query):
+    query = select(blocks.c.num, func.length(blocks.c.encoded))
+    for num, size in stream_rows(connection, query, _BATCH):
         if not reached.rows[num]:
             yield num, size

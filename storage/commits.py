@@ -25,6 +25,7 @@ from storage.order import CANONICAL_ORDER, OrderKey, count_changes, find_positio
 from storage.repos import Branch
 from storage.schema import authors, branches, checkpoints, commits, topics
 from storage.secrecy import Secrecy, commit_place, secrecy_of
+from storage.streaming import stream_parts, stream_rows
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
 from verifier.verify import VerifiedCommit
@@ -89,6 +90,10 @@ COMMIT_COLUMNS: Final = (
     "display_time",
 )
 """What `_row` gives, in this order."""
+_READ_AT_ONCE: Final = 10_000
+"""Rows of a reading without a bound."""
+_BODIES_AT_ONCE: Final = 500
+"""The same for who opens each row's body."""
 
 
 class NewCommit(Value, frozen=True):
@@ -253,14 +258,14 @@ def iterate_arrivals(connection: Connection, branch_nums: Sequence[int]) -> Iter
     by_topic = select(topics.c.num).where(topics.c.branch_num.in_(branch_nums))
     query = ROWS.where(commits.c.topic_num.in_(by_topic)).order_by(commits.c.num)
     secrecy = secrecy_of(connection)
-    for row in connection.execute(query):
+    for row in stream_rows(connection, query, _READ_AT_ONCE):
         yield timeline_row(secrecy, row)
 
 
 def load_graph(connection: Connection, branch_num: int) -> Iterator[tuple[bytes, tuple[bytes, ...]]]:
     """Every accepted commit of a branch, void ones too, with its acks, effects before causes."""
     query = select(commits.c.commit_id, commits.c.acks).where(commits.c.branch_num == branch_num)
-    for commit_id, acks in connection.execute(query.order_by(commits.c.rank.desc())):
+    for commit_id, acks in stream_rows(connection, query.order_by(commits.c.rank.desc()), _READ_AT_ONCE):
         yield commit_id, unpack_ids(acks)
 
 
@@ -268,7 +273,7 @@ def iterate_between(connection: Connection, first: int, last: int) -> Iterator[T
     """Every accepted commit of these numbers, void ones too, in the order of acceptance."""
     query = ROWS.where(commits.c.num.between(first, last)).order_by(commits.c.num)
     secrecy = secrecy_of(connection)
-    for row in connection.execute(query.execution_options(yield_per=500)):
+    for row in stream_rows(connection, query, _BODIES_AT_ONCE):
         yield timeline_row(secrecy, row)
 
 
@@ -294,8 +299,8 @@ def digest_timeline(connection: Connection, branch_num: int) -> tuple[str, int]:
     )
     hasher = timeline_digest()
     count = 0
-    for part in connection.execute(query).scalars().partitions(10_000):
-        hasher.update(b"".join(part))
+    for part in stream_parts(connection, query, _READ_AT_ONCE):
+        hasher.update(b"".join(row[0] for row in part))
         count += len(part)
     return hasher.hexdigest(), count
 

@@ -6,11 +6,10 @@ would make a smaller file, and build every index anew.
 
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Final
-
-from sqlalchemy.engine import Engine
 
 _FIRST_SEALED: Final = "r0017"
 """The first schema whose stores are sealed when they are opened with a key."""
@@ -28,16 +27,15 @@ def copy_database(source: Path, target: Path) -> None:
     sync_file(target)
 
 
-def copy_before_migration(engine: Engine, path: Path, revision: str) -> Path:
-    """Copy a store of an older revision to a file beside it, `before-` the new one; those of earlier times go.
+def take_place(path: Path, revision: str, copy: Callable[[Path], None]) -> Path:
+    """Have a store of an older revision copied to a file beside its own; copies of earlier times go.
 
-    Raises OSError, sqlite3.Error.
+    Raises OSError, and what `copy` does.
     """
     target = path.with_name(f"{path.stem}-of-{revision}{path.suffix}")
     begun = target.with_name(target.name + ".part")
     begun.unlink(missing_ok=True)
-    engine.dispose()  # so that nothing of ours is in the way
-    copy_database(path, begun)
+    copy(begun)
     begun.rename(target)
     sync_folder(target.parent)
     for older in path.parent.glob(f"{path.stem}-of-*{path.suffix}"):

@@ -1,100 +1,95 @@
 """The database: one writer, many readers, transactions from one place, migrations at start.
 
-SQLite runs in WAL with `synchronous=FULL`: a commit that was acknowledged survives a power cut (NORMAL loses them).
-`write()` admits one thread at a time and begins with BEGIN IMMEDIATE, so that a transaction never fails half-way for a
-lock; whatever leaves it by an exception is rolled back whole. A store of an older schema is copied before it is migrated.
-Secrets in it are sealed with the store's key (`secrecy`), which whoever opens it brings.
+`write()` admits one thread at a time; whatever leaves it by an exception is rolled back whole. A store of an older schema
+is copied before it is migrated. Which database it is, and what differs with that: `backends`. Secrets in it are sealed with
+the store's key (`secrecy`), which whoever opens it brings.
 """
 
 import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from alembic import command
-from alembic.config import Config as AlembicConfig
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, Table, create_engine, delete, event, func, insert, select
-from sqlalchemy.engine import Engine
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import QueuePool
+from sqlalchemy import Connection, Table, delete, func, insert, select
+from sqlalchemy.exc import DBAPIError, PendingRollbackError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from storage.copying import copy_before_migration
+from storage.backends import Backend, choose_backend
+from storage.errors import NewerSchema, NoStore, OlderSchema, StorageError
+from storage.revisions import newest_revision, revision_of, upgrade
 from storage.schema import numbers
 from storage.secrecy import BadSecret, as_option
+from storage.sqlite import DATABASE_NAME
 from storage.store_seal import OtherStoreKey, find_secrecy, seal_store
 
-DATABASE_NAME: Final = "ravel.sqlite"
-_MIGRATIONS: Final = Path(__file__).parent / "migrations"
-_BUSY_TIMEOUT_SECONDS: Final = 30.0
+__all__ = [
+    "DATABASE_NAME",
+    "FAILURES",
+    "Database",
+    "NewerSchema",
+    "NoStore",
+    "OlderSchema",
+    "StorageError",
+    "explain",
+    "keep_last_number",
+    "newest_revision",
+    "read_store",
+    "remember_last_number",
+]
+
 _CONNECTIONS_MAX: Final = 20
 """The writer, and two for each worker thread: an author reads while tables are read again."""
-_WAL_PAGES: Final = 8192
-"""Pages between checkpoints (32 MiB): random index pages are then written once, not once per transaction."""
-
-
-class StorageError(Exception):
-    """The store could not be read or written: disk full, file damaged, or not a store of ours."""
-
-
-class NewerSchema(StorageError):
-    """The store was written by a newer Ravel; it was left as it is."""
-
-
-class OlderSchema(StorageError):
-    """The store was written by an older Ravel, and is migrated when a daemon starts."""
+FAILURES: Final = (DBAPIError, PendingRollbackError, PoolTimeout)
+"""What SQLAlchemy raises when the database does not answer as it should: the statement, what follows it, no connection."""
 
 
 class Database:
     """The node's store. Thread-safe; close it when done."""
 
-    def __init__(self, folder: Path, store_key: bytes | None = None) -> None:
-        """Open or create the store in `folder`, migrate it, and seal its secrets where there is a key.
+    def __init__(self, folder: Path, store_key: bytes | None = None, url: str = "") -> None:
+        """Open or create the store of a folder, migrate it, and seal its secrets where there is a key.
 
-        Without one, a store that has been sealed is for what takes no secrets alone. Raises StorageError.
+        Without one, a store that has been sealed is for what takes no secrets alone. Its rows are in the PostgreSQL
+        database of `url`, if any. Raises StorageError.
         """
-        self.path = folder / DATABASE_NAME
+        self.folder: Final = folder
+        self.path: Final = folder / DATABASE_NAME
+        """Where the rows are without a URL."""
         self.fault = ""
         """Why the last write failed; empty while writes succeed."""
         self._lock = threading.Lock()
         self._next: dict[str, int] = {}
+        self._undecided = ""
+        self._is_stale = False
+        self._backend = choose_backend(folder, url)
         try:
-            if not self.path.exists():
-                self.path.touch(mode=0o600)
+            self._engine = self._backend.make_engine(_CONNECTIONS_MAX)
         except OSError as error:
-            raise StorageError(f"{self.path}: {error}") from error
-        self._engine = create_engine(
-            # Not as text, in which a ? or % of the path would mean something else.
-            URL.create("sqlite", database=str(self.path)),
-            poolclass=QueuePool,
-            pool_size=_CONNECTIONS_MAX,
-            max_overflow=0,
-            connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
-        )
-        _prepare_connections(self._engine)
+            raise StorageError(f"{self._backend.name}: {error}") from error
+        self._writer: Connection | None = None
         try:
-            self._migrate()
-            secrecy = seal_store(self._engine, store_key)
-            self._engine = self._engine.execution_options(**as_option(secrecy))
-            self._writer = self._engine.connect()
-        except (DBAPIError, sqlite3.Error) as error:
-            self._engine.dispose()
-            cause = error.orig if isinstance(error, DBAPIError) else error
-            raise StorageError(f"{self.path}: {cause}") from error
+            self._writer = self._open_writer()
+            self._migrate(self._writer)
+            secrecy = as_option(seal_store(self._writer, self._backend, store_key))
+            # Also of connections that are made later.
+            self._engine = self._engine.execution_options(**secrecy)
+            self._writer = self._writer.execution_options(**secrecy)
+        except (*FAILURES, sqlite3.Error, OSError) as error:
+            self.close()
+            raise StorageError(f"{self._backend.name}: {explain(self._backend, error)}") from error
         except OtherStoreKey:
-            self._engine.dispose()
-            raise _other_key(self.path) from None
+            self.close()
+            raise _other_key(self._backend.name) from None
         except StorageError:
-            self._engine.dispose()
+            self.close()
             raise
 
     def close(self) -> None:
         """Close all connections."""
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
         self._engine.dispose()
 
     @contextmanager
@@ -105,50 +100,45 @@ class Database:
         """
         with self._lock:
             try:
-                self._writer.exec_driver_sql("BEGIN IMMEDIATE")
+                writer = self._begin_write()
                 try:
                     with turn or nullcontext():
-                        yield self._writer
+                        yield writer
+                    known_by = self._backend.prepare_commit(writer)
                 except BaseException:
-                    self._undo()
+                    self._undo(writer)
                     raise
-                self._writer.exec_driver_sql("COMMIT")
-                self._writer.rollback()  # ends SQLAlchemy's own bookkeeping; the database has committed
+                self._commit(writer, known_by)
                 self.fault = ""
-            except DBAPIError as error:
-                self._writer.rollback()
-                self.fault = str(error.orig)
+            except FAILURES as error:
+                self.fault = explain(self._backend, error)
                 raise StorageError(self.fault) from error
             except BadSecret as error:
                 raise StorageError(str(error)) from error
 
-    def _undo(self) -> None:
-        # On a full disk SQLite has undone the transaction itself, and to say so again would hide why.
-        if self._writer.connection.driver_connection.in_transaction:  # type: ignore[union-attr]  # sqlite3's
-            self._writer.exec_driver_sql("ROLLBACK")
-        self._writer.rollback()
-        self._next.clear()
-
     def probe(self) -> None:
         """Write something that changes nothing, to see whether writes succeed. Raises StorageError."""
         with self.write() as connection:
-            version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-            connection.exec_driver_sql(f"PRAGMA user_version={int(version)}")
+            self._backend.probe(connection)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A read transaction: one unchanging snapshot of the store."""
         try:
             with self._engine.connect() as connection:
-                connection.exec_driver_sql("BEGIN")
+                self._begin(connection, self._backend.begin_read)
                 try:
                     yield connection
                 finally:
-                    connection.exec_driver_sql("ROLLBACK")
-        except DBAPIError as error:
-            raise StorageError(str(error.orig)) from error
+                    connection.rollback()
+        except FAILURES as error:
+            raise StorageError(explain(self._backend, error)) from error
         except BadSecret as error:
             raise StorageError(str(error)) from error
+
+    def size(self, connection: Connection) -> int | None:
+        """Bytes of the rows where they are not in a file of the folder."""
+        return self._backend.size(connection)
 
     def next_nums(self, connection: Connection, table: Any, count: int) -> range:  # noqa: ANN401  # a Table
         """`count` fresh row numbers of `table`; to be called inside `write()`."""
@@ -160,102 +150,162 @@ class Database:
         self._next[table.name] = start + count
         return range(start, start + count)
 
-    def _migrate(self) -> None:
-        config = _alembic()
-        with self._engine.connect() as connection:
-            current = _revision_of(connection, self.path)
+    def _open_writer(self) -> Connection:
+        writer = self._engine.connect()
+        try:
+            self._backend.claim(writer)
+            writer.rollback()  # ends SQLAlchemy's own bookkeeping; nothing was begun
+        except BaseException as error:
+            writer.invalidate()
+            writer.close()
+            if isinstance(error, StorageError):  # somebody else has the store now
+                self.fault = str(error)
+            raise
+        return writer
+
+    def _begin(self, connection: Connection, statement: str) -> None:
+        """Begin a transaction; where the server has gone since the last one, and come back, on a new connection."""
+        try:
+            connection.exec_driver_sql(statement)
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
             connection.rollback()
+            connection.exec_driver_sql(statement)
+
+    def _begin_write(self) -> Connection:
+        """Begin on the connection that holds the claim: a new one, with a new claim, where the last one broke."""
+        if self._writer is not None and not self._is_stale:
+            try:
+                self._writer.exec_driver_sql(self._backend.begin_write)
+            except DBAPIError as error:
+                if not error.connection_invalidated:
+                    self._writer.rollback()
+                    raise
+                self._drop_writer()
+            else:
+                return self._writer
+        if self._writer is None:
+            self._writer = self._open_writer()
+        if self._undecided:
+            self._is_stale = self._was_committed(self._writer, self._undecided)
+            self._undecided = ""
+        if self._is_stale:
+            # What is kept in memory was told that this write had been undone.
+            self.fault = "the server has kept a write whose end was not heard; start the daemon again"
+            raise StorageError(self.fault)
+        self._writer.exec_driver_sql(self._backend.begin_write)
+        return self._writer
+
+    def _was_committed(self, writer: Connection, known_by: str) -> bool:
+        found = self._backend.was_committed(writer, known_by)
+        writer.rollback()  # ends SQLAlchemy's own bookkeeping
+        return found
+
+    def _commit(self, writer: Connection, known_by: str) -> None:
+        try:
+            writer.exec_driver_sql("COMMIT")
+            writer.rollback()  # ends SQLAlchemy's own bookkeeping; the database has committed
+        except DBAPIError as error:
+            is_unheard = error.connection_invalidated and known_by
+            self._undo(writer)
+            if not is_unheard:
+                raise
+            self._undecided = known_by
+            writer = self._writer = self._open_writer()
+            was_committed = self._was_committed(writer, known_by)
+            self._undecided = ""
+            if not was_committed:
+                raise
+
+    def _undo(self, writer: Connection) -> None:
+        """Undo what the transaction did. On a full disk SQLite has done so itself; its driver then says nothing."""
+        self._next.clear()
+        if writer.invalidated:
+            self._drop_writer()
+        else:
+            writer.rollback()
+
+    def _drop_writer(self) -> None:
+        """Leave a broken connection; the next write makes another, and its claim."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        self._next.clear()
+
+    def _migrate(self, writer: Connection) -> None:
+        current = revision_of(writer, self._backend.name)
+        writer.rollback()
         if current is not None and current != newest_revision():
             self._keep_older(current)
-        with self._engine.connect() as connection:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-            connection.exec_driver_sql("COMMIT")
-            connection.rollback()
+        writer.exec_driver_sql(self._backend.begin_write)
+        if current is not None:
+            self._backend.bind(writer, is_new=False)
+        upgrade(writer)
+        if current is None:
+            self._backend.bind(writer, is_new=True)
+        writer.exec_driver_sql("COMMIT")
+        writer.rollback()
 
     def _keep_older(self, revision: str) -> None:
         """Keep a copy of what is about to be migrated: the way back to the Ravel that last ran here."""
         try:
-            copy_before_migration(self._engine, self.path, revision)
+            self._backend.copy_before_migration(self._engine, revision)
         except OSError as error:
             raise StorageError(
-                f"{self.path} has schema {revision}, and could not be copied before it is migrated ({error}); "
+                f"{self._backend.name} has schema {revision}, and could not be copied before it is migrated ({error}); "
                 "it was left as it is"
             ) from error
 
 
 @contextmanager
-def read_store(folder: Path, store_key: bytes | None = None) -> Iterator[Connection]:
-    """One moment of the store in a folder, beside its daemon or without one; nothing is made, migrated or written.
+def read_store(folder: Path, store_key: bytes | None = None, url: str = "") -> Iterator[Connection]:
+    """One moment of the store of a folder, beside its daemon or without one; nothing is made, migrated or written.
 
     Without the key no secret of a sealed store can be read. Raises StorageError where there is none, or of another schema.
     """
-    path = folder / DATABASE_NAME
-    if not path.exists():
-        raise StorageError(f"{path} is not there")
-    engine = create_engine(
-        URL.create("sqlite", database=str(path)),
-        connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
-    )
+    backend = choose_backend(folder, url)
+    name = backend.name
+    if not backend.exists():
+        raise NoStore(f"{name} is not there")
+    engine = backend.make_reader(1)
     try:
         with engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA query_only=ON")
-            connection.rollback()
-            connection.exec_driver_sql("BEGIN")
+            connection.exec_driver_sql(backend.begin_read)
             try:
-                revision = _revision_of(connection, path)
+                revision = revision_of(connection, name)
+                if revision is None:
+                    raise NoStore(f"{name} has no store yet")
                 if revision != newest_revision():
                     raise OlderSchema(
-                        f"{path} has schema {revision}, and this Ravel reads {newest_revision()}; "
+                        f"{name} has schema {revision}, and this Ravel reads {newest_revision()}; "
                         "`ravel run` migrates it"
                     )
+                backend.check_bound(connection)
                 try:
                     secrecy = find_secrecy(connection, store_key)
                 except OtherStoreKey:
-                    raise _other_key(path) from None
+                    raise _other_key(name) from None
                 yield connection.execution_options(**as_option(secrecy))
             finally:
-                connection.exec_driver_sql("ROLLBACK")
-    except DBAPIError as error:
-        raise StorageError(f"{path}: {error.orig}") from error
+                connection.rollback()
+    except FAILURES as error:
+        raise StorageError(f"{name}: {explain(backend, error)}") from error
     except BadSecret as error:
-        raise StorageError(f"{path}: {error}") from error
+        raise StorageError(f"{name}: {error}") from error
     finally:
         engine.dispose()
 
 
-def _other_key(path: Path) -> StorageError:
+def _other_key(name: str) -> StorageError:
     return StorageError(
-        f"{path} was sealed with other keys than those of its folder: the two belong together"
+        f"{name} was sealed with other keys than those of its folder: the two belong together"
     )
 
 
-def newest_revision() -> str:
-    """The schema that this Ravel makes and reads."""
-    head = _scripts().get_current_head()
-    assert head is not None, "there are migrations"
-    return head
-
-
-def _revision_of(connection: Connection, path: Path) -> str | None:
-    """A store's schema; None for a new one. Raises NewerSchema."""
-    current = MigrationContext.configure(connection).get_current_revision()
-    known = {script.revision for script in _scripts().walk_revisions()}
-    if current is not None and current not in known:
-        raise NewerSchema(f"{path} has schema {current}, which this Ravel does not know; use a newer one")
-    return current
-
-
-@cache
-def _scripts() -> ScriptDirectory:
-    return ScriptDirectory.from_config(_alembic())
-
-
-def _alembic() -> AlembicConfig:
-    config = AlembicConfig()
-    config.set_main_option("script_location", str(_MIGRATIONS))
-    return config
+def explain(backend: Backend, error: Exception) -> str:
+    """What went wrong, in a sentence without secrets."""
+    return backend.explain(error) if isinstance(error, DBAPIError) else str(error)
 
 
 def keep_last_number(connection: Connection, table: Table) -> None:
@@ -269,17 +319,3 @@ def remember_last_number(connection: Connection, table: Table, last: int) -> Non
     connection.execute(delete(numbers).where(numbers.c.name == table.name, numbers.c.last < last))
     if connection.execute(select(numbers.c.last).where(numbers.c.name == table.name)).first() is None:
         connection.execute(insert(numbers).values(name=table.name, last=last))
-
-
-def _prepare_connections(engine: Engine) -> None:
-    @event.listens_for(engine, "connect")
-    def configure(connection: sqlite3.Connection, _record: object) -> None:
-        connection.isolation_level = None  # BEGIN and COMMIT are ours, not the driver's
-        for pragma in (
-            "journal_mode=WAL",
-            "synchronous=FULL",
-            f"wal_autocheckpoint={_WAL_PAGES}",
-            "foreign_keys=ON",
-            "cache_size=-32768",
-        ):
-            connection.execute(f"PRAGMA {pragma}")

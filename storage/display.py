@@ -11,7 +11,7 @@ acks' alone, and an index is read in both directions.
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, select, tuple_
+from sqlalchemy import BigInteger, Connection, bindparam, literal, select, tuple_
 
 from protocol.commit import Commit
 from storage.id_keys import chunks, id_key
@@ -61,7 +61,7 @@ def load_display_window(
         row = connection.execute(at).first()
         if row is None:
             return []
-        key = tuple_(*row)
+        key = tuple_(*(literal(value, BigInteger) for value in row))
         query = query.where(tuple_(*DISPLAY_ORDER) > key if after else tuple_(*DISPLAY_ORDER) < key)
     if after:
         return list(connection.execute(query.order_by(*DISPLAY_ORDER)).scalars())

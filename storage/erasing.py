@@ -12,6 +12,7 @@ from storage.commits import ROWS, TimelineRow, timeline_row
 from storage.id_keys import BLOCK_NUM_SIZE, chunks, pack_nums, unpack_nums
 from storage.schema import blocks, commits, erasures
 from storage.secrecy import secrecy_of
+from storage.sums import sum_of
 
 
 class Erasure(NamedTuple):
@@ -48,7 +49,7 @@ def load_whole(connection: Connection, branch_num: int, kinds: Collection[str]) 
 def measure_bodies(connection: Connection, rows: Sequence[TimelineRow]) -> int:
     """Bytes of the blocks of these commits' bodies, each block once. Other commits may need some of them."""
     wanted = {num for row in rows for num in unpack_nums(row.block_nums)[1:]}
-    size = func.coalesce(func.sum(func.length(blocks.c.encoded)), 0)
+    size = sum_of(func.length(blocks.c.encoded))
     return sum(
         int(connection.execute(select(size).where(blocks.c.num.in_(part))).scalar_one())
         for part in chunks(sorted(wanted))

@@ -20,6 +20,7 @@ from storage.export_schema import COMMITS, EDITS, RELAY_COMMITS, RELAY_TOPICS, V
 from storage.order import CANONICAL_ORDER
 from storage.relay_schema import relay_commits, relay_topics
 from storage.schema import authors, branches, changes, commits, numbers, repos, topics
+from storage.streaming import stream_parts
 
 _ID_SIZE: Final = 32
 _NUM_SIZE: Final = 8
@@ -189,9 +190,7 @@ def _relay_batch(rows: Sequence[tuple[Any, ...]], by_topic: "_Shared") -> pa.Rec
 def _columns(
     connection: Connection, query: Select[Any], rows_max: int = 0
 ) -> Iterator[tuple[Sequence[Any], ...]]:
-    for rows in connection.execute(
-        query.execution_options(yield_per=rows_max or ROWS_PER_GROUP)
-    ).partitions():
+    for rows in stream_parts(connection, query, rows_max or ROWS_PER_GROUP):
         yield tuple(zip(*rows, strict=True))
 
 

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import Column, Connection, case, func, select
+from sqlalchemy import Column, Connection, func, select
 from sqlalchemy.exc import DBAPIError
 
 from protocol.block import decode_block
@@ -23,6 +23,7 @@ from storage.database import DATABASE_NAME
 from storage.id_keys import BLOCK_NUM_SIZE, id_key, pack_ids
 from storage.packs import FOLDER_NAME
 from storage.schema import blocks, pack_blocks, packs
+from storage.streaming import stream_rows
 from storage.tables import metadata
 
 _BATCH: Final = 500
@@ -78,7 +79,10 @@ class Findings:
 
 
 def inspect_pages(connection: Connection, findings: Findings) -> None:
-    """Have SQLite check its pages, indexes and the references that it knows of."""
+    """Have SQLite check its pages, indexes and the references that it knows of. PostgreSQL's are the server's to check."""
+    if connection.dialect.name != "sqlite":
+        _inspect_declared(connection, findings)
+        return
     try:
         for (line,) in connection.exec_driver_sql("PRAGMA integrity_check(100)"):
             if line != "ok":
@@ -89,14 +93,29 @@ def inspect_pages(connection: Connection, findings: Findings) -> None:
         findings.add("database", DATABASE_NAME, str(error.orig))
 
 
+def _inspect_declared(connection: Connection, findings: Findings) -> None:
+    keys = [key for table in metadata.sorted_tables for key in table.foreign_keys]
+    _find_dangling(connection, findings, "database", [(key.parent, key.column) for key in keys])
+
+
 def inspect_references(connection: Connection, findings: Findings) -> None:
     """See that every row that another names is there."""
-    for column, target in _REFERENCES:
+    _find_dangling(connection, findings, "reference", _REFERENCES)
+
+
+def _find_dangling(
+    connection: Connection,
+    findings: Findings,
+    kind: str,
+    references: Sequence[tuple[Column[Any], Column[Any]]],
+) -> None:
+    for column, target in references:
         targets = target.table.alias()
         is_there = select(targets.c.num).where(targets.c.num == column).exists()
-        for (num,) in connection.execute(select(column).where(~is_there).distinct().limit(_BATCH)):
+        dangling = select(column).where(column.is_not(None), ~is_there).distinct().limit(_BATCH)
+        for (num,) in connection.execute(dangling):
             findings.add(
-                "reference",
+                kind,
                 f"{column.table.name}.{column.name}",
                 f"names {target.table.name} {num}, which is not there",
             )
@@ -119,7 +138,7 @@ def inspect_erasures(connection: Connection, findings: Findings) -> None:
 def inspect_rows(connection: Connection, findings: Findings) -> None:
     """Hash every block that is a row."""
     query = select(blocks.c.num, blocks.c.id_key, blocks.c.encoded).order_by(blocks.c.num)
-    for num, key, encoded in connection.execute(query.execution_options(yield_per=_BATCH)):
+    for num, key, encoded in stream_rows(connection, query, _BATCH):
         findings.checked["blocks"] += 1
         if id_key(hash_block(encoded)) != key:
             findings.add("block", f"row {num}", "its bytes are not what its id says")
@@ -154,7 +173,7 @@ def _inspect_pack(connection: Connection, pack_num: int, name: str, handle: int,
         .where(pack_blocks.c.pack_num == pack_num)
         .order_by(pack_blocks.c.offset)
     )
-    for wanted, key, offset, size in connection.execute(query.execution_options(yield_per=_BATCH)):
+    for wanted, key, offset, size in stream_rows(connection, query, _BATCH):
         findings.checked["blocks"] += 1
         try:
             encoded = os.pread(handle, size, offset)
@@ -179,9 +198,7 @@ def inspect_relayed(connection: Connection, findings: Findings) -> None:
         kept.c.publication_id,
         kept.c.publication_key,
     )
-    for topic_num, commit_id, acks, encoded, name, key in connection.execute(
-        query.execution_options(yield_per=_BATCH)
-    ):
+    for topic_num, commit_id, acks, encoded, name, key in stream_rows(connection, query, _BATCH):
         findings.checked["relayed"] += 1
         counts[topic_num] += 1
         try:
@@ -194,7 +211,7 @@ def inspect_relayed(connection: Connection, findings: Findings) -> None:
             findings.add("relayed", commit_id.hex(), "its publication is another commit's, or has other acks")
         elif publication.publication_id != name or id_key(name[PUBLICATION_ID_COMMIT_SIZE:]) != key:
             findings.add("relayed", commit_id.hex(), "its publication has another id")
-    firsts = func.sum(case((kept.c.is_variant, 0), else_=1))
+    firsts = func.count().filter(~kept.c.is_variant)
     for commit_id, count in connection.execute(
         select(kept.c.commit_id, firsts).group_by(kept.c.topic_num, kept.c.commit_id).having(firsts != 1)
     ):
@@ -212,6 +229,12 @@ def count_unnamed_packs(connection: Connection, folder: Path) -> int:
         return sum(path.name not in named for path in (folder / FOLDER_NAME).iterdir())
     except FileNotFoundError:
         return 0
+
+
+def name_server(connection: Connection) -> str:
+    """What the rows are in, and its version."""
+    version = ".".join(map(str, connection.dialect.server_version_info or ()))
+    return f"{connection.dialect.name} {version}"
 
 
 def count_rows(connection: Connection) -> dict[str, int]:

@@ -32,6 +32,7 @@ from sqlalchemy import (
 
 from storage.columns import Bytes
 from storage.schema import commits, order_spans
+from storage.sums import sum_of
 
 OrderKey = tuple[int, int, bytes]
 """Checkpoints passed, rank and id of a commit: by this the commits of a branch are ordered."""
@@ -62,10 +63,10 @@ _SPAN_OF: Final = (
     _SPANS.where(tuple_(*_SPAN_KEY) <= _GIVEN).order_by(*(column.desc() for column in _SPAN_KEY)).limit(1)
 )
 _HEIGHT: Final = select(func.max(order_spans.c.level)).where(order_spans.c.branch_num == bindparam("branch"))
-_SHOWN_BETWEEN: Final = select(func.coalesce(func.sum(order_spans.c.shown), 0)).where(
+_SHOWN_BETWEEN: Final = select(sum_of(order_spans.c.shown)).where(
     _LEVEL, tuple_(*_SPAN_KEY) >= _GIVEN, tuple_(*_SPAN_KEY) < _UNTIL
 )
-_LEVEL_SUMS: Final = select(func.count(), func.coalesce(func.sum(order_spans.c.shown), 0)).where(_LEVEL)
+_LEVEL_SUMS: Final = select(func.count(), sum_of(order_spans.c.shown)).where(_LEVEL)
 _COMMITS_BETWEEN: Final = select(func.count()).where(
     commits.c.branch_num == bindparam("branch"),
     ~commits.c.is_void,
@@ -109,7 +110,7 @@ _SHOWN_COMMITS: Final = select(func.count()).where(
     .c.is_void
 )
 _SHOWN_SPANS: Final = select(
-    func.sum(
+    sum_of(
         select(order_spans.c.shown)
         .where(_LEVEL, tuple_(*_SPAN_KEY) >= _GIVEN)
         .order_by(*_SPAN_KEY)

@@ -15,17 +15,17 @@ from types import TracebackType
 from typing import Final, Self
 
 from sqlalchemy import Connection, bindparam, insert, select
-from sqlalchemy.dialects import sqlite
 
 from protocol.block import Block, decode_block
 from protocol.codec import DecodeError
+from storage.binding import PACKS_NAME
 from storage.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
-from storage.bulk import insert_rows
+from storage.bulk import insert_rows, select_rows
 from storage.database import Database, StorageError
 from storage.id_keys import chunks, id_key
 from storage.schema import pack_blocks, packs
 
-FOLDER_NAME: Final = "packs"
+FOLDER_NAME: Final = PACKS_NAME
 _SMALL_SIZE: Final = 256 * 1024
 """Bytes up to which an add's blocks are rows: above, a pack and its two fsyncs cost less than the log."""
 _FLUSH_SIZE: Final = 4 << 20
@@ -35,13 +35,12 @@ _WRITE_SIZE: Final = 1 << 20
 """Bytes of one write: larger ones have the kernel look for larger pages, which took a virtual machine four times as long."""
 _WRITE_COUNT_MAX: Final = 1024
 """Buffers that one call takes."""
-_BY_KEY: Final = str(
+_BY_KEY: Final = (
     select(pack_blocks.c.block_id, packs.c.name, pack_blocks.c.offset, pack_blocks.c.size)
     .join(packs, packs.c.num == pack_blocks.c.pack_num)
     .where(pack_blocks.c.id_key == bindparam("key"))
-    .compile(dialect=sqlite.dialect())
 )
-"""As text, which goes straight to the driver: it runs once for each block that is read."""
+"""Runs once for each block that is read."""
 _KNOWN: Final = select(pack_blocks.c.block_id).where(
     pack_blocks.c.id_key.in_(bindparam("keys", expanding=True))
 )
@@ -53,7 +52,7 @@ class Packs:
     def __init__(self, database: Database) -> None:
         """Packs lie in a folder beside the database, which is made when it is first needed."""
         self._database = database
-        self._folder = database.path.parent / FOLDER_NAME
+        self._folder = database.folder / FOLDER_NAME
 
     def sweep(self) -> int:
         """Remove packs that no row names; gives how many. To be called while nobody adds. Raises StorageError."""
@@ -75,7 +74,7 @@ class Packs:
 
     def find(self, connection: Connection, block_id: bytes) -> Block | None:
         """A block by its id, from the packs or the `blocks` table, hashed again. Raises DamagedBlock, StorageError."""
-        for found, name, offset, size in connection.exec_driver_sql(_BY_KEY, (id_key(block_id),)):
+        for found, name, offset, size in select_rows(connection, _BY_KEY, id_key(block_id)):
             if found == block_id:
                 return _checked(block_id, self._read(name, offset, size))
         nums = find_blocks(connection, [block_id])

@@ -17,6 +17,7 @@ from storage.database import StorageError
 from storage.id_keys import id_key, unpack_nums
 from storage.packs import FOLDER_NAME
 from storage.schema import blocks, commits, file_removals, files, pack_blocks, packs
+from storage.streaming import stream_rows
 
 _REMOVERS = commits.alias()
 _IS_THERE = ~(
@@ -44,14 +45,14 @@ def mark_reached(connection: Connection, folder: Path, *, with_removed: bool = T
     Raises StorageError.
     """
     reached = Reached(_marks(connection, blocks.c.num), _marks(connection, pack_blocks.c.num))
-    for (nums,) in connection.execute(select(commits.c.block_nums).execution_options(yield_per=_BATCH)):
+    for (nums,) in stream_rows(connection, select(commits.c.block_nums), _BATCH):
         for num in unpack_nums(nums):
             if num < len(reached.rows):
                 reached.rows[num] = 1
     condition: ColumnElement[bool] = true() if with_removed else _IS_THERE
-    wanted = select(files.c.object_id).where(condition).distinct().execution_options(yield_per=_BATCH)
+    wanted = select(files.c.object_id).where(condition).distinct()
     walk = _Walk(connection, folder / FOLDER_NAME, reached)
-    for object_id in connection.execute(wanted).scalars():
+    for (object_id,) in stream_rows(connection, wanted, _BATCH):
         reached.objects += 1
         reached.incomplete += not walk.mark(object_id)
     return reached

@@ -28,6 +28,8 @@ from storage.schema import (
     sketches,
     topics,
 )
+from storage.streaming import stream_rows
+from storage.sums import sum_of
 from storage.topic_sets import TopicSet, iterate_ids
 
 _BATCH: Final = 500
@@ -119,9 +121,9 @@ def recount_sums(connection: Connection, findings: Findings) -> None:
     counted = {
         num: (count, void_count)
         for num, count, void_count in connection.execute(
-            select(
-                commits.c.branch_num, func.count(), func.coalesce(func.sum(commits.c.is_void), 0)
-            ).group_by(commits.c.branch_num)
+            select(commits.c.branch_num, func.count(), func.count().filter(commits.c.is_void)).group_by(
+                commits.c.branch_num
+            )
         )
     }
     kept = select(branches.c.num, branches.c.name, branches.c.commit_count, branches.c.void_count)
@@ -236,7 +238,7 @@ def _find_passed(
             .where(commits.c.branch_num == branch_num)
             .order_by(commits.c.num.desc())
         )
-        for num, commit_id, acks, said in connection.execute(query.execution_options(yield_per=_BATCH)):
+        for num, commit_id, acks, said in stream_rows(connection, query, _BATCH):
             bits = inside.pop(commit_id, 0) | bit_of.get(num, 0)
             found = total - bits.bit_count()
             if said != found:
@@ -291,9 +293,7 @@ def _count_span(
         key = (order_spans.c.passed, order_spans.c.rank, order_spans.c.commit_id)
         here = (order_spans.c.branch_num == branch_num) & (order_spans.c.level == level - 1)
         shown = order_spans.c.shown
-    query = select(func.count(), func.coalesce(func.sum(shown), 0)).where(
-        here, tuple_(*key) >= tuple_(*begin)
-    )
+    query = select(func.count(), sum_of(shown)).where(here, tuple_(*key) >= tuple_(*begin))
     if end is not None:
         query = query.where(tuple_(*key) < tuple_(*end))
     size, count = connection.execute(query).one()

@@ -16,6 +16,7 @@ from storage.database import keep_last_number
 from storage.forgetting import forget_sketches
 from storage.id_keys import chunks
 from storage.relay_schema import relay_commits, relay_heads, relay_shares, relay_topics
+from storage.sums import sum_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def find_room(
     if visitor.subnet:
         from_subnet = _share(connection, relay_shares.c.subnet == visitor.subnet)
         bounds.append((from_subnet, quotas.subnet, "subnet_full"))
-    total = connection.execute(select(func.coalesce(func.sum(relay_topics.c.size), 0))).scalar_one()
+    total = connection.execute(select(sum_of(relay_topics.c.size))).scalar_one()
     size, freed = 0, 0
     for count, (_, encoded) in enumerate(new):
         size += len(encoded)
@@ -154,5 +155,5 @@ def _count(connection: Connection, where: ColumnElement[bool] | None = None) -> 
 
 
 def _share(connection: Connection, where: ColumnElement[bool]) -> int:
-    query = select(func.coalesce(func.sum(relay_shares.c.size), 0)).where(where)
+    query = select(sum_of(relay_shares.c.size)).where(where)
     return int(connection.execute(query).scalar_one())

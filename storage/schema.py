@@ -75,7 +75,7 @@ topics = Table(
     Column("num", NUM, primary_key=True),
     Column("branch_num", NUM, ForeignKey("branches.num"), nullable=False),
     Column("epoch_num", NUM, ForeignKey("epochs.num")),  # none where a link gave this topic alone
-    Column("generation", Integer, nullable=False),
+    Column("generation", NUM, nullable=False),  # up to 2**32 - 1
     Column("topic", Bytes(32), nullable=False, unique=True),
     Column("commit_count", BigInteger, nullable=False),  # of those that came by it
     Column("channel", Bytes()),  # where a link gave it alone: what opens it, as in the link; sealed

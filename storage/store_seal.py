@@ -1,21 +1,21 @@
 """Sealing a store: at its first opening with a key, all secrets in it are sealed in one transaction, and a mark is left.
 
-After that it is opened with the same key, or without one for what takes no secrets. Where secrets lay in the clear, the
-database is written anew (VACUUM), since SQLite leaves what was replaced on its pages; if that fails for want of room, it
-is tried again at the next opening.
+After that it is opened with the same key, or without one for what takes no secrets. Where secrets lay in the clear, their
+tables are written anew, since databases leave what was replaced where it was; if that fails, for want of room say, it is
+tried again at the next opening. What a PostgreSQL server has elsewhere (its log, archives of it, copies) is not ours to
+sweep.
 """
 
-import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
 from hmac import compare_digest
 from typing import Final
 
 from sqlalchemy import Connection, insert, select, update
-from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 
 from protocol.hashing import store_mark
+from storage.backends import Backend
 from storage.schema import store_seal
 from storage.secrecy import (
     Locked,
@@ -46,62 +46,64 @@ def find_secrecy(connection: Connection, store_key: bytes | None) -> Secrecy:
     return Sealed(store_key)
 
 
-def seal_store(engine: Engine, store_key: bytes | None) -> Secrecy:
+def seal_store(writer: Connection, backend: Backend, store_key: bytes | None) -> Secrecy:
     """Seal what is not sealed yet, where there is a key; gives how secrets are kept now.
 
-    Raises OtherStoreKey, DBAPIError.
+    Raises OtherStoreKey, DBAPIError, StorageError.
     """
-    with engine.connect() as connection:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        try:
-            found = find_secrecy(connection, store_key)
-            if store_key is not None and isinstance(found, Unsealed):
-                found = Sealed(store_key)
-                sealed_count = _seal_rows(connection, found)
-                mark = store_mark(store_key)
-                connection.execute(insert(store_seal).values(num=1, mark=mark, is_clean=not sealed_count))
-            connection.exec_driver_sql("COMMIT")
-        except BaseException:
-            # On a full disk SQLite has undone it itself, and to say so again would hide why.
-            if _driver(connection).in_transaction:
-                connection.exec_driver_sql("ROLLBACK")
-            raise
-        is_clean = connection.execute(select(store_seal.c.is_clean)).scalar()
-        connection.rollback()
-        if is_clean is False:
-            with suppress(DBAPIError):  # no room: the next opening tries again
-                _sweep(connection)
+    writer.exec_driver_sql(backend.begin_write)
+    try:
+        found = find_secrecy(writer, store_key)
+        if store_key is not None and isinstance(found, Unsealed):
+            found = Sealed(store_key)
+            sealed_count = _seal_rows(writer, backend, found)
+            mark = store_mark(store_key)
+            writer.execute(insert(store_seal).values(num=1, mark=mark, is_clean=not sealed_count))
+        backend.prepare_commit(writer)
+        writer.exec_driver_sql("COMMIT")
+    finally:
+        writer.rollback()  # undoes it if it was not committed, and ends SQLAlchemy's own bookkeeping
+    is_clean = writer.execute(select(store_seal.c.is_clean)).scalar()
+    writer.rollback()
+    if is_clean is False:
+        with suppress(DBAPIError):  # no room, or somebody reads: the next opening tries again
+            backend.sweep(writer, _TABLES)
+            writer.execute(update(store_seal).values(is_clean=True))
+        writer.rollback()
     return found
 
 
-def _sweep(connection: Connection) -> None:
-    connection.exec_driver_sql("VACUUM")
-    connection.execute(update(store_seal).values(is_clean=True))
-    connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.rollback()
-
-
 _Place = Callable[..., bytes]
-_BOXES: Final[tuple[tuple[str, str, str, _Place], ...]] = (
-    ("repos", "init_key", "repo_id", lambda raw: repo_place("init_key", raw)),
-    ("repos", "invitation", "repo_id", lambda raw: repo_place("invitation", raw)),
-    ("epochs", "read_secret", "repo_num, epoch_id", lambda num, raw: epoch_place("read_secret", num, raw)),
-    ("epochs", "write_secret", "repo_num, epoch_id", lambda num, raw: epoch_place("write_secret", num, raw)),
-    ("topics", "channel", "topic", topic_place),
+_BOXES: Final[tuple[tuple[str, str, tuple[str, ...], _Place], ...]] = (
+    ("repos", "init_key", ("repo_id",), lambda raw: repo_place("init_key", raw)),
+    ("repos", "invitation", ("repo_id",), lambda raw: repo_place("invitation", raw)),
+    (
+        "epochs",
+        "read_secret",
+        ("repo_num", "epoch_id"),
+        lambda num, raw: epoch_place("read_secret", num, raw),
+    ),
+    (
+        "epochs",
+        "write_secret",
+        ("repo_num", "epoch_id"),
+        lambda num, raw: epoch_place("write_secret", num, raw),
+    ),
+    ("topics", "channel", ("topic",), topic_place),
 )
-_MASKS: Final[tuple[tuple[str, str, str, _Place], ...]] = (
-    ("commits", "commit_key", "commit_id", commit_place),
-    ("files", "object_key", "num, object_id", file_place),
+_MASKS: Final[tuple[tuple[str, str, tuple[str, ...], _Place], ...]] = (
+    ("commits", "commit_key", ("commit_id",), commit_place),
+    ("files", "object_key", ("num", "object_id"), file_place),
 )
 """Table, column, what tells its row, and the place that follows from that."""
+_TABLES: Final = sorted({table for table, *_ in (*_BOXES, *_MASKS)})
 
 
-def _seal_rows(connection: Connection, secrecy: Secrecy) -> int:
-    """Seal every secret, inside SQLite: a million rows are not brought here one by one. Gives how many."""
-    driver = _driver(connection)
+def _seal_rows(connection: Connection, backend: Backend, secrecy: Secrecy) -> int:
+    """Seal every secret. Gives how many."""
     count = 0
     for columns, transform in ((_BOXES, secrecy.seal), (_MASKS, secrecy.mask)):
-        for table, column, key, place in columns:
+        for table, column, keys, place in columns:
 
             def seal(
                 secret: bytes,
@@ -111,15 +113,5 @@ def _seal_rows(connection: Connection, secrecy: Secrecy) -> int:
             ) -> bytes:
                 return transform(place(*row), secret)
 
-            driver.create_function("ravel_seal", -1, seal)
-            statement = (
-                f"UPDATE {table} SET {column} = ravel_seal({column}, {key}) WHERE {column} IS NOT NULL"  # noqa: S608  # names of ours
-            )
-            count += connection.exec_driver_sql(statement).rowcount
+            count += backend.rewrite(connection, table, column, keys, seal)
     return count
-
-
-def _driver(connection: Connection) -> sqlite3.Connection:
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
-    return driver

@@ -17,6 +17,7 @@ from storage.blocks import read_blocks
 from storage.difference import TopicTables
 from storage.erasing import load_body_ids
 from storage.id_keys import LOOKUP_COUNT_MAX, chunks, id_key, unpack_nums
+from storage.streaming import stream_parts
 
 _READ_AT_ONCE: Final = 10_000
 _BLOCKS_READ_AT_ONCE: Final = 64
@@ -44,11 +45,16 @@ def iterate_ids(
 ) -> Iterator[tuple[int, list[bytes]]]:
     """The ids of what has a number above `after`, in the order of numbers, some at a time with the last one's number."""
     columns = kept.tables.commits.c
-    query = _select(kept).where(columns.topic_num == kept.num, columns.num > after).order_by(columns.num)
+    size = _read_at_once(kept)
+    query = _select(kept).where(columns.topic_num == kept.num).order_by(columns.num).limit(size)
     if upto is not None:
         query = query.where(columns.num <= upto)
-    for rows in connection.execute(query).partitions(_read_at_once(kept)):
-        yield rows[-1][0], _ids(connection, kept, rows)
+    # A query for each part: most often there are few, and to open a cursor would cost more.
+    while rows := connection.execute(query.where(columns.num > after)).all():
+        after = rows[-1][0]
+        yield after, _ids(connection, kept, rows)
+        if len(rows) < size:
+            return
 
 
 def find_by_short_ids(connection: Connection, kept: TopicSet, short_ids: Sequence[bytes]) -> dict[bytes, int]:
@@ -74,7 +80,7 @@ def load_set(connection: Connection, kept: TopicSet) -> tuple["array[int]", list
     columns = kept.tables.commits.c
     query = _select(kept).where(columns.topic_num == kept.num).order_by(columns.num)
     nums, ids = array("q"), list[bytes]()
-    for rows in connection.execute(query).partitions(_read_at_once(kept)):
+    for rows in stream_parts(connection, query, _read_at_once(kept)):
         nums.extend(row[0] for row in rows)
         ids += _ids(connection, kept, rows)
     return nums, ids

@@ -19,6 +19,7 @@ from storage.database import Database
 from storage.id_keys import chunks
 from storage.repos import Branch
 from storage.schema import pending, pending_causes, rejections
+from storage.sums import sum_of
 from verifier.verify import Rejected
 
 CAUSES: Final = "causes"
@@ -54,7 +55,7 @@ def keep_waiting(
         return Kept(0, ())
     known = _find_known(connection, waiting)
     # Of the topic: whoever still holds an older epoch's secrets fills that, and not the room of those that follow.
-    totals = select(func.count(), func.coalesce(func.sum(func.length(pending.c.publication)), 0)).where(
+    totals = select(func.count(), sum_of(func.length(pending.c.publication))).where(
         pending.c.topic_num == branch.topic_num
     )
     count, size = connection.execute(totals).one()

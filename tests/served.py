@@ -37,7 +37,7 @@ def service_of(node: Node, folder: Path, listen: str = "127.0.0.1:7474", adverti
         listen=listen,
         advertise=advertise,
         exports=Exports(
-            Home(node.replica.database.path.parent, Config()),
+            Home(node.replica.database.folder, Config()),
             id_text(node.key),
             lambda: 1_700_000_000.0,
             STORE_KEY,

@@ -39,16 +39,20 @@ def backup(
 def restore(
     context: typer.Context,
     source: Annotated[Path, typer.Argument(metavar="BACKUP", help="A folder that `ravel backup` wrote.")],
+    storage_url: Annotated[
+        str | None, typer.Option(help='Another database than the backup\'s; "" for a file in the folder.')
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make a node of a backup in --home, which must not be there or be empty. Every file is checked first.
 
+    A PostgreSQL database must be empty, too. With --storage-url a store moves from one database to another.
     It is the same node and the same user: never run it beside the one that the backup was made of.
     """
     from node.backup import restore_backup
 
     home = settings(context).home
-    made = restore_backup(source, home)
+    made = restore_backup(source, home, storage_url)
     if as_json:
         print_json(made.as_json())
         return
@@ -57,6 +61,8 @@ def restore(
     print(
         "Let it meet its peers before you write: a place of your feed that was used since would be used twice."
     )
+    if storage_url is not None:
+        print(f"First let [storage] url in {home}/config.toml name the database that you gave.")
     print(f"Start it with:  ravel --home {home} run")
 
 
@@ -73,7 +79,7 @@ def fsck(context: typer.Context, as_json: JsonOption = False) -> None:
 
     home = open_home(settings(context).home)
     try:
-        findings = check_store(home.path, unlocked(context).store_key)
+        findings = check_store(home.path, unlocked(context).store_key, home.storage_url)
     except StorageError as error:
         raise ServiceError("storage_failed", str(error), "restore a backup: ravel restore BACKUP") from None
     if as_json:
@@ -116,7 +122,7 @@ def collect(
     from storage.database import StorageError
 
     opened = open_home(settings(context).home)
-    home, days = opened.path, opened.config.storage.erase_after_days
+    home, url, days = opened.path, opened.storage_url, opened.config.storage.erase_after_days
     now_ms = time.time_ns() // 1_000_000
     store_key = unlocked(context).store_key if days else b""  # what is erased is read, garbage is not
     erased = Erased(0, 0)
@@ -124,13 +130,13 @@ def collect(
         if dry_run:
             with hold_content(home, alone=False):
                 if days:
-                    erased = measure_erasable(home, store_key, now_ms - days * DAY_MS)
-                garbage = find_garbage(home, keep_removed=not removed)
+                    erased = measure_erasable(home, store_key, now_ms - days * DAY_MS, url)
+                garbage = find_garbage(home, url, keep_removed=not removed)
         else:
             with lock_home(home), hold_content(home, alone=True):
                 if days:
-                    erased = erase_store(home, store_key, now_ms - days * DAY_MS, now_ms)
-                garbage = collect_garbage(home, keep_removed=not removed)
+                    erased = erase_store(home, store_key, now_ms - days * DAY_MS, now_ms, url)
+                garbage = collect_garbage(home, url, keep_removed=not removed)
     except StorageError as error:
         raise ServiceError("storage_failed", str(error), "`ravel fsck` tells more") from None
     answer = {

@@ -35,6 +35,9 @@ def init(
     name: Annotated[str, typer.Option(help="A name for people; peers do not see it.")] = "",
     listen: Annotated[str | None, typer.Option(help="host:port for other nodes (127.0.0.1:7474).")] = None,
     api: Annotated[str | None, typer.Option(help="host:port of the local API (127.0.0.1:7475).")] = None,
+    storage_url: Annotated[
+        str | None, typer.Option(help="A PostgreSQL database for the store (a file in the folder).")
+    ] = None,
     passphrase: PassphraseFlag = False,
     keyring: KeyringFlag = False,
     clear: Annotated[bool, typer.Option("--clear", help="Keep the keys in the clear.")] = False,
@@ -66,10 +69,17 @@ def init(
         keys = _keys_for(words, from_file, from_passphrase_file)
         protection, secret = _protection_for(context, passphrase, keyring, clear)
         home = create_home(
-            folder, name=name, listen=listen, api=api, keys=keys, protection=protection, passphrase=secret
+            folder,
+            name=name,
+            listen=listen,
+            api=api,
+            storage=storage_url,
+            keys=keys,
+            protection=protection,
+            passphrase=secret,
         )
     else:
-        home = create_home(folder, name=name, listen=listen, api=api)
+        home = create_home(folder, name=name, listen=listen, api=api, storage=storage_url)
     file = read_keys(home.path)
     if is_new and file.protection == "none":
         print(_CLEAR_WARNING, file=sys.stderr)

@@ -32,6 +32,7 @@ def run(
     listen: Annotated[str | None, typer.Option(help="Overrides network.listen.")] = None,
     api: Annotated[str | None, typer.Option(help="Overrides api.listen.")] = None,
     log_level: Annotated[str | None, typer.Option(help="Overrides log.level.")] = None,
+    storage_url: Annotated[str | None, typer.Option(help="Overrides storage.url.")] = None,
     options: SetOption = None,
 ) -> None:
     """Run the daemon in the foreground, until Ctrl-C or SIGTERM. Prints one line when it is ready.
@@ -41,7 +42,12 @@ def run(
     from node.daemon import run as run_daemon
     from node.home import open_home
 
-    named = (("network.listen", listen), ("api.listen", api), ("log.level", log_level))
+    named = (
+        ("network.listen", listen),
+        ("api.listen", api),
+        ("log.level", log_level),
+        ("storage.url", storage_url),
+    )
     given = [f"{key}={value}" for key, value in named if value is not None]
     run_daemon(open_home(settings(context).home, [*(options or ()), *given]), lambda: unlocked(context))
 

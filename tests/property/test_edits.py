@@ -91,7 +91,7 @@ def test_copies_are_kept_right_by_nothing_but_edits(
                     reader.read(replica, branch, graph)
                 case _:
                     replica.close()
-                    replica = Replica(replica.database.path.parent, STORE_KEY)
+                    replica = Replica(replica.database.folder, STORE_KEY)
         _turn(replica, branch, data.draw(st.sets(st.sampled_from(ids))))
         late = _Reader(3, late_table)
         for one in (reader, late):

@@ -24,9 +24,12 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("num"),
         sa.UniqueConstraint("repo_num", "epoch_id", "read_secret", name="epochs_in_repo"),
     )
-    op.execute(
-        "INSERT INTO epochs (num, repo_num, epoch_id, author, read_secret, write_secret)"
-        " SELECT num, num, init_id, zeroblob(32), read_secret, write_secret FROM repos"
+    op.get_bind().execute(
+        sa.text(
+            "INSERT INTO epochs (num, repo_num, epoch_id, author, read_secret, write_secret)"
+            " SELECT num, num, init_id, :nobody, read_secret, write_secret FROM repos"
+        ),
+        {"nobody": bytes(32)},
     )
     op.add_column("repos", sa.Column("epoch_num", num, nullable=False, server_default="0"))
     op.add_column("repos", sa.Column("is_behind", sa.Boolean(), nullable=False, server_default=sa.false()))
@@ -44,7 +47,7 @@ def upgrade() -> None:
         sa.Column("num", num, nullable=False),
         sa.Column("branch_num", num, nullable=False),
         sa.Column("epoch_num", num, nullable=False),
-        sa.Column("generation", sa.Integer(), nullable=False),
+        sa.Column("generation", num, nullable=False),
         sa.Column("topic", sa.LargeBinary(length=32), nullable=False),
         sa.Column("commit_count", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(["branch_num"], ["branches.num"]),
@@ -80,6 +83,6 @@ def upgrade() -> None:
     op.create_index("heads_branch", "heads", ["branch_num"])
     op.execute(
         "INSERT INTO heads (topic_num, commit_id, branch_num, rank, is_acked)"
-        " SELECT branch_num, commit_id, branch_num, rank, 0 FROM old_heads"
+        " SELECT branch_num, commit_id, branch_num, rank, false FROM old_heads"
     )
     op.drop_table("old_heads")

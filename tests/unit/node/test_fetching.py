@@ -34,7 +34,7 @@ async def _get(node: Node, start: int = 0, stop: int | None = None) -> bytes:
 
 def _stored(node: Node) -> int:
     """Bytes of all packs."""
-    return sum(path.stat().st_size for path in (node.replica.database.path.parent / "packs").glob("*"))
+    return sum(path.stat().st_size for path in (node.replica.database.folder / "packs").glob("*"))
 
 
 async def test_a_file_comes_from_a_peer_as_it_is_read_and_stays(

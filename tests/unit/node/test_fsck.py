@@ -48,15 +48,17 @@ def test_a_good_store_has_no_problems(tmp_path: Path) -> None:
     world.close()
 
 
+HARM = {"junk": b"junk" * 8, "zero": b"\0"}
 SQL: dict[str, tuple[str, str]] = {
     "rank": ("UPDATE commits SET rank = rank + 1 WHERE rank = 3", "rank"),
-    "ack_that_is_not_there": ("UPDATE commits SET acks = randomblob(32) WHERE rank = 3", "ack"),
+    "ack_that_is_not_there": ("UPDATE commits SET acks = :junk WHERE rank = 3", "ack"),
     "head_that_is_missing": ("DELETE FROM heads WHERE branch_num = 2", "head"),
     "head_that_is_none": (
-        "INSERT INTO heads SELECT topic_num, commit_id, branch_num, rank, 0 FROM commits WHERE rank = 1 AND branch_num = 2",
+        "INSERT INTO heads SELECT topic_num, commit_id, branch_num, rank, false FROM commits"
+        " WHERE rank = 1 AND branch_num = 2",
         "head",
     ),
-    "head_marked": ("UPDATE heads SET is_acked = 1", "head"),
+    "head_marked": ("UPDATE heads SET is_acked = true", "head"),
     "branch_count": ("UPDATE branches SET commit_count = commit_count + 1", "count"),
     "void_count": ("UPDATE branches SET void_count = 1", "count"),
     "topic_count": ("UPDATE topics SET commit_count = 0", "count"),
@@ -70,7 +72,7 @@ SQL: dict[str, tuple[str, str]] = {
     ),
     "display_time": ("UPDATE commits SET display_time = display_time + 1 WHERE rank = 3", "time"),
     "passed": ("UPDATE commits SET passed = passed + 1 WHERE rank = 2", "passed"),
-    "void": ("UPDATE commits SET is_void = 1 WHERE branch_num = 2 AND rank = 2", "void"),
+    "void": ("UPDATE commits SET is_void = true WHERE branch_num = 2 AND rank = 2", "void"),
     "feed_evidence": (
         "INSERT INTO feed_forks SELECT branch_num, commit_id, author_num, feed_sequence FROM commits LIMIT 1",
         "feed",
@@ -80,14 +82,14 @@ SQL: dict[str, tuple[str, str]] = {
     "body_kind": ("UPDATE commits SET body_kind = 'file' WHERE rank = 2", "commit"),
     "timestamp": ("UPDATE commits SET timestamp = timestamp + 1 WHERE rank = 2", "commit"),
     "commit_key": (
-        "UPDATE commits SET commit_key = randomblob(32) WHERE branch_num = 2 AND rank = 2",
+        "UPDATE commits SET commit_key = :junk WHERE branch_num = 2 AND rank = 2",
         "commit",
     ),
     "sealed_key": (
-        "UPDATE commits SET sealed_key = randomblob(80) WHERE rank = 2 AND branch_num = 2",
+        "UPDATE commits SET sealed_key = :junk WHERE rank = 2 AND branch_num = 2",
         "commit",
     ),
-    "block_bytes": ("UPDATE blocks SET encoded = randomblob(80) WHERE num = 9", "block"),
+    "block_bytes": ("UPDATE blocks SET encoded = :junk WHERE num = 9", "block"),
     "block_missing": ("DELETE FROM blocks WHERE num = 9", "commit"),
     "block_of_another": (
         "UPDATE commits SET block_nums = (SELECT block_nums FROM commits WHERE num = 2) WHERE num = 6",
@@ -96,10 +98,10 @@ SQL: dict[str, tuple[str, str]] = {
     "id_key": ("UPDATE commits SET id_key = 5 WHERE rank = 3", "commit"),
     "checkpoint_forgotten": ("DELETE FROM checkpoints", "commit"),
     "topic_missing": ("UPDATE commits SET topic_num = 99 WHERE rank = 2", "reference"),
-    "repo_secret": ("UPDATE epochs SET read_secret = randomblob(32)", "repo"),
+    "repo_secret": ("UPDATE epochs SET read_secret = :junk", "repo"),
     "waiting": (
         "INSERT INTO pending (num, branch_num, topic_num, commit_id, publication, reason) "
-        "SELECT 1, 2, 2, commit_id, x'00', 'causes' FROM commits WHERE num = 5",
+        "SELECT 1, 2, 2, commit_id, :zero, 'causes' FROM commits WHERE num = 5",
         "waiting",
     ),
 }
@@ -110,8 +112,7 @@ def test_damage_is_found(tmp_path: Path, damage: str) -> None:
     world = _world(tmp_path)
     statement, kind = SQL[damage]
     with world.replica.database.write() as connection:
-        connection.execute(text("PRAGMA defer_foreign_keys=ON"))
-        assert connection.execute(text(statement)).rowcount > 0, "the damage is done"
+        assert connection.execute(text(statement), HARM).rowcount > 0, "the damage is done"
     world.close()
     findings = check_store(tmp_path, STORE_KEY)
     assert kind in findings.kinds, findings.kinds
@@ -179,6 +180,7 @@ def test_content_that_never_came_is_no_damage(tmp_path: Path) -> None:
     assert findings.checked["unnamed_packs"] == 1
 
 
+@pytest.mark.sqlite
 def test_a_damaged_page_is_found(tmp_path: Path) -> None:
     world = _world(tmp_path)
     world.close()
@@ -203,7 +205,7 @@ async def test_voids_are_as_the_rules_say(tmp_path: Path, autojump_clock: MockCl
         for node in (alice, bob, carol):
             assert check_store(tmp_path / node.seed.rstrip(b"-").decode(), STORE_KEY).problems == []
         with carol.replica.database.write() as connection:
-            done = connection.execute(text("UPDATE commits SET is_void = 0 WHERE is_void"))
+            done = connection.execute(text("UPDATE commits SET is_void = false WHERE is_void"))
             assert done.rowcount == 1
             connection.execute(text("UPDATE branches SET void_count = 0"))
             connection.execute(text("UPDATE order_spans SET shown = size"))
@@ -221,15 +223,15 @@ def test_problems_are_counted_beyond_what_is_shown() -> None:
 
 RELAYED = {
     "count": ("UPDATE relay_topics SET commit_count = 77", "count"),
-    "acks": ("UPDATE relay_commits SET acks = randomblob(32)", "relayed"),
-    "publication": ("UPDATE relay_commits SET publication = x'00'", "relayed"),
-    "other_commit": ("UPDATE relay_commits SET commit_id = randomblob(32) WHERE num = 1", "relayed"),
+    "acks": ("UPDATE relay_commits SET acks = :junk", "relayed"),
+    "publication": ("UPDATE relay_commits SET publication = :zero", "relayed"),
+    "other_commit": ("UPDATE relay_commits SET commit_id = :junk WHERE num = 1", "relayed"),
     "other_publication": (
-        "UPDATE relay_commits SET publication_id = randomblob(32) WHERE num = 1",
+        "UPDATE relay_commits SET publication_id = :junk WHERE num = 1",
         "relayed",
     ),
     "other_key": ("UPDATE relay_commits SET publication_key = 9 WHERE num = 1", "relayed"),
-    "no_first": ("UPDATE relay_commits SET is_variant = 1 WHERE num = 1", "relayed"),
+    "no_first": ("UPDATE relay_commits SET is_variant = true WHERE num = 1", "relayed"),
     "topic": ("UPDATE relay_commits SET topic_num = 9", "reference"),
 }
 
@@ -248,7 +250,7 @@ def test_what_is_kept_for_others_is_checked_as_far_as_it_can_be(tmp_path: Path, 
         take_publications(database, connection, kept.num, alice, items, PLENTY, 2)
         statement, kind = RELAYED[damage] if damage else ("", "")
         if damage:
-            connection.execute(text(statement))
+            connection.execute(text(statement), HARM)
     database.close()
     findings = check_store(tmp_path / "relay", STORE_KEY)
     assert findings.checked["relayed"] == len(items) > 5

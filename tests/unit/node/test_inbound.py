@@ -135,7 +135,8 @@ def test_waiting_commits_survive_a_restart(world: World) -> None:
     items = world.write("a, a <- b")
     replica, branch = world.copy()
     give(replica, branch, items[1:])
-    again = Replica(replica.database.path.parent, STORE_KEY)
+    replica.close()
+    again = Replica(replica.database.folder, STORE_KEY)
     try:
         assert len(give(again, again.by_topic[branch.topic], items[:1]).accepted[branch.topic]) == 2
     finally:

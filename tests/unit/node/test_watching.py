@@ -92,6 +92,7 @@ def _set() -> trio.Event:
 
 
 @pytest.mark.slow
+@pytest.mark.sqlite
 async def test_a_node_is_ready_while_it_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         database = alice.replica.database

@@ -335,6 +335,7 @@ def _request(
         parts_max=32,
         has_bodies=has_bodies,
         pseudonym_key=pseudonym_key.hex(),
+        storage_url="",
         store_key=STORE_KEY.hex() if has_bodies else "",
         quotas=None,
     )

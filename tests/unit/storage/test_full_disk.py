@@ -9,17 +9,34 @@ from storage.database import Database, StorageError
 from storage.schema import authors
 from tests.nodes import Node
 
+_TABLES = ("authors", "blocks", "commits")
+_REFUSE = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    RAISE EXCEPTION 'could not extend file: the disk is full' USING ERRCODE = 'disk_full';
+END $$
+"""
+"""As a PostgreSQL server answers whose disk is full."""
+
 
 def _fill(database: Database) -> None:
     """No page more than there are."""
     with database.write() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql(_REFUSE)
+            for table in _TABLES:
+                made = f"CREATE TRIGGER full_disk BEFORE INSERT ON {table} EXECUTE FUNCTION refuse()"
+                connection.exec_driver_sql(made)
+            return
         pages = connection.execute(text("PRAGMA page_count")).scalar_one()
         connection.execute(text(f"PRAGMA max_page_count={pages}"))
 
 
 def _make_room(database: Database) -> None:
     with database.write() as connection:
-        connection.execute(text("PRAGMA max_page_count=1000000"))
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql("DROP FUNCTION refuse CASCADE")
+        else:
+            connection.execute(text("PRAGMA max_page_count=1000000"))
 
 
 def test_a_write_fails_whole_says_why_and_succeeds_later(tmp_path: Path) -> None:
@@ -57,6 +74,7 @@ def test_a_node_goes_on_where_it_stopped(tmp_path: Path) -> None:
         for _ in range(1000):
             node.write(branch, "x" * 1000)
             kept += 1
+    _make_room(node.replica.database)
     before = node.digest(branch)
     assert before[1] == kept + 2, "all that was acknowledged and the branch's root"
     node.replica.close()

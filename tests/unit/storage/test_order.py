@@ -5,18 +5,17 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from alembic import command
-from alembic.config import Config as AlembicConfig
-from sqlalchemy import Connection, create_engine, insert, select, text
+from sqlalchemy import Connection, bindparam, create_engine, insert, select, text, update
 
-from storage import database as database_module
 from storage.commits import load_position, load_rows, load_timeline
 from storage.database import Database
+from storage.display import DISPLAY_ORDER, load_display_window
 from storage.heads import load_heads
 from storage.id_keys import id_key
 from storage.inspection import Findings
 from storage.order import OrderKey, find_position, find_start
 from storage.recounting import recount_order
+from storage.revisions import upgrade
 from storage.schema import commits, heads
 from storage.voids import mark_void
 from tests.builders import World, give
@@ -61,6 +60,7 @@ def _steps(connection: Connection, branch_num: int, keys: list[OrderKey]) -> int
     return most
 
 
+@pytest.mark.sqlite  # whose steps are counted
 def test_a_look_costs_little_more_in_a_timeline_thirty_times_as_long_or_wide(database: Database) -> None:
     with database.write() as connection:
         small = _chain(1000)
@@ -69,6 +69,7 @@ def test_a_look_costs_little_more_in_a_timeline_thirty_times_as_long_or_wide(dat
             assert _steps(connection, _put(database, connection, large), large) < 3 * steps
 
 
+@pytest.mark.sqlite  # whose steps are counted
 def test_what_is_void_is_not_counted_and_not_stepped_through(database: Database) -> None:
     keys = _chain(20_000)
     with database.write() as connection:
@@ -90,6 +91,7 @@ def test_what_is_void_is_not_counted_and_not_stepped_through(database: Database)
         assert findings.problems == []
 
 
+@pytest.mark.sqlite  # whose steps are counted
 def test_taking_in_a_batch_costs_as_much_in_a_long_timeline(database: Database) -> None:
     steps = []
     with database.write() as connection:
@@ -104,6 +106,7 @@ def test_taking_in_a_batch_costs_as_much_in_a_long_timeline(database: Database) 
     assert most[30_000] < 2 * most[1000]
 
 
+@pytest.mark.sqlite  # whose steps are counted
 def test_a_commit_that_very_many_ack_costs_those_who_follow_nothing(tmp_path: Path) -> None:
     """All of them are heads."""
     steps = []
@@ -127,40 +130,59 @@ def test_a_commit_that_very_many_ack_costs_those_who_follow_nothing(tmp_path: Pa
     assert steps[1] < 2 * steps[0]
 
 
-def test_a_store_of_before_is_counted_when_it_is_migrated(tmp_path: Path) -> None:
-    config = AlembicConfig()
-    config.set_main_option("script_location", str(Path(database_module.__file__).parent / "migrations"))
-    engine = create_engine(f"sqlite:///{tmp_path / 'ravel.sqlite'}")
+def test_positions_and_windows_are_those_of_the_order_whatever_is_void(database: Database) -> None:
+    keys = [*_star(300), *((rank % 3, rank, some_id(1000 + rank)) for rank in range(2, 700))]
+    with database.write() as connection:
+        branch_num = _put(database, connection, keys)
+        nums = put_commits(
+            database, connection, branch_num, [(1, 5, some_id(number)) for number in range(2000, 2090)]
+        )
+        mark_void(database, connection, branch_num, nums[::2], is_void=True)
+        order = [*keys, *((1, 5, some_id(number)) for number in range(2001, 2090, 2))]
+        order.sort()
+        times = {num: num * 7 % 50 + 2**40 for num in connection.execute(select(commits.c.num)).scalars()}
+        values = [{"of": num, "time": time} for num, time in times.items()]
+        statement = (
+            update(commits).where(commits.c.num == bindparam("of")).values(display_time=bindparam("time"))
+        )
+        connection.execute(statement, values)
+    with database.read() as connection:
+        findings = Findings()
+        recount_order(connection, findings)
+        assert [one for one in findings.problems if one.kind != "time"] == []
+        shown = [row.commit_id for row in load_timeline(connection, branch_num, 0, len(order) + 1)]
+        assert shown == [key[2] for key in order]
+        for position in range(0, len(order), 37):
+            assert find_position(connection, branch_num, order[position]) == position
+            rows = load_timeline(connection, branch_num, position, 10)
+            assert [row.commit_id for row in rows] == shown[position : position + 10]
+        by_time = load_display_window(connection, branch_num, 2000, after=None, before=None)
+        here = connection.execute(select(*DISPLAY_ORDER).where(~commits.c.is_void)).all()
+        assert by_time == [row.num for row in sorted(here)]
+        ids = {
+            row.num: row.commit_id for row in connection.execute(select(commits.c.num, commits.c.commit_id))
+        }
+        for place in (0, 500, 900):
+            mark = ids[by_time[place]]
+            after = load_display_window(connection, branch_num, 10, after=mark, before=None)
+            before = load_display_window(connection, branch_num, 10, after=None, before=mark)
+            assert after == by_time[place + 1 : place + 11]
+            assert before == by_time[max(place - 10, 0) : place]
+
+
+def test_a_store_of_before_is_counted_when_it_is_migrated(
+    tmp_path: Path, rows_in: str, request: pytest.FixtureRequest
+) -> None:
     count = 1500
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "r0012")
-        repo = "INSERT INTO repos (num, repo_id, name, init_id, init_key, epoch_num) VALUES (1, x'01', 'r', x'02', x'03', 0)"
-        connection.execute(text(repo))
-        branch = (
-            "INSERT INTO branches (num, repo_num, branch_id, name, root_id, commit_count, void_count)"
-            " VALUES (1, 1, x'04', 'b', x'05', :count, 1)"
-        )
-        connection.execute(text(branch), {"count": count})
-        commit = (
-            "INSERT INTO commits (num, id_key, commit_id, branch_num, topic_num, author_num, feed_sequence, rank, acks,"
-            " commit_key, sealed_key, signature, block_nums, body_kind, size, timestamp, received_at, is_void)"
-            " VALUES (:num, :key, :id, 1, 1, 1, :num, :rank, :acks, x'', x'', x'', x'', 'post1', 0, :time, 500, :void)"
-        )
-        rows = [
-            {
-                "num": rank + 1,
-                "key": id_key(some_id(rank)),
-                "id": some_id(rank),
-                "rank": rank,
-                "acks": some_id(rank - 1) if rank else b"",
-                "time": {0: 100, 1: 300, 2: 200}.get(rank, 900),
-                "void": rank == 700,
-            }
-            for rank in range(count)
-        ]
-        connection.execute(text(commit), rows)
-    engine.dispose()
+    if rows_in == "postgresql":
+        server = request.getfixturevalue("postgresql_server")
+        server.make_older(tmp_path, server.url_of(tmp_path), "r0012", lambda found: _fill_older(found, count))
+    else:
+        engine = create_engine(f"sqlite:///{tmp_path / 'ravel.sqlite'}")
+        with engine.begin() as connection:
+            upgrade(connection, "r0012")
+            _fill_older(connection, count)
+        engine.dispose()
     with closing(Database(tmp_path)) as database, database.read() as connection:
         findings = Findings()
         recount_order(connection, findings)
@@ -171,3 +193,34 @@ def test_a_store_of_before_is_counted_when_it_is_migrated(tmp_path: Path) -> Non
     assert times == [100, 300, 300, *[500] * (count - 3)], (
         "asserted, unless it came before or causes are later"
     )
+
+
+def _fill_older(connection: Connection, count: int) -> None:
+    """A chain of commits, one of which is void, in a store of revision 12."""
+    repo = "INSERT INTO repos (num, repo_id, name, init_id, init_key, epoch_num) VALUES (1, :id, 'r', :id, :id, 0)"
+    connection.execute(text(repo), {"id": bytes(32)})
+    branch = (
+        "INSERT INTO branches (num, repo_num, branch_id, name, root_id, commit_count, void_count)"
+        " VALUES (1, 1, :id, 'b', :id, :count, 1)"
+    )
+    connection.execute(text(branch), {"id": bytes(32), "count": count})
+    connection.execute(text('INSERT INTO authors (num, "user") VALUES (1, :id)'), {"id": bytes(32)})
+    commit = (
+        "INSERT INTO commits (num, id_key, commit_id, branch_num, topic_num, author_num, feed_sequence, rank, acks,"
+        " commit_key, sealed_key, signature, block_nums, body_kind, size, timestamp, received_at, is_void)"
+        " VALUES (:num, :key, :id, 1, 1, 1, :num, :rank, :acks, :none, :none, :none, :none, 'post1', 0, :time, 500, :void)"
+    )
+    rows = [
+        {
+            "num": rank + 1,
+            "key": id_key(some_id(rank)),
+            "id": some_id(rank),
+            "rank": rank,
+            "acks": some_id(rank - 1) if rank else b"",
+            "time": {0: 100, 1: 300, 2: 200}.get(rank, 900),
+            "void": rank == 700,
+            "none": b"",
+        }
+        for rank in range(count)
+    ]
+    connection.execute(text(commit), rows)

@@ -40,7 +40,7 @@ def _add(database: Database, packs: Packs, made: list[Block]) -> PackDraft:
 
 
 def _files(database: Database) -> list[Path]:
-    return sorted((database.path.parent / "packs").glob("*"))
+    return sorted((database.folder / "packs").glob("*"))
 
 
 def test_what_was_kept_is_found_again_in_packs_and_rows(database: Database) -> None:
@@ -146,7 +146,7 @@ def test_damage_is_found_when_a_block_is_read(database: Database) -> None:
 
 def test_a_disk_that_cannot_be_written_is_a_storage_error(database: Database) -> None:
     packs = Packs(database)
-    (database.path.parent / "packs").write_text("a file where the folder belongs")
+    (database.folder / "packs").write_text("a file where the folder belongs")
     with pytest.raises(StorageError), packs.draft() as draft:
         draft.put(_block(1))
         draft.finish()

@@ -302,7 +302,7 @@ def test_numbers_of_forgotten_topics_and_commits_are_not_given_again(store: Stor
     tight = replace(PLENTY, total=len(_publish("b", "b")[1]))
     assert store.take("b", _publish("b", "b"), quotas=tight).nums > (num,)
     assert set(store.kept()) == {"b"}
-    folder = store.database.path.parent
+    folder = store.database.folder
     store.database.close()
     store.database = Database(folder)
     store.open("a")

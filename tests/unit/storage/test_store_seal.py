@@ -13,13 +13,13 @@ from node.replica import Replica
 from protocol.content import FileEntry, Files
 from protocol.object import build_object
 from protocol.text import BranchCapability, BranchChannel
-from storage import store_seal as store_seal_module
 from storage.alone import add_branch_alone
 from storage.commits import iterate_arrivals, load_commit_keys
 from storage.database import Database, StorageError, read_store
 from storage.files import load_files
 from storage.repos import load_branches, load_epochs, load_repos
 from storage.secrecy import BadSecret, Sealed, commit_place, file_place
+from storage.sqlite import SqliteBackend
 from tests.builders import STORE_KEY
 from tests.nodes import Node, open_nodes
 
@@ -79,6 +79,7 @@ def nodes(tmp_path: Path) -> Iterator[list[Node]]:
         yield opened
 
 
+@pytest.mark.sqlite  # of PostgreSQL: test_postgresql
 async def test_a_copy_of_the_folder_holds_no_secret(tmp_path: Path, nodes: list[Node]) -> None:
     alice, bob = nodes
     await _fill(alice, bob)
@@ -92,6 +93,7 @@ async def test_a_copy_of_the_folder_holds_no_secret(tmp_path: Path, nodes: list[
         assert _secrets(node.replica) | {STORE_KEY} == secrets
 
 
+@pytest.mark.sqlite
 async def test_an_older_store_is_sealed_at_its_first_opening_with_a_key(
     tmp_path: Path, nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +119,7 @@ async def test_an_older_store_is_sealed_at_its_first_opening_with_a_key(
     nodes[0].write(nodes[0].branch(), "goes on")
 
 
+@pytest.mark.sqlite
 async def test_what_could_not_be_swept_is_swept_at_the_next_opening(
     tmp_path: Path, nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,11 +135,11 @@ async def test_what_could_not_be_swept_is_swept_at_the_next_opening(
         connection.execute(text("UPDATE store_seal SET is_clean = 0"))
     database.close()
 
-    def full(_connection: object) -> None:
+    def full(*_given: object) -> None:
         raise OperationalError("VACUUM", {}, Exception("database or disk is full"))
 
     with monkeypatch.context() as patched:
-        patched.setattr(store_seal_module, "_sweep", full)
+        patched.setattr(SqliteBackend, "sweep", full)
         database = Database(folder, STORE_KEY)
     with database.write() as connection:
         connection.exec_driver_sql("PRAGMA secure_delete=OFF")
@@ -176,18 +179,19 @@ async def test_another_key_or_none_opens_no_secret(tmp_path: Path, nodes: list[N
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE epochs SET read_secret = zeroblob(72)",
-        "UPDATE epochs SET read_secret = x'00'",
+        "UPDATE epochs SET read_secret = :other",
+        "UPDATE epochs SET read_secret = :more",
         "UPDATE epochs SET write_secret = read_secret",
         "UPDATE repos SET init_key = (SELECT read_secret FROM epochs)",
-        "UPDATE epochs SET epoch_id = zeroblob(32)",
+        "UPDATE epochs SET epoch_id = :other",
     ],
 )
 def test_a_secret_that_was_altered_or_moved_is_refused(tmp_path: Path, damage: str) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
         with alice.replica.database.write() as connection:
-            connection.execute(text(damage))
+            values = {"other": bytes(32), "more": bytes(8)}
+            connection.execute(text(damage), {name: values[name] for name in values if f":{name}" in damage})
         with pytest.raises(StorageError, match="was altered"):
             alice.replica.refresh()
 

@@ -1,0 +1,17 @@
+"""What the store says when it cannot be used."""
+
+
+class StorageError(Exception):
+    """The store could not be read or written: disk full, file damaged, server gone, or not a store of ours."""
+
+
+class NoStore(StorageError):
+    """There is no store yet; it is made when a daemon starts."""
+
+
+class NewerSchema(StorageError):
+    """The store was written by a newer Ravel; it was left as it is."""
+
+
+class OlderSchema(StorageError):
+    """The store was written by an older Ravel, and is migrated when a daemon starts."""

@@ -1,0 +1,60 @@
+"""Where rows are kept when not in the folder: the URL of a PostgreSQL database, and what of it may be shown."""
+
+from typing import Final
+from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
+
+URL_SIZE_MAX: Final = 2048
+_SCHEMES: Final = ("postgresql", "postgres")
+_HIDDEN: Final = "***"
+
+
+def check_url(url: str) -> None:
+    """See that a URL names a PostgreSQL database; an empty one stands for a file in the folder. Raises ValueError.
+
+    What the error says does not hold the URL, in which there may be a password.
+    """
+    if not url:
+        return
+    if len(url) > URL_SIZE_MAX:
+        raise ValueError(f"has more than {URL_SIZE_MAX} characters")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError("is not a URL: look at its port and brackets") from None
+    if parts.scheme not in _SCHEMES:
+        raise ValueError("begins with postgresql://")
+    if port == 0:
+        raise ValueError("has a port from 1 to 65535")
+    if not parts.path.strip("/"):
+        raise ValueError("names a database: postgresql://USER@HOST/DATABASE")
+    if "@" in parts.path:
+        raise ValueError("has a password in which @, / and the like are written as %40, %2F")
+    if parts.fragment or any(character <= " " or character == "\x7f" for character in url):
+        raise ValueError("has no # or spaces; write them as %23 and %20")
+
+
+def hide_secrets(url: str) -> str:
+    """The URL without passwords, to be shown; of one that is none, nothing is."""
+    try:
+        check_url(url)
+    except ValueError:
+        return _HIDDEN
+    if not url:
+        return ""
+    parts = urlsplit(url)
+    query = _shown_query(parts)
+    return f"{parts.scheme}://{_shown_place(parts)}{parts.path}{'?' if query else ''}{query}"
+
+
+def _shown_place(parts: SplitResult) -> str:
+    login, at, place = parts.netloc.rpartition("@")
+    user, colon, _ = login.partition(":")
+    return f"{user}{colon}{_HIDDEN if colon else ''}{at}{place}"
+
+
+def _shown_query(parts: SplitResult) -> str:
+    return "&".join(
+        f"{quote(name)}={_HIDDEN if 'pass' in name.lower() else quote(value, safe='/')}"
+        for name, value in parse_qsl(parts.query, keep_blank_values=True)
+    )
