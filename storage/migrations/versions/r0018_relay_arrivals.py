@@ -1,4 +1,4 @@
-"""Revision 20: when a relay took each publication."""
+"""Revision 18: when a relay took each publication."""
 
 import sqlalchemy as sa
 from alembic import op
