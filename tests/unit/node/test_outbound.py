@@ -22,7 +22,7 @@ def test_the_databases_log_is_used_anew_while_a_node_writes(
 ) -> None:
     """Whoever reads while it writes would have the log grow with all that is written: it reached 5 GB in an import."""
     pages = 50
-    monkeypatch.setattr("storage.database._WAL_PAGES", pages)
+    monkeypatch.setattr("storage.sqlite._WAL_PAGES", pages)
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         for number in range(60):
