@@ -22,7 +22,7 @@ from node.replica import Replica
 from node.why import list_voids
 from protocol.hashing import timeline_digest
 from protocol.text import id_text
-from storage import database
+from storage import database, sqlite
 from storage.commits import count_commits, digest_timeline, load_timeline
 from storage.heads import load_heads
 from storage.schema import commits, rejections
@@ -86,8 +86,8 @@ def founded() -> Iterator[Founded]:
     with tempfile.TemporaryDirectory(dir=place) as folder, pytest.MonkeyPatch.context() as patch:
         made = found(Path(folder) / "founded")
         # Every store is a copy of this one, which is migrated; and all compile the same statements.
-        patch.setattr(database.Database, "_migrate", lambda _self: None)
-        patch.setattr(database, "create_engine", _create_engine_that_shares())
+        patch.setattr(database.Database, "_migrate", lambda _self, _writer: None)
+        patch.setattr(sqlite, "create_engine", _create_engine_that_shares())
         gc.freeze()  # what pytest holds need not be looked through again and again
         yield made
         gc.unfreeze()
