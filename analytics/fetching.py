@@ -7,9 +7,9 @@ where they are for a while after newer ones have replaced them, so what is broug
 
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import unquote
 
 from analytics.export_reader import ExportError, list_tables, load_manifest
@@ -18,6 +18,19 @@ from storage.export_schema import MANIFEST_NAME
 
 FOLDER_NAME: Final = "exports"
 _URL: Final = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
+T = TypeVar("T")
+
+
+class _Files(Protocol):
+    """What is asked of fsspec's file systems, which have no types."""
+
+    def info(self, path: str) -> Mapping[str, Any]:
+        """Facts of a file, its `size` among them."""
+        ...
+
+    def get_file(self, source: str, target: str) -> None:
+        """Copy a file here."""
+        ...
 
 
 def fetch_exports(sources: Sequence[str], out: Path, progress: Callable[[str], None]) -> list[Path]:
@@ -64,27 +77,26 @@ def _fetch(url: str, folder: Path) -> Path:
     return folder
 
 
-def _bring(files: Any, source: str, target: Path, url: str) -> None:  # noqa: ANN401  # fsspec has no types
+def _bring(files: _Files, source: str, target: Path, url: str) -> None:
     try:
         _driven(url, lambda: files.get_file(source, str(target)))
     except FileNotFoundError:
         raise ExportError(f"{source} is missing, but the manifest of {url} lists it") from None
 
 
-def _connect(url: str) -> tuple[Any, str]:
+def _connect(url: str) -> tuple[_Files, str]:
     import fsspec  # type: ignore[import-untyped]  # it has no types
 
     files, root = fsspec.core.url_to_fs(url)
     return files, str(root).rstrip("/")
 
 
-def _driven(url: str, work: Callable[[], Any]) -> Any:  # noqa: ANN401  # as above
+def _driven(url: str, work: Callable[[], T]) -> T:
     try:
         return work()
     except FileNotFoundError:
         raise
-    # Drivers raise errors of their own libraries, which cannot be named without importing every one of them. What they
-    # say may hold credentials; which error it is does not.
-    except Exception as error:
+    except Exception as error:  # of a driver's own library: to name them all would be to import them all
+        # What they say may hold credentials; which error it is does not.
         missing = " (its driver is not installed)" if isinstance(error, ImportError) else ""
         raise ExportError(f"{url} cannot be read: {type(error).__name__}{missing}") from None

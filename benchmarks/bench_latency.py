@@ -45,7 +45,7 @@ def _rounds(
             polled.append(time.perf_counter() - asked)
             if commits >= before + number:
                 break
-            time.sleep(_POLL_SECONDS)
+            time.sleep(_POLL_SECONDS)  # what a client can ask is whether it is there yet
         seen.append(time.perf_counter() - began)
         if is_over():
             break

@@ -71,7 +71,7 @@ def latency() -> list[float]:
                 began = time.perf_counter()
                 writer.write(branch, f"round {number}")
                 while reader.list_branches(repo)["branches"][0]["commits"] < 12 + number:
-                    time.sleep(_POLL_SECONDS)
+                    time.sleep(_POLL_SECONDS)  # what a client can ask is whether it is there yet
                 seconds.append(time.perf_counter() - began)
             return seconds
 

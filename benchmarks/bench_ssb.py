@@ -44,7 +44,7 @@ def _make(count: int, **fields: object) -> list[bytes]:
             "mentions": [{"link": feeds[(number + 1) % _FEED_COUNT].id, "name": "somebody"}],
         }
         # JSON on one line, as logs have it.
-        whole = json.loads(feed.write(content=content, **fields))  # type: ignore[arg-type]  # fields of any kind
+        whole = json.loads(feed.write(content=content, **fields))
         lines.append(json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
     return lines
 

@@ -93,7 +93,7 @@ def _alone(home: Path, patience: float) -> Iterator[None]:
         while not _try_lock(handle):
             if time.monotonic() >= until:
                 raise StorageError("an export of an earlier daemon is still being written")
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_LOOK_SECONDS)  # a process of its own: nothing else waits for it
         yield
     finally:
         os.close(handle)

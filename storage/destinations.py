@@ -243,8 +243,7 @@ class RemoteFolder:
             return work()
         except StorageError:
             raise
-        # Drivers raise errors of their own libraries, which cannot be named without importing every one of them.
-        except Exception as error:
+        except Exception as error:  # of a driver's own library: to name them all would be to import them all
             raise StorageError(self._explain(error)) from None
 
     def _explain(self, error: Exception) -> str:

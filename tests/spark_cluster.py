@@ -67,6 +67,5 @@ def _said(log: Path, pattern: str) -> str:
     deadline = time.monotonic() + _STARTS_SECONDS
     while (found := re.search(pattern, log.read_text())) is None:
         assert time.monotonic() < deadline, f"not in {log}: {pattern}\n{log.read_text()}"
-        # The state of another process can only be polled for.
-        time.sleep(_POLL_SECONDS)
+        time.sleep(_POLL_SECONDS)  # the state of another process can only be polled for
     return found[1]

@@ -20,7 +20,7 @@ class Feed:
         self._hmac_key = hmac_key
         self._sequence, self._previous = 0, ""
 
-    def write(self, text: str = "hello", **fields: object) -> bytes:
+    def write(self, text: str = "hello", /, **fields: object) -> bytes:
         """The next message as a line of a log; `fields` stand instead of the right ones."""
         value: Value = {
             "previous": self._previous or None,

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import trio
 from trio.testing import memory_stream_pair
@@ -15,12 +16,16 @@ from storage.repos import Branch
 from tests.nodes import Node
 from tests.streams import StreamPair
 
+Heard = TypeVar("Heard", bound=Message)
+
 
 class Stranger:
     """A peer that says whatever the test wants."""
 
     def __init__(self, stream: SecureStream) -> None:
         self.stream = stream
+        self.ended: Ended | None = None
+        """What the node said of the end, when it has come."""
 
     async def say(self, *messages: Message) -> None:
         """Send messages."""
@@ -30,14 +35,21 @@ class Stranger:
         """What a dialer that knows the branch's topic announces."""
         return Announce((announced_topic(branch.topic, self.stream.session_id, by_dialer=True),))
 
-    async def join(self, branch: Branch, count: int = 0) -> bytes:
-        """Join a branch's topic, saying to hold so many commits, and hear what there is; the topic as it is said here."""
+    async def compare(
+        self, branch: Branch, count: int = 0, heads: tuple[bytes, ...] = (), digest: bytes = bytes(32)
+    ) -> bytes:
+        """Join a branch's topic, saying to hold so many commits; the topic as it is said here."""
         topic = blind_topic(branch.topic, self.stream.session_id)
-        await self.say(self.announcement(branch), Summary(topic, 0, (), count, bytes(32)))
+        await self.say(self.announcement(branch), Summary(topic, 0, heads, count, digest))
+        return topic
+
+    async def join(self, branch: Branch, count: int = 0) -> bytes:
+        """The same, and hear what there is."""
+        topic = await self.compare(branch, count)
         await self.hear(Publications)
         return topic
 
-    async def hear(self, kind: type[Message]) -> Message:
+    async def hear(self, kind: type[Heard]) -> Heard:
         """The next message of a kind; others are passed over."""
         while True:
             frame = await self.stream.receive_frame()
@@ -48,10 +60,8 @@ class Stranger:
 
 
 @asynccontextmanager
-async def met(
-    node: Node, ended: list[Ended], make: StreamPair = memory_stream_pair
-) -> AsyncIterator[Stranger]:
-    """A stranger connected to a node; what the node says of the end is added to `ended`."""
+async def met(node: Node, make: StreamPair = memory_stream_pair) -> AsyncIterator[Stranger]:
+    """A stranger connected to a node, until that has ended the connection."""
     ours, theirs = make()
     streams: dict[str, SecureStream] = {}
 
@@ -62,15 +72,15 @@ async def met(
         nursery.start_soon(dial_it)
         accepted = await accept(theirs, node.seed, b"a" * 32)
 
-    done = trio.Event()
+    stranger, done = Stranger(streams["ours"]), trio.Event()
 
     async def converse() -> None:
-        ended.append(await Connection(node.hub, accepted).run())
+        stranger.ended = await Connection(node.hub, accepted).run()
         done.set()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(converse)
-        yield Stranger(streams["ours"])
+        yield stranger
         with trio.fail_after(IDLE_TIMEOUT_SECONDS * 2):
             await done.wait()
         await streams["ours"].aclose()

@@ -62,7 +62,7 @@ def test_a_line_that_flaps_and_loses_a_fifth_carries_everything_in_the_end(tmp_p
             cut(net, *pair)
             for peer in everybody:
                 write(peer, branch, 100, f"{peer.home.name} {flap}")
-            time.sleep(chance.uniform(0, 3))
+            time.sleep(chance.uniform(0, 3))  # how long the line is cut
             heal(net, 0, other)
         until_agreed(branch, 1 + 300 * _FLAPS, *everybody, seconds=240)
 

@@ -77,9 +77,9 @@ class LoopbackNet:
             while data := source.recv(_PIECE_SIZE):
                 line = self.line(sender, receiver)
                 lost = self._chance.random() < line.loss
-                time.sleep(line.delay + len(data) / line.rate + lost * _RETRY_SECONDS)
+                time.sleep(line.delay + len(data) / line.rate + lost * _RETRY_SECONDS)  # this is the line
                 while self.line(sender, receiver).is_cut:
-                    time.sleep(_LOOK_SECONDS)
+                    time.sleep(_LOOK_SECONDS)  # and this the cut
                 target.sendall(data)
         for one in (source, target):
             with suppress(OSError):

@@ -15,7 +15,6 @@ from node.transport import TransportError
 from node.views import JsonObject, peer_view
 from protocol.block import seal_block
 from protocol.codec import encode
-from protocol.hashing import blind_topic
 from protocol.limits import FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX, STALLED_SECONDS
 from protocol.messages import (
     Announce,
@@ -45,106 +44,93 @@ async def test_a_frame_that_is_no_message_ends_the_connection(
     tmp_path: Path, autojump_clock: MockClock, defect: str
 ) -> None:
     frame, reason = UNREADABLE[defect]
-    ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
-        async with met(alice, ended) as stranger:
+        async with met(alice) as stranger:
             await stranger.stream.send_frame(frame)
-    assert ended == [Ended(reason)]
+    assert stranger.ended == Ended(reason)
 
 
 async def test_a_topic_that_was_not_joined_ends_it_with_a_goodbye(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
-        async with met(alice, ended) as stranger:
+        async with met(alice) as stranger:
             await stranger.say(Want(b"t" * 32, (b"c" * 32,)))
             assert await stranger.hear(Goodbye) == Goodbye("unknown_topic")
-    assert ended == [Ended("unknown_topic")]
+    assert stranger.ended == Ended("unknown_topic")
 
 
 async def test_knowing_the_topic_in_clear_is_not_enough_and_nothing_is_revealed(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
-        async with met(alice, ended) as stranger:
+        async with met(alice) as stranger:
             announced = await stranger.hear(Announce)
-            assert isinstance(announced, Announce)
             topics = {branch.topic for branch in alice.replica.branches.values()}
             assert len(announced.topics) == len(topics)
             assert not set(announced.topics) & topics
             await stranger.say(Announce(tuple(topics)), Goodbye("bye"))
-    assert ended == [Ended("peer_left")]
+    assert stranger.ended == Ended("peer_left")
 
 
 async def test_sending_back_what_was_announced_joins_nothing(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
-        async with met(alice, ended) as stranger:
+        async with met(alice) as stranger:
             announced = await stranger.hear(Announce)
-            assert isinstance(announced, Announce)
             await stranger.say(announced, Summary(announced.topics[0], 0, (), 0, bytes(32)))
             assert await stranger.hear(Goodbye) == Goodbye("unknown_topic"), "nothing was sent before"
-    assert ended == [Ended("unknown_topic")]
+    assert stranger.ended == Ended("unknown_topic")
 
 
 async def test_publications_that_their_carrier_could_have_refused_end_it(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         before = alice.digest(branch)
-        async with met(alice, ended) as stranger:
-            topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(stranger.announcement(branch), Summary(topic, 0, (), 0, bytes(32)))
+        async with met(alice) as stranger:
+            topic = await stranger.compare(branch)
             await stranger.hear(Summary)
             await stranger.say(Publications(topic, (b"nothing",)))
             goodbye = await stranger.hear(Goodbye)
             assert goodbye == Goodbye("bad_publication:bad_shape")
         assert alice.digest(branch) == before
-    assert ended == [Ended("bad_publication:bad_shape")]
+    assert stranger.ended == Ended("bad_publication:bad_shape")
 
 
 async def test_a_peer_that_knows_the_topic_is_served(tmp_path: Path, autojump_clock: MockClock) -> None:
-    ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        async with met(alice, ended) as stranger:
-            topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(stranger.announcement(branch), Summary(topic, 0, (), 0, bytes(32)))
+        async with met(alice) as stranger:
+            await stranger.compare(branch)
             publications = await stranger.hear(Publications)
-            assert isinstance(publications, Publications)
             assert len(publications.items) == 1
             await stranger.stream.aclose()
-    assert ended == [Ended("closed")]
+    assert stranger.ended == Ended("closed")
 
 
 async def test_a_silent_peer_is_left(tmp_path: Path, autojump_clock: MockClock) -> None:
-    ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
-        async with met(alice, ended):
+        async with met(alice) as stranger:
             pass
-    assert ended == [Ended("idle")]
+    assert stranger.ended == Ended("idle")
 
 
 async def test_a_peer_that_does_not_answer_for_blocks_is_left(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """It goes on saying that it is alive, and sends none of what it was asked for."""
-    ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        async with met(alice, ended) as stranger, trio.open_nursery() as nursery:
+        async with met(alice) as stranger, trio.open_nursery() as nursery:
             await stranger.join(branch)
 
             async def live() -> None:
-                while not ended:
+                while stranger.ended is None:
                     await trio.sleep(FETCH_TIMEOUT_SECONDS / 4)
                     with suppress(TransportError):
                         await stranger.say(KeepAlive())
@@ -153,7 +139,7 @@ async def test_a_peer_that_does_not_answer_for_blocks_is_left(
             (source,) = alice.hub.sources
             with pytest.raises(NotFetched):
                 await source.fetch(branch.topic, b"w" * 32)
-    assert ended == [Ended("peer_does_not_answer")]
+    assert stranger.ended == Ended("peer_does_not_answer")
     assert alice.hub.sources == []
 
 
@@ -161,10 +147,9 @@ async def test_all_who_wait_for_blocks_are_told_when_the_peer_leaves(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """Also those for whose question there was no room yet."""
-    ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        async with met(alice, ended) as stranger:
+        async with met(alice) as stranger:
             await stranger.join(branch)
             (source,) = alice.hub.sources
 
@@ -178,15 +163,14 @@ async def test_all_who_wait_for_blocks_are_told_when_the_peer_leaves(
                         nursery.start_soon(ask, number)
                     await stranger.hear(Fetch)
                     await stranger.stream.aclose()
-    assert ended == [Ended("closed")]
+    assert stranger.ended == Ended("closed")
 
 
 async def test_a_slow_peer_has_time_for_each_block(tmp_path: Path, autojump_clock: MockClock) -> None:
-    ended: list[Ended] = []
     blocks = [seal_block(bytes([number]), b"s" * 32)[0] for number in range(FETCHED_COUNT_MAX)]
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        async with met(alice, ended) as stranger:
+        async with met(alice) as stranger:
             topic = await stranger.join(branch)
             (source,) = alice.hub.sources
             found: list[bytes | None] = []
@@ -199,7 +183,6 @@ async def test_a_slow_peer_has_time_for_each_block(tmp_path: Path, autojump_cloc
                     nursery.start_soon(ask, block.block_id)
                 for _ in blocks:
                     asked = await stranger.hear(Fetch)
-                    assert isinstance(asked, Fetch)
                     await trio.sleep(FETCH_TIMEOUT_SECONDS * 0.8)
                     encoded = {block.block_id: block.encoded for block in blocks}
                     await stranger.say(Blocks(topic, (encoded[asked.ids[0]],)))
@@ -210,12 +193,11 @@ async def test_a_slow_peer_has_time_for_each_block(tmp_path: Path, autojump_cloc
 async def test_what_is_asked_for_twice_is_asked_of_a_peer_once(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    ended: list[Ended] = []
     block, _ = seal_block(b"content", b"s" * 32)
     found: list[bytes | None] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        async with met(alice, ended) as stranger:
+        async with met(alice) as stranger:
             topic = await stranger.join(branch)
             (source,) = alice.hub.sources
 
@@ -235,10 +217,9 @@ async def test_what_is_asked_for_twice_is_asked_of_a_peer_once(
 async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        async with met(alice, ended) as stranger:
+        async with met(alice) as stranger:
             topic = await stranger.join(branch, count=7)
             (source,) = alice.hub.sources
             assert isinstance(source, Connection)
@@ -258,4 +239,4 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
             source.heard_at += 1
             assert shown(STALLED_SECONDS)["stalled_because"] == "takes_nothing"
             await stranger.say(Receipt(topic), Goodbye("bye"))
-    assert ended == [Ended("peer_left")]
+    assert stranger.ended == Ended("peer_left")

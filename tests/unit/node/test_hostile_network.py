@@ -15,14 +15,13 @@ from node.connection import Connection, Ended
 from node.drafting import Draft
 from protocol.codec import encode
 from protocol.content import Post
-from protocol.hashing import blind_topic
 from protocol.limits import (
     BATCH_SIZE_TARGET,
     BATCHES_OF_TOPIC_MAX,
     SEND_TIMEOUT_SECONDS,
     TIMESTAMP_MAX_MS,
 )
-from protocol.messages import Goodbye, Publications, Receipt, Reconcile, Summary
+from protocol.messages import Goodbye, Publications, Receipt, Reconcile
 from protocol.reconciling import FrameKind
 from protocol.symbols import AskSymbols
 from storage.difference import load_publications, plan_sending
@@ -89,27 +88,24 @@ async def test_a_peer_that_stops_reading_is_left(tmp_path: Path, autojump_clock:
         ours, theirs = memory_stream_pair()
         return ours, _Clogging(theirs, 2000)
 
-    ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         for number in range(30):
             alice.write(branch, f"post {number}")
         began = trio.current_time()
-        async with met(alice, ended, make) as stranger:
-            topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(stranger.announcement(branch), Summary(topic, 0, (), 0, bytes(32)))
+        async with met(alice, make) as stranger:
+            await stranger.compare(branch)
         assert SEND_TIMEOUT_SECONDS <= trio.current_time() - began < 2 * SEND_TIMEOUT_SECONDS
-    assert ended == [Ended("peer_does_not_read")]
+    assert stranger.ended == Ended("peer_does_not_read")
 
 
 @pytest.mark.slow
 async def test_ten_thousand_commits_wait_in_the_store_for_who_takes_none_and_none_is_lost(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        async with met(alice, ended) as stranger:
+        async with met(alice) as stranger:
             topic = await stranger.join(branch)
             for _ in range(_MANY // 1000):
                 drafts = [Draft(Post("x"))] * 1000
@@ -123,38 +119,35 @@ async def test_ten_thousand_commits_wait_in_the_store_for_who_takes_none_and_non
             got = 0
             while got < _MANY:
                 said = await stranger.hear(Publications)
-                assert isinstance(said, Publications)
                 got += len(said.items)
                 await stranger.say(Receipt(topic))
             await stranger.say(Goodbye("bye"))
         assert got == _MANY
-    assert ended == [Ended("peer_left")]
+    assert stranger.ended == Ended("peer_left")
 
 
 async def test_publications_of_another_topic_end_the_connection(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         repo, branch = alice.create_repo()
         other = alice.replica.root_branch(repo)
-        async with met(alice, ended) as stranger:
+        async with met(alice) as stranger:
             topic = await stranger.join(branch)
             await stranger.say(Publications(topic, tuple(_publications(alice, other))))
             assert await stranger.hear(Goodbye) == Goodbye("other_topic")
-    assert ended == [Ended("other_topic")]
+    assert stranger.ended == Ended("other_topic")
 
 
 async def test_the_same_publication_for_ever_is_stored_once_and_acknowledged_each_time(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """An honest peer may send twice what it does not know to be there, so nobody is left for it."""
-    ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         before = alice.digest(branch)
         items = tuple(_publications(alice, branch))
-        async with met(alice, ended) as stranger:
+        async with met(alice) as stranger:
             topic = await stranger.join(branch)
             for _ in range(200):
                 await stranger.say(Publications(topic, items))
@@ -162,42 +155,38 @@ async def test_the_same_publication_for_ever_is_stored_once_and_acknowledged_eac
             await stranger.say(Goodbye("bye"))
         assert alice.digest(branch) == before
         assert alice.hub.totals.already == 200 * len(items)
-    assert ended == [Ended("peer_left")]
+    assert stranger.ended == Ended("peer_left")
 
 
 async def test_a_billion_commits_that_are_said_to_be_there_cost_nothing(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """Who holds less waits: it asks for nothing, opens nothing, and leaves when nothing comes."""
-    ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        async with met(alice, ended) as stranger:
-            topic = blind_topic(branch.topic, stranger.stream.session_id)
+        async with met(alice) as stranger:
             heads = tuple(number.to_bytes(16, "big") for number in range(64))
-            await stranger.say(stranger.announcement(branch), Summary(topic, 0, heads, 10**9, b"d" * 32))
+            await stranger.compare(branch, 10**9, heads, b"d" * 32)
             await trio.sleep(1)
             (progress,) = [one for one in _connection(alice).topics if one.topic == branch.topic]
             assert (progress.behind, progress.to_send, progress.reconciling) == (10**9 - 1, 0, "")
-    assert ended == [Ended("idle")]
+    assert stranger.ended == Ended("idle")
 
 
 async def test_a_reconciliation_that_never_ends_is_ended(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("protocol.reconciling.RECONCILIATION_FRAME_COUNT_MAX", 5)
-    ended: list[Ended] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         alice.write(branch, "one more than the stranger has")
-        async with met(alice, ended) as stranger:
-            topic = blind_topic(branch.topic, stranger.stream.session_id)
-            await stranger.say(stranger.announcement(branch), Summary(topic, 0, (b"h" * 16,), 1, b"d" * 32))
+        async with met(alice) as stranger:
+            topic = await stranger.compare(branch, 1, (b"h" * 16,), b"d" * 32)
             for _ in range(6):
                 await stranger.hear(Reconcile)
                 await stranger.say(Reconcile(topic, FrameKind.ASK_SYMBOLS, encode(AskSymbols(1, 1))))
             assert await stranger.hear(Goodbye) == Goodbye("bad_reconciliation:too_many_frames")
-    assert ended == [Ended("bad_reconciliation:too_many_frames")]
+    assert stranger.ended == Ended("bad_reconciliation:too_many_frames")
 
 
 async def test_clocks_that_are_wrong_by_ages_change_no_order(
