@@ -68,6 +68,8 @@ class Causes:
 
     def __init__(self, waiting_max: int) -> None:
         self.waiting_count = 0
+        self.rank_max = -1
+        """The highest rank of what waits no longer."""
         self._waiting_max = waiting_max
         self._entries: dict[bytes, Entry] = {}
         self._awaited: dict[bytes, list[Entry]] = {}
@@ -127,6 +129,8 @@ class Causes:
             return []
         completed = [entry]
         for cause in completed:  # grows while it is read
+            if cause.rank > self.rank_max:
+                self.rank_max = cause.rank
             above = cause.rank + 1
             for effect in cause.effects:
                 if effect.rank < above:
