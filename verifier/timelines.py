@@ -17,7 +17,7 @@ index in its database, and needs none of this.
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import chain
@@ -242,12 +242,9 @@ class EagerTimeline(_Timeline):
     def _rise(self, entry: Entry) -> None:
         """Raise what follows from an entry, each once: lower ranks first, so that their causes are final.
 
-        Nothing rises by more than the first do. Where a whole rank rises by as much, and nothing above it has its rank
-        from anything but the rank below, all that is above does too, and is shifted as it stands: most of what rises.
+        Where a whole rank rises by as much, and nothing above it by more, all that is above does as it does, and is
+        shifted as it stands: most of what rises.
         """
-        shift = entry.rank + 1 - min(effect.rank for effect in entry.effects)
-        if shift <= 0:
-            return
         leaving: dict[int, list[Entry]] = {}
         arriving: defaultdict[int, list[Entry]] = defaultdict(list)
         ranks: list[int] = []
@@ -273,25 +270,30 @@ class EagerTimeline(_Timeline):
                 break
             lowest = heappop(ranks)
             rising = leaving[lowest]
-            if self._all_rise(lowest, rising, shift):
+            if shift := self._common_rise(lowest, ranks, leaving):
                 for rank in (lowest, *ranks):
                     del leaving[rank]
                 self._order.shift(lowest, shift)
                 break
         self._order.rerank(leaving, arriving, self._before)
 
-    def _all_rise(self, rank: int, rising: Sequence[Entry], shift: int) -> bool:
-        """Whether all at this rank and above rise by as much, given what rises at this rank.
+    def _common_rise(self, rank: int, higher: Sequence[int], leaving: Mapping[int, Sequence[Entry]]) -> int:
+        """By how much all at this rank and above rise, given what is known to there; 0 if not all by as much.
 
-        What waits has its rank from a cause at the rank below, which waits too if that is above what no longer waits.
+        What waits has its rank from a cause at the rank below, which waits too if that is above all that waits no longer.
+        So it rises by no less than a whole rank below it does, and by no more than the most that any cause of it does.
         """
-        return (
+        rising = leaving[rank]
+        shift = rising[0].rank - rank
+        is_common = (
             len(rising) == self._order.count(rank)
             and rank > self._causes.rank_max
             and all(entry.rank == rank + shift for entry in rising)
             and not self._before  # which speaks of ranks as they are
+            and all(entry.rank <= other + shift for other in higher for entry in leaving[other])
             and all(entry.level < rank for entry in self._unplaced)
         )
+        return shift if is_common else 0
 
     def _edits(self, came: Sequence[Entry], _completed: Sequence[Entry]) -> list[Edit]:
         edits: list[Edit] = []
