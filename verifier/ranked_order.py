@@ -8,7 +8,7 @@ of commits change their rank with every delivery: it takes them out and in one b
 Commits of one rank are expected to be few, at most some ten thousand: an insert moves those that follow.
 """
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from operator import attrgetter
@@ -64,9 +64,11 @@ class RankedOrder:
         entry.level = entry.rank
         entry.is_placed = True
         self._reach(entry.rank)
-        insort(self._levels[entry.rank], entry, key=_BY_ID)
+        level = self._levels[entry.rank]
+        at = bisect_left(level, entry.commit_id, key=_BY_ID)
+        level.insert(at, entry)
         self._count(entry.rank, 1)
-        return self.position(entry)
+        return self.start(entry.rank) + at
 
     def remove(self, entry: Entry) -> int:
         """Take out a placed entry, and give the position where it stood."""
