@@ -126,8 +126,8 @@ def timeline_items(
 
 def author_fields(replica: Replica, branch: Branch, author: bytes) -> JsonObject:
     """Who wrote a commit: the member, and the one by which its person is known, which is another for a device."""
-    person = replica.persons(branch.facts.repo_id).get(author, author)
-    return {"author": id_text(author), "person": id_text(person)}
+    text, person = id_text(author), replica.persons(branch.facts.repo_id).get(author)
+    return {"author": text, "person": text if person is None else id_text(person)}
 
 
 def _timeline_item(replica: Replica, row: TimelineRow, encoded: list[bytes], position: int) -> JsonObject:
