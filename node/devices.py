@@ -119,6 +119,8 @@ class DeviceKeeper:
         self._replica = replica
         self._author = author
         self._clock_ms = clock_ms
+        self.followed: set[tuple[bytes, bytes]] = set()
+        """Repos and epochs that were taken up; what the store does not keep is not tried for ever."""
 
     def hand_on(self) -> Intake:
         """As the first device, hand on repos that no device was handed yet, some at once; as another, publish statements.
@@ -160,9 +162,12 @@ class DeviceKeeper:
         here = {repo.repo_id: repo for repo in self._replica.repos.values() if repo.has_members}
         for body in self._handed_on(home).values():
             repo = here.get(body.repo)
-            if repo is not None and any(
-                (epoch.repo_num, epoch.epoch_id) == (repo.num, body.epoch)
-                for epoch in self._replica.tables.epochs.values()
+            if (body.repo, body.epoch) in self.followed or (
+                repo is not None
+                and any(
+                    (epoch.repo_num, epoch.epoch_id) == (repo.num, body.epoch)
+                    for epoch in self._replica.tables.epochs.values()
+                )
             ):
                 continue
             root = body.root

@@ -180,6 +180,7 @@ class Joiner:
         try:
             for repo, epoch in await run(self._devices.find_handed_on):
                 await run(self._store, repo, epoch)
+                self._devices.followed.add((repo.repo_id, epoch.epoch_id))
                 self._hub.topics_changed()
             self._hub.announce(await run(self._devices.hand_on))
         except StorageError as error:
