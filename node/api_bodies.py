@@ -83,10 +83,23 @@ class Grant(_Strict, frozen=True):
 
 
 class Removal(_Strict, frozen=True):
-    """Takes rights away."""
+    """Takes rights away; with `person` from all devices of whose the member is one."""
 
     user: IdText
     keeps: Annotated[str, Meta(max_length=16)] = ""
+    person: bool = False
+
+
+class DeviceInvitation(_Strict, frozen=True):
+    """Makes a link for a device."""
+
+    expires_seconds: Annotated[int, Meta(ge=1, le=7 * 86_400)] = 3600
+
+
+class DeviceJoin(_Strict, frozen=True):
+    """Becomes a device."""
+
+    link: Annotated[str, Meta(max_length=2 * LINK_SIZE_MAX)]
 
 
 class Rekey(_Strict, frozen=True):

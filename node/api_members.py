@@ -1,4 +1,4 @@
-"""Requests of the API about who is in a repo: members, invitations, epochs and quorums."""
+"""Requests of the API about who is in a repo: members, invitations, devices, epochs and quorums."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -45,6 +45,11 @@ class MemberHandlers:
                     service.quorums.finish(r.path_params["repo"], r.path_params["proposal"])
                 ),
             ),
+            ("GET", "/devices", lambda _: answer_json(service.pairing.list_all())),
+            ("POST", "/devices/invitations", self._invite_device),
+            ("POST", "/devices/join", self._join_as_device),
+            ("POST", "/devices/sync", lambda _: answer_json(service.pairing.sync())),
+            ("DELETE", "/devices/{device}", answer_of("device", service.pairing.remove)),
             (
                 "POST",
                 "/branches/{branch:path}/proposals",
@@ -60,6 +65,14 @@ class MemberHandlers:
             )
         )
 
+    async def _invite_device(self, request: Request) -> Response:
+        body = await read_body(request, bodies.DeviceInvitation)
+        return await answer_json(self._service.pairing.add(body.expires_seconds))
+
+    async def _join_as_device(self, request: Request) -> Response:
+        body = await read_body(request, bodies.DeviceJoin)
+        return await answer_json(self._service.pairing.join(body.link))
+
     async def _grant(self, request: Request) -> Response:
         body = await read_body(request, bodies.Grant)
         return await answer_json(
@@ -69,7 +82,9 @@ class MemberHandlers:
     async def _remove(self, request: Request) -> Response:
         body = await read_body(request, bodies.Removal)
         return await answer_json(
-            self._service.members.remove(request.path_params["repo"], body.user, body.keeps)
+            self._service.members.remove(
+                request.path_params["repo"], body.user, body.keeps, person=body.person
+            )
         )
 
     async def _leave(self, request: Request) -> Response:

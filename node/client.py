@@ -13,7 +13,7 @@ from node.client_calls import JsonObject, path_part
 from node.client_documents import DocumentsClient
 from node.client_download import Download
 from node.client_errors import error_of
-from node.client_members import MembersClient, QuorumsClient
+from node.client_members import DevicesClient, MembersClient, QuorumsClient
 from node.errors import ServiceError
 from node.event_client import StreamEvent, open_stream
 from node.home import not_running, read_run_file, read_token
@@ -37,6 +37,7 @@ class ApiClient:
         )
         self.documents = DocumentsClient(self._call)
         self.members = MembersClient(self._call)
+        self.devices = DevicesClient(self._call)
         self.quorums = QuorumsClient(self._call)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Members and quorums of repos over the API, from Python: `ApiClient.members` and `ApiClient.quorums`."""
+"""Members, devices and quorums of repos over the API, from Python: `ApiClient.members`, `devices` and `quorums`."""
 
 from node.client_calls import Call, JsonObject, path_part
 
@@ -24,9 +24,10 @@ class MembersClient:
             "POST", f"/repos/{path_part(repo)}/members", {"user": user, "permission": permission}
         )
 
-    def remove(self, repo: str, user: str, keeps: str = "") -> JsonObject:
-        """Take a member's rights down to `keeps`; without it exclude the member."""
-        return self._call("POST", f"/repos/{path_part(repo)}/removals", {"user": user, "keeps": keeps})
+    def remove(self, repo: str, user: str, keeps: str = "", *, person: bool = False) -> JsonObject:
+        """Take a member's rights down to `keeps`; without it exclude the member. With `person`, all of its devices."""
+        body = {"user": user, "keeps": keeps, "person": person}
+        return self._call("POST", f"/repos/{path_part(repo)}/removals", body)
 
     def leave(self, repo: str, *, force: bool = False) -> JsonObject:
         """Stop being a member."""
@@ -43,6 +44,33 @@ class MembersClient:
     def revoke_invitation(self, repo: str, invitation: str) -> JsonObject:
         """End an invitation."""
         return self._call("DELETE", f"/repos/{path_part(repo)}/invitations/{path_part(invitation)}")
+
+
+class DevicesClient:
+    """One method an endpoint. Answers are the JSON objects of docs/api.md."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def add(self, expires_seconds: int) -> JsonObject:
+        """Make a link for a device."""
+        return self._call("POST", "/devices/invitations", {"expires_seconds": expires_seconds})
+
+    def join(self, link: str) -> JsonObject:
+        """Become a device by a link."""
+        return self._call("POST", "/devices/join", {"link": link})
+
+    def list_all(self) -> JsonObject:
+        """The devices of this user's person."""
+        return self._call("GET", "/devices")
+
+    def sync(self) -> JsonObject:
+        """Hand on again what devices lack."""
+        return self._call("POST", "/devices/sync", {})
+
+    def remove(self, device: str) -> JsonObject:
+        """Exclude a device, and take the statement back."""
+        return self._call("DELETE", f"/devices/{path_part(device)}")
 
 
 class QuorumsClient:

@@ -148,7 +148,7 @@ def read_window(hub: Hub, branch: Branch, since: Cursor, limit: int, *, position
         window = load_edits(connection, branch.num, since, limit)
         inserted = [edit.commit_id for edit in window.edits if edit.kind == "insert"]
         rows = list(load_rows(connection, inserted).values())
-        items = {item["commit"]: item for item in timeline_items(connection, hub.replica.on_topics, rows, 0)}
+        items = {item["commit"]: item for item in timeline_items(connection, hub.replica, rows, 0)}
         found = find_edit_positions(connection, branch.num, window) if positions else None
     shown = [_edit_view(edit, items) for edit in window.edits]
     for view, position in zip(shown, found or (), strict=found is not None):

@@ -107,6 +107,7 @@ def _transaction(
                 work.tables = replica.tables  # nobody changes them before this is settled
                 yield work, connection
                 work.review(connection)
+            replica.note_persons(work.changed_repo_ids())
             if work.has_changed_tables:
                 replica.refresh()
         except BaseException:  # an interrupt too: memory must not show what the store does not
@@ -134,6 +135,10 @@ class _Acceptance:
         # This transaction's own: others see a branch when it is committed, and never one that is rolled back.
         self.tables = replica.tables
         self.has_changed_tables = False
+
+    def changed_repo_ids(self) -> list[bytes]:
+        """Repos whose membership has changed."""
+        return [self.tables.repos[num].repo_id for num in self._changed_repos]
 
     def reload_tables(self, connection: Connection) -> None:
         """See the branches and repos that this transaction has added."""

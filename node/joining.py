@@ -11,17 +11,27 @@ from typing import Final
 import structlog
 import trio
 
+from node.devices import DeviceKeeper
+from node.drafting import Draft
 from node.epochs import EpochKeeper
 from node.errors import ServiceError
 from node.hub import Hub
 from node.offers import follow_accepted
 from node.outbound import Author
 from protocol.block import Reference
-from protocol.body import Join, Permission
-from protocol.codec import decode, encode
-from protocol.limits import LINK_SIZE_MAX
+from protocol.body import Body, Join, Permission
+from protocol.codec import encode
+from protocol.devices import DevicesRepo
 from protocol.proofs import prove_invitation
-from protocol.text import BranchCapability, InvitationLink, PeerAddress, ReadCapability, id_text
+from protocol.text import (
+    BranchCapability,
+    DeviceLink,
+    InvitationLink,
+    PeerAddress,
+    ReadCapability,
+    decode_kept_link,
+    id_text,
+)
 from storage.alone import add_branch_alone
 from storage.database import StorageError
 from storage.repos import Epoch, Repo, add_repo
@@ -39,6 +49,7 @@ class Joiner:
         self._hub = hub
         self._author = author
         self._epochs = EpochKeeper(hub.replica, author)
+        self._devices = DeviceKeeper(hub.replica, author, hub.clock_ms)
         self._wake = trio.Event()
 
     async def run(self) -> None:
@@ -65,6 +76,7 @@ class Joiner:
                     ):  # the border of one repo: whatever others wrote there, the daemon goes on
                         log.exception("a repo cannot be kept up", repo=id_text(repo.repo_id))
                         has_failed = True
+                has_failed |= not await self._keep_devices()
                 with trio.move_on_after(_RETRY_SECONDS if has_failed else math.inf):
                     await self._wake.wait()
         finally:
@@ -77,11 +89,15 @@ class Joiner:
         """The hub's word."""
         self._wake.set()
 
-    async def begin(self, link: InvitationLink) -> Repo:
-        """Keep the repo and its link; its topics are followed from now on."""
+    async def begin(self, link: InvitationLink, person: bytes | None = None) -> Repo:
+        """Keep the repo and its link; its topics are followed from now on.
+
+        With a `person`, the repo is the one of that person's devices, and the user becomes one.
+        """
         root = link.root
+        kept_link = encode(link if person is None else DeviceLink(person, encode(link)))
         repo = Repo(
-            0, link.repo, "(joining)", root.object_id, root.key, 0, is_behind=False, invitation=encode(link)
+            0, link.repo, "(joining)", root.object_id, root.key, 0, is_behind=False, invitation=kept_link
         )
         epoch = Epoch(0, 0, link.epoch, link.epoch_author, link.read_secret, link.write_secret)
         kept = await self._hub.run_blocking(self._store, repo, epoch)
@@ -117,17 +133,24 @@ class Joiner:
 
     async def _try(self, repo: Repo) -> None:
         assert repo.invitation is not None, "run() looked"
-        link = decode(InvitationLink, repo.invitation, size_max=LINK_SIZE_MAX)
+        link, person = decode_kept_link(repo.invitation)
         if not await self._hub.run_blocking(self._has_arrived, repo, link.invitation):
             return
         held = await self._hub.run_blocking(self._hub.replica.permission, repo, self._author.user)
-        if held is not None and held >= link.permission:
+        bodies: list[Body] = []
+        if held is None or held < link.permission:
+            proof = prove_invitation(link.invitation_seed, repo.repo_id, self._author.user)
+            bodies.append(Join(link.invitation, proof))
+        if person is not None:
+            bodies.append(DevicesRepo(person))
+        if not bodies:
             await self._hub.run_blocking(self._forget_link, repo)
             return
-        proof = prove_invitation(link.invitation_seed, repo.repo_id, self._author.user)
         root = self._hub.replica.root_branch(repo)
         try:
-            _, intake = await self._hub.run_blocking(self._author.write, root, Join(link.invitation, proof))
+            _, intake = await self._hub.run_blocking(
+                self._author.write_many, root, lambda _: [Draft(body) for body in bodies]
+            )
         except ServiceError as error:
             log.warning("join refused", repo=id_text(repo.repo_id), reason=error.message)
             await self._hub.run_blocking(self._forget_link, repo)
@@ -150,6 +173,20 @@ class Joiner:
             log.warning("could not hand secrets over", repo=id_text(repo.repo_id), reason=error.message)
             return
         self._hub.announce(intake)
+
+    async def _keep_devices(self) -> bool:
+        """Hand on what this user has to its devices, or take up what was handed on to it; whether that went well."""
+        run = self._hub.run_blocking
+        try:
+            for repo, epoch in await run(self._devices.find_handed_on):
+                await run(self._store, repo, epoch)
+                self._devices.followed.add((repo.repo_id, epoch.epoch_id))
+                self._hub.topics_changed()
+            self._hub.announce(await run(self._devices.hand_on))
+        except StorageError as error:
+            log.error("devices cannot be kept up, to be tried again", error=str(error))
+            return False
+        return True
 
     def _store(self, repo: Repo, epoch: Epoch) -> Repo:
         replica = self._hub.replica

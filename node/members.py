@@ -8,9 +8,10 @@ from typing import Final
 
 from node.drafting import Draft
 from node.errors import ServiceError
+from node.granting import sealed_grant
 from node.repo_actions import JsonObject, RepoActions
 from node.resolve import resolve
-from protocol.body import Adopt, Body, FeedEnd, Grant, Invite, Join, Permission, Remove, Revoke
+from protocol.body import Adopt, Body, FeedEnd, Invite, Join, Permission, Remove, Revoke
 from protocol.codec import DecodeError
 from protocol.limits import ADOPTED_COUNT_MAX, REMOVED_FEED_COUNT_MAX
 from protocol.signing import BadSignature, verify_public_key
@@ -29,9 +30,20 @@ class Members(RepoActions):
 
     async def list_all(self, repo: str) -> JsonObject:
         """Members and what they may do."""
-        held = await self._members(self._find_repo(repo))
-        members = sorted((id_text(user), permission.name.lower()) for user, permission in held.items())
-        return {"members": [{"user": user, "permission": name} for user, name in members]}
+        target = self._find_repo(repo)
+        held = await self._members(target)
+        persons = self._hub.replica.persons(target.repo_id)
+        members = [
+            {
+                "user": id_text(user),
+                "permission": permission.name.lower(),
+                "person": id_text(persons.get(user, user)),
+            }
+            for user, permission in held.items()
+        ]
+        # A person's devices stand together, the first one first.
+        order = sorted(members, key=lambda one: (one["person"], one["person"] != one["user"], one["user"]))
+        return {"members": order}
 
     async def grant(self, repo_text: str, user_text: str, permission_text: str) -> JsonObject:
         """Make a user a member, or raise one. Who is to write gets the write secret, sealed."""
@@ -45,28 +57,37 @@ class Members(RepoActions):
                 f"{id_text(user)} holds {held[user].name.lower()}",
                 "`ravel member revoke` takes away",
             )
-        if wanted < Permission.WRITE:
-            return await self._write(repo, Grant(user, wanted, None))
-        return await self._write_planned(repo, lambda: [self._sealed_grant(repo, user, wanted)])
+        replica, author = self._hub.replica, self._author
+        return await self._write_planned(repo, lambda: [sealed_grant(replica, author, repo, user, wanted)])
 
-    async def remove(self, repo_text: str, user_text: str, keeps_text: str) -> JsonObject:
-        """Take a member's rights down to `keeps_text` (empty: none, so that the user is no member any more)."""
+    async def remove(
+        self, repo_text: str, user_text: str, keeps_text: str, *, person: bool = False
+    ) -> JsonObject:
+        """Take a member's rights down to `keeps_text` (empty: none, so that the user is no member any more).
+
+        With `person`, also those of all other devices of the same person, all or none.
+        """
         repo = self._find_repo(repo_text)
         keeps = _permission(keeps_text) if keeps_text else None
         held = await self._members(repo)
         user = find_user(user_text, held)
-        self._check_last_owner(user, held)
         if (held.get(user) or 0) <= (keeps or 0):
             raise ServiceError("bad_request", "the user holds no more than that", "`ravel member list` shows")
-        return await self._remove(repo, user, keeps)
+        persons = self._hub.replica.persons(repo.repo_id)
+        same = persons.get(user, user)
+        others = sorted(one for one in held if one != user and persons.get(one, one) == same)
+        users = [user, *(one for one in others if person and held[one] > (keeps or 0))]
+        self._check_last_owner(users, held)
+        answer = await self._remove(repo, users, keeps)
+        return answer | {"other_devices": [id_text(one) for one in others if one not in users]}
 
     async def leave(self, repo_text: str, *, force: bool) -> JsonObject:
         """Stop being a member. The last owner has to force it: nobody could invite or remove any more."""
         repo = self._find_repo(repo_text)
         held = await self._members(repo)
         if not force:
-            self._check_last_owner(self._author.user, held)
-        return await self._remove(repo, self._author.user, None)
+            self._check_last_owner([self._author.user], held)
+        return await self._remove(repo, [self._author.user], None)
 
     async def invitations(self, repo_text: str) -> JsonObject:
         """Invitations that can still be used or were: by whom, for what, until when, and who came by them."""
@@ -96,9 +117,9 @@ class Members(RepoActions):
         repo = self._hub.replica.repos[branch.repo_num]
         return await self._write(repo, Adopt(branch.branch_id, chosen))
 
-    def _check_last_owner(self, user: bytes, held: dict[bytes, Permission]) -> None:
-        owners = [one for one, permission in held.items() if permission is Permission.OWNER]
-        if owners == [user]:
+    def _check_last_owner(self, users: Sequence[bytes], held: dict[bytes, Permission]) -> None:
+        owners = {one for one, permission in held.items() if permission is Permission.OWNER}
+        if owners and owners.issubset(users):
             raise ServiceError(
                 "not_permitted",
                 "that is the last owner: without one nobody can make another",
@@ -108,22 +129,19 @@ class Members(RepoActions):
     async def _members(self, repo: Repo) -> dict[bytes, Permission]:
         return await self._hub.run_blocking(self._hub.replica.members, repo)
 
-    async def _remove(self, repo: Repo, user: bytes, keeps: Permission | None) -> JsonObject:
-        feeds = await self._hub.run_blocking(self._feed_ends, repo, user)
-        bodies: list[Body] = [Remove(user, keeps, feeds)]
-        if keeps is None and user != self._author.user:
-            # Else the member, or a friend, comes back by the same link under another key.
-            bodies += await self._hub.run_blocking(self._revocations, repo, user)
+    async def _remove(self, repo: Repo, users: Sequence[bytes], keeps: Permission | None) -> JsonObject:
+        bodies: list[Body] = []
+        for user in users:
+            feeds = await self._hub.run_blocking(self._feed_ends, repo, user)
+            bodies.append(Remove(user, keeps, feeds))
+            if keeps is None and user != self._author.user:
+                # Else the member, or a friend, comes back by the same link under another key.
+                revoked = await self._hub.run_blocking(self._revocations, repo, user)
+                bodies += [body for body in revoked if body not in bodies]
         answer = await self._write(repo, *bodies)
         begun = await self._hub.run_blocking(self._author.start_epoch_if_due, repo)
         self._hub.announce(begun)
         return answer | {"epoch": id_text(self._hub.replica.writing_epoch(repo).epoch_id)}
-
-    def _sealed_grant(self, repo: Repo, user: bytes, wanted: Permission) -> Body:
-        epoch = self._hub.replica.writing_epoch(repo)
-        if epoch.write_secret is None:
-            raise ServiceError("not_permitted", "this node may read the repo and not write to it")
-        return Grant(user, wanted, self._author.seal_secret(repo, user, epoch.write_secret))
 
     async def _write(self, repo: Repo, *bodies: Body) -> JsonObject:
         """Write some commits of the root branch, one after the other, all or none."""

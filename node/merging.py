@@ -20,7 +20,7 @@ from node.intake import Intake
 from node.lineage import check_whole, lineage, load_state
 from node.outbound import Author
 from node.replica import Replica, load_blocks_of, open_encoded, open_stored
-from node.views import body_fields
+from node.views import author_fields, body_fields
 from node.why import find_commit
 from protocol.block import Reference
 from protocol.body import BranchFork, Carried, Merge, content_of, decode_body
@@ -119,13 +119,14 @@ class Merging:
             blocks = load_blocks_of(connection, shown)
             items = []
             for row in shown:
-                _, body = open_stored(replica.on_topics[row.topic_num], row, blocks[row.num])
+                branch_on = replica.on_topics[row.topic_num]
+                _, body = open_stored(branch_on, row, blocks[row.num])
                 items.append(
                     {
                         "commit": id_text(row.commit_id),
                         "branch": id_text(replica.branches[row.branch_num].branch_id),
                         "rank": row.rank,
-                        "author": id_text(row.author),
+                        **author_fields(replica, branch_on, row.author),
                         "kind": row.body_kind,
                         "acks": [id_text(ack) for ack in row.acks],
                         **body_fields(body, row.timestamp),

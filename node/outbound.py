@@ -138,6 +138,10 @@ class Author:
         """The secret that a member sealed for this user. Raises NotForUs."""
         return sealing.open_secret(self._keys.secret, author, repo.repo_id, sealed)
 
+    def sign(self, digest: bytes) -> bytes:
+        """The user's signature of something beside commits, of which `protocol.proofs` makes the digest."""
+        return signing.sign(self._keys.secret, digest)
+
     def create_repo(self, name: str) -> tuple[Repo, Intake]:
         """Create a repo with this user as its owner; its root branch has one commit, the init."""
         repo_seed, write_secret = (secrets.token_bytes(32) for _ in range(2))

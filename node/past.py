@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from node.replica import Replica, load_blocks_of, open_stored
-from node.views import body_fields, place_text
+from node.views import author_fields, body_fields, place_text
 from node.why import explain, find_commit
 from protocol.text import id_text
 from storage.commits import TimelineRow, load_position, load_rows
@@ -29,7 +29,7 @@ def describe(replica: Replica, text: str) -> JsonObject:
         commit, body = open_stored(branch, row, encoded)
         content, links = commit.content, commit.links
         return verdict | {
-            "author": id_text(row.author),
+            **author_fields(replica, branch, row.author),
             "rank": row.rank,
             "feed_sequence": content.feed_sequence,
             "feed_previous": content.feed_previous and id_text(content.feed_previous),
@@ -56,12 +56,13 @@ def list_past(replica: Replica, branch: Branch, text: str, limit: int) -> JsonOb
         blocks = load_blocks_of(connection, rows)
         items = []
         for row in rows:
-            _, body = open_stored(replica.on_topics[row.topic_num], row, blocks[row.num])
+            branch_on = replica.on_topics[row.topic_num]
+            _, body = open_stored(branch_on, row, blocks[row.num])
             items.append(
                 {
                     "commit": id_text(row.commit_id),
                     "rank": row.rank,
-                    "author": id_text(row.author),
+                    **author_fields(replica, branch_on, row.author),
                     "kind": row.body_kind,
                     "acks": [id_text(ack) for ack in row.acks],
                     **body_fields(body, row.timestamp),

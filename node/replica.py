@@ -24,6 +24,7 @@ from storage.packs import Packs
 from storage.repo_changes import finish_join
 from storage.repos import Branch, Epoch, Repo, load_branches, load_epochs, load_repos
 from storage.sketches import Sketches
+from verifier.devices import find_persons
 from verifier.epochs import find_preferred
 from verifier.membership import Membership, mark_of
 from verifier.refusal import Refused
@@ -131,11 +132,13 @@ class Replica:
         self.judging = threading.RLock()
         """Held while memberships change or are asked: by a transaction that judges, until it is committed or undone."""
         self._memberships: dict[bytes, Membership] = {}
+        self._persons: Mapping[bytes, Mapping[bytes, bytes]] = {}
         with self.database.read() as connection:
             self.tables = load_tables(connection)
         for repo in self.repos.values():
             if repo.has_members:
                 self.membership(repo.repo_id)
+        self.note_persons(repo.repo_id for repo in self.repos.values())
 
     def close(self) -> None:
         """Close the store."""
@@ -203,6 +206,20 @@ class Replica:
         """Every member of a repo with the highest permission held."""
         with self.judging:
             return self.membership(repo.repo_id).now().members()
+
+    def persons(self, repo_id: bytes) -> Mapping[bytes, bytes]:
+        """Members of a repo who are devices of others, with these others, as it was last committed. Waits for nobody."""
+        return self._persons.get(repo_id, {})
+
+    def note_persons(self, repo_ids: Iterable[bytes]) -> None:
+        """Look again who is whose device in these repos, whose memberships have changed and are committed."""
+        with self.judging:
+            changed = {}
+            for repo_id in repo_ids:
+                membership = self._memberships.get(repo_id)
+                words = membership.device_words if membership is not None else ()
+                changed[repo_id] = find_persons(membership.now(), words) if membership and words else {}
+            self._persons = {**self._persons, **changed}
 
     def forget_membership(self, repo_id: bytes) -> None:
         """Forget a membership that an undone transaction had changed: it is built anew from what is committed."""

@@ -25,6 +25,7 @@ from node.merging import Merging
 from node.names import Names, check_name
 from node.network import Network
 from node.outbound import Author
+from node.pairing import Pairing
 from node.past import describe, list_past
 from node.peers import Peers
 from node.quorums import Quorums
@@ -93,6 +94,7 @@ class NodeService:
         self.peers = Peers(hub, network, node_key)
         own_address = PeerAddress(advertise or listen, node_key)
         self.sharing = Sharing(hub, network, self.peers, author, joiner, own_address=own_address, clock=clock)
+        self.pairing = Pairing(hub, author, self.sharing, self.members)
         self.inbox = Inbox(hub, author, self.sharing, self._whole_repo, self._member_branch)
         self.watching = Watching(hub, network, home, clock, exports)
         self._started_at = clock()

@@ -18,21 +18,25 @@ from node.outbound import Author
 from node.peers import Peers, check_dialable
 from protocol.block import Reference
 from protocol.body import Invite, Permission
-from protocol.codec import DecodeError
+from protocol.codec import DecodeError, encode
 from protocol.hashing import branch_secret
 from protocol.limits import LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX
 from protocol.signing import key_pair
 from protocol.text import (
     BranchCapability,
     BranchChannel,
+    DeviceLink,
+    InvitationLink,
     PeerAddress,
     ReadCapability,
     branch_capability_text,
     capability_text,
+    device_link_text,
     invitation_text,
     is_branch_link,
     parse_branch_capability,
     parse_capability,
+    parse_device_link,
     parse_invitation,
 )
 from storage.repos import Branch, Epoch, Repo, load_branches
@@ -89,11 +93,26 @@ class Sharing:
 
     async def join(self, text: str) -> Repo:
         """Join a repo by an invitation link; waits a while for the membership to arrive, and goes on without it."""
-        link = _parse(parse_invitation, text, "an invitation")
+        return await self._join(_parse(parse_invitation, text, "an invitation"))
+
+    async def invite_device(self, repo: Repo, expires_seconds: int) -> JsonObject:
+        """Make a link by which one user becomes a device of this one; `repo` is the devices repo."""
+        made = await self.invite(repo, "write", expires_seconds, 1)
+        link = DeviceLink(self._author.user, encode(parse_invitation(made.pop("invitation"))))
+        return {"link": device_link_text(link)} | made
+
+    async def join_as_device(self, text: str) -> Repo:
+        """Become a device by such a link; as `join`."""
+        link = _parse(parse_device_link, text, "a link for a device")
+        if link.person == self._author.user:
+            raise ServiceError("bad_link", "that link is this user's own", "use it on the other device")
+        return await self._join(link.opened(), link.person)
+
+    async def _join(self, link: InvitationLink, person: bytes | None = None) -> Repo:
         if link.expires_at < self._clock() * 1000:
             raise ServiceError("expired", "the invitation has expired", "ask for a new one")
         _check_peers(link.peers)
-        repo = await self._joiner.begin(link)
+        repo = await self._joiner.begin(link, person)
         await self._reach(link.peers, repo)
         with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
             while await self._hub.run_blocking(self.permission, repo) is None:
@@ -222,7 +241,7 @@ def _parse(parse: Callable[[str], T], text: str, what: str) -> T:
     except DecodeError as error:
         advice = "copy the link whole, or ask for a new one"
         if error.reason == "other_kind":
-            advice = "`ravel repo join` takes invitations, `ravel repo follow` capabilities"
+            advice = "`ravel repo join` takes invitations, `repo follow` capabilities, `device join` links for devices"
         raise ServiceError("bad_link", f"this is not {what}: {error}", advice) from None
 
 

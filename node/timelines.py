@@ -66,7 +66,7 @@ class Timelines:
 
     def _canonical(self, connection: Connection, branch: Branch, position: int, limit: int) -> JsonObject:
         rows = load_timeline(connection, branch.num, position, limit)
-        items = timeline_items(connection, self._hub.replica.on_topics, rows, position)
+        items = timeline_items(connection, self._hub.replica, rows, position)
         total = count_commits(connection, branch.num)
         following = position + len(rows)
         return {
@@ -91,7 +91,7 @@ class Timelines:
             )
             shown = nums[:limit] if after else nums[-limit:]
             rows = load_numbered(connection, shown)
-            items = timeline_items(connection, self._hub.replica.on_topics, rows, 0)
+            items = timeline_items(connection, self._hub.replica, rows, 0)
             total = count_commits(connection, branch.num)
         for item in items:
             del item["position"]  # it is one of the other order

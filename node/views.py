@@ -1,13 +1,13 @@
 """How things are shown: rows and values to plain JSON, in one place, so that every answer uses the same fields."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection
 
 from node.addresses import Learned
 from node.network import PeerState
-from node.replica import load_blocks_of, open_stored
+from node.replica import Replica, load_blocks_of, open_stored
 from protocol.body import Body, BranchFork, Carried, ErasedBody, Merge, Permission, UnknownBody, content_of
 from protocol.content import Files, Imported, Post
 from protocol.limits import STALLED_SECONDS
@@ -117,23 +117,27 @@ def _stalled(state: PeerState, topic: TopicProgress, now: int) -> JsonObject:
 
 
 def timeline_items(
-    connection: Connection, on_topics: Mapping[int, Branch], rows: list[TimelineRow], position: int
+    connection: Connection, replica: Replica, rows: list[TimelineRow], position: int
 ) -> list[JsonObject]:
-    """Timeline rows with their bodies opened, from `position` on; `on_topics` are branches by their topics' numbers."""
+    """Timeline rows with their bodies opened, from `position` on."""
     blocks = load_blocks_of(connection, rows)
-    return [
-        _timeline_item(on_topics[row.topic_num], row, blocks[row.num], position + index)
-        for index, row in enumerate(rows)
-    ]
+    return [_timeline_item(replica, row, blocks[row.num], position + index) for index, row in enumerate(rows)]
 
 
-def _timeline_item(branch: Branch, row: TimelineRow, encoded: list[bytes], position: int) -> JsonObject:
+def author_fields(replica: Replica, branch: Branch, author: bytes) -> JsonObject:
+    """Who wrote a commit: the member, and the one by which its person is known, which is another for a device."""
+    text, person = id_text(author), replica.persons(branch.facts.repo_id).get(author)
+    return {"author": text, "person": text if person is None else id_text(person)}
+
+
+def _timeline_item(replica: Replica, row: TimelineRow, encoded: list[bytes], position: int) -> JsonObject:
+    branch = replica.on_topics[row.topic_num]
     _, body = open_stored(branch, row, encoded)
     return {
         "position": position,
         "commit": id_text(row.commit_id),
         "rank": row.rank,
-        "author": id_text(row.author),
+        **author_fields(replica, branch, row.author),
         "kind": row.body_kind,
         "acks": [id_text(ack) for ack in row.acks],
         "place": place_text(row.passed, row.rank, row.commit_id),

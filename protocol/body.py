@@ -2,7 +2,7 @@
 
 Root branch kinds change the repo (init, branch-add, invite, join, ...); the others are content, most of which stands in
 `protocol.content`. A body of a kind that this node does not know is carried and ordered, not interpreted
-(`UnknownBody`); a body of a known kind that does not decode is refused.
+(`UnknownBody`); a body of a known kind that does not decode is refused, unless no rule looks at it (`protocol.devices`).
 """
 
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ from protocol.content import (
     TextUpdate,
     UnixMilliseconds,
 )
+from protocol.devices import DeviceBody
 from protocol.limits import (
     ACK_COUNT_MAX,
     ADOPTED_COUNT_MAX,
@@ -43,9 +44,7 @@ from protocol.limits import (
     QUORUM_SIGNER_COUNT_MAX,
     REMOVED_FEED_COUNT_MAX,
 )
-from protocol.sealing import SEALED_SECRET_SIZE
-
-SealedSecret = Annotated[bytes, Meta(min_length=SEALED_SECRET_SIZE, max_length=SEALED_SECRET_SIZE)]
+from protocol.sealing import SealedSecret
 
 
 class Permission(IntEnum):
@@ -341,8 +340,10 @@ Body = (
     | Compaction
     | TextUpdate
     | TextSnapshot
+    | DeviceBody
 )
 _CARRIED: Final = (Post, Imported, Files, SetEdit, DictEdit, TextUpdate, TextSnapshot, UnknownBody)
+_NEVER_REFUSED: Final = get_args(DeviceBody)
 _KINDS: Final[tuple[type[Body], ...]] = get_args(Body)
 _KIND_BY_TAG: Final[dict[str, type[Body]]] = {str(kind.__struct_config__.tag): kind for kind in _KINDS}
 
@@ -361,7 +362,12 @@ def decode_body(encoded: bytes) -> Body | UnknownBody:
     tag = peek_tag(encoded)
     kind = _KIND_BY_TAG.get(tag)
     if kind is not None:
-        body: Body = decode(kind, encoded, size_max=BODY_SIZE_MAX)
+        try:
+            body: Body = decode(kind, encoded, size_max=BODY_SIZE_MAX)
+        except DecodeError:
+            if kind in _NEVER_REFUSED:
+                return UnknownBody(tag)
+            raise
         # What it carries is looked at first: carried in one another, bodies would be decoded to any depth.
         if isinstance(body, Carried) and (
             peek_tag(body.body) == tag or not isinstance(content_of(body), _CARRIED)

@@ -23,6 +23,8 @@ _COMMIT_SIGNED: Final = _CONTEXT + "commit signature v1"
 _REPO_SIGNED: Final = _CONTEXT + "repo certificate signature v1"
 _PUBLICATION_SIGNED: Final = _CONTEXT + "publication signature v1"
 _INVITATION_SIGNED: Final = _CONTEXT + "invitation proof signature v1"
+_DEVICE_SIGNED: Final = _CONTEXT + "device statement signature v1"
+_DEVICE_END_SIGNED: Final = _CONTEXT + "device end signature v1"
 _TOPIC_BLIND: Final = _CONTEXT + "topic and session to blinded topic v1"
 _TOPIC_ANNOUNCED: Final = _CONTEXT + "topic, session and side to announced topic v1"
 _LAN_MARK: Final = _CONTEXT + "salt and node key to mark on the local network v1"
@@ -100,6 +102,16 @@ def publication_digest(encoded: bytes) -> bytes:
 def invitation_digest(encoded: bytes) -> bytes:
     """What an invitation's key signs to admit one user."""
     return _derive(_INVITATION_SIGNED, encoded)
+
+
+def device_digest(encoded: bytes) -> bytes:
+    """What a person's first device and another sign to be shown as one person."""
+    return _derive(_DEVICE_SIGNED, encoded)
+
+
+def device_end_digest(encoded: bytes) -> bytes:
+    """What either of them signs to be so no longer."""
+    return _derive(_DEVICE_END_SIGNED, encoded)
 
 
 def blind_topic(topic: bytes, session_id: bytes) -> bytes:

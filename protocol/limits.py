@@ -90,6 +90,9 @@ EPOCH_HISTORY_COUNT_MAX: Final = 2048
 QUORUM_SIGNER_COUNT_MAX: Final = 64
 """Signers of a quorum: each removal and each checkpoint is judged by one approval of each."""
 
+DEVICE_COUNT_MAX: Final = 16
+"""Devices that one person has, the first included: more than anybody carries, and what `device add` hands repos to."""
+
 OFFER_NOTE_SIZE_MAX: Final = 1000
 """Characters of what somebody says of an offer."""
 OFFERS_FOLLOWED_MAX: Final = 1000

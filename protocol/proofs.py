@@ -1,4 +1,5 @@
-"""What two keys sign that are forgotten or given away: a repo's, its founding; an invitation's, whom it admits."""
+"""What keys sign outside commits: a repo's, its founding; an invitation's, whom it admits; two users', that they are one
+person's devices."""
 
 from typing import Annotated
 
@@ -7,7 +8,8 @@ from msgspec import Meta
 from protocol import hashing, signing
 from protocol.body import RepoInit
 from protocol.codec import Id, Wire, encode
-from protocol.content import Name
+from protocol.content import Name, UnixMilliseconds
+from protocol.devices import Device, DeviceEnd
 from protocol.limits import OWNER_COUNT_MAX
 
 
@@ -20,6 +22,13 @@ class _Certified(Wire, frozen=True):
 class _Admitted(Wire, frozen=True):
     repo: Id
     user: Id
+
+
+class _Paired(Wire, frozen=True):
+    repo: Id
+    person: Id
+    device: Id
+    time: UnixMilliseconds
 
 
 def certify_repo(repo_seed: bytes, name: str, owners: tuple[bytes, ...]) -> bytes:
@@ -46,3 +55,28 @@ def verify_invitation_proof(invitation_key: bytes, repo_id: bytes, user: bytes, 
     signing.verify_signature(
         invitation_key, hashing.invitation_digest(encode(_Admitted(repo_id, user))), proof
     )
+
+
+def device_digest(repo_id: bytes, person: bytes, device: bytes, since: int) -> bytes:
+    """What both sign, so that members of the repo are shown `device` as a device of `person`; `since` in unix ms."""
+    return hashing.device_digest(encode(_Paired(repo_id, person, device, since)))
+
+
+def device_end_digest(repo_id: bytes, person: bytes, device: bytes, until: int) -> bytes:
+    """What one of them signs to take that back; `until` in unix ms."""
+    return hashing.device_end_digest(encode(_Paired(repo_id, person, device, until)))
+
+
+def verify_device(repo_id: bytes, body: Device) -> None:
+    """Raise BadSignature unless both said so, of two users and in this repo."""
+    if body.person == body.device:
+        raise signing.BadSignature("nobody is a device of its own")
+    digest = device_digest(repo_id, body.person, body.device, body.since)
+    signing.verify_signature(body.person, digest, body.person_signature)
+    signing.verify_signature(body.device, digest, body.device_signature)
+
+
+def verify_device_end(repo_id: bytes, body: DeviceEnd) -> None:
+    """Raise BadSignature unless the one that it names took it back."""
+    digest = device_end_digest(repo_id, body.person, body.device, body.until)
+    signing.verify_signature(body.person if body.by_person else body.device, digest, body.signature)

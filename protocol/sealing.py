@@ -5,8 +5,9 @@ sealed it, and nobody but the two can open it. The repo's id is inside: a box fo
 """
 
 from hmac import compare_digest
-from typing import Final
+from typing import Annotated, Final
 
+from msgspec import Meta
 from nacl import bindings
 from nacl.exceptions import CryptoError
 
@@ -14,6 +15,7 @@ from protocol.signing import BadSignature, verify_public_key
 
 NONCE_SIZE: Final = bindings.crypto_box_NONCEBYTES
 SEALED_SECRET_SIZE: Final = NONCE_SIZE + 16 + 64  # nonce, authenticator, repo id and secret
+SealedSecret = Annotated[bytes, Meta(min_length=SEALED_SECRET_SIZE, max_length=SEALED_SECRET_SIZE)]
 
 
 class NotForUs(Exception):

@@ -13,7 +13,7 @@ from msgspec import Meta
 from protocol import hashing
 from protocol.block import Reference
 from protocol.body import Permission
-from protocol.codec import DecodeError, Id, Key, Wire, decode, encode
+from protocol.codec import DecodeError, Id, Key, Wire, decode, encode, peek_tag
 from protocol.content import Name, UnixMilliseconds
 from protocol.limits import ADDRESS_SIZE_MAX, LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX, LINK_SIZE_MAX
 
@@ -23,10 +23,12 @@ _LINK_SCHEME: Final = "ravel:"
 _INVITATION_KIND: Final = "invite"
 _CAPABILITY_KIND: Final = "read"
 _BRANCH_KIND: Final = "branch"
+_DEVICE_KIND: Final = "device"
 _KIND_NAMES: Final = {
     _INVITATION_KIND: "an invitation",
     _CAPABILITY_KIND: "a read capability",
     _BRANCH_KIND: "a branch's capability",
+    _DEVICE_KIND: "a link for a device",
 }
 _CHECKSUM_SIZE: Final = 5
 
@@ -60,6 +62,24 @@ class InvitationLink(Wire, frozen=True, tag="invitation2"):
     def __repr__(self) -> str:
         """Without the secrets: links end up in logs only in this form."""
         return f"InvitationLink(repo={id_text(self.repo)}, permission={self.permission.name.lower()})"
+
+
+class DeviceLink(Wire, frozen=True, tag="device-link1"):
+    """All that makes a user a device of `person`: the encoded invitation to the repo of that person's devices.
+
+    It is a bearer secret: whoever uses it first is given all that the person has.
+    """
+
+    person: Id
+    invitation: Annotated[bytes, Meta(max_length=LINK_SIZE_MAX)]
+
+    def __repr__(self) -> str:
+        """Without the secrets."""
+        return f"DeviceLink(person={id_text(self.person)})"
+
+    def opened(self) -> InvitationLink:
+        """The invitation. Raises DecodeError."""
+        return decode(InvitationLink, self.invitation, size_max=LINK_SIZE_MAX)
 
 
 class ReadCapability(Wire, frozen=True, tag="read2"):
@@ -146,6 +166,26 @@ def parse_invitation(text: str) -> InvitationLink:
     Raises DecodeError: `not_a_link`, `other_kind`, `mistyped` (checksum), or what `decode` says of an unknown version.
     """
     return decode(InvitationLink, _payload(_INVITATION_KIND, text), size_max=LINK_SIZE_MAX)
+
+
+def device_link_text(link: DeviceLink) -> str:
+    """`ravel:device:` and the link in base32, checksum last."""
+    return _link_text(_DEVICE_KIND, link)
+
+
+def parse_device_link(text: str) -> DeviceLink:
+    """The link for a device that `text` is. Raises DecodeError as `parse_invitation` does."""
+    link: DeviceLink = decode(DeviceLink, _payload(_DEVICE_KIND, text), size_max=LINK_SIZE_MAX)
+    link.opened()
+    return link
+
+
+def decode_kept_link(encoded: bytes) -> tuple[InvitationLink, bytes | None]:
+    """An invitation as it is kept until it is used, and whose device it makes the user, if any's. Raises DecodeError."""
+    if peek_tag(encoded) != DeviceLink.__struct_config__.tag:
+        return decode(InvitationLink, encoded, size_max=LINK_SIZE_MAX), None
+    link: DeviceLink = decode(DeviceLink, encoded, size_max=LINK_SIZE_MAX)
+    return link.opened(), link.person
 
 
 def capability_text(capability: ReadCapability) -> str:

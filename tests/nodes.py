@@ -37,11 +37,12 @@ class Node:
         self.key = key_pair(self.seed)[0]
         self.user_seed = b"user of " + self.seed[:24]
         self._folder = folder
-        self._clock = count(1_700_000_000_000)
-        self.open()
+        self.open(1_700_000_000_000)
 
-    def open(self) -> None:
-        """Open the store, at first or after it was closed."""
+    def open(self, now: int | None = None) -> None:
+        """Open the store, at first or after it was closed; `now` sets the clock, in unix milliseconds."""
+        if now is not None:
+            self._clock = count(now)
         self._folder.mkdir(parents=True, exist_ok=True)
         self.replica = Replica(self._folder, STORE_KEY)
         self.hub = Hub(self.replica, inline(), lambda: next(self._clock))

@@ -61,10 +61,12 @@ from protocol.body import (
     UnknownBody,
 )
 from protocol.commit import Commit
+from protocol.devices import DeviceBody
 from protocol.hashing import epoch_mark, root_topic_seed
 from protocol.proofs import verify_certificate, verify_invitation_proof
 from protocol.signing import BadSignature, public_key, verify_public_key
 from verifier.deciding import find_counting
+from verifier.devices import is_signed
 from verifier.epochs import describe_epoch
 from verifier.operations import Demand, Operation, Operations
 from verifier.quorums import authorise_checkpoint, check_approval, check_quorum, demand_removal
@@ -83,6 +85,8 @@ class Membership:
         self._repo_id = repo_id
         self.operations = Operations()
         self._founders: frozenset[bytes] = frozenset()
+        self.device_words: list[Operation] = []
+        """What was said of devices, of which the signatures inside hold. No rule looks at it; see `devices`."""
         self._counting_after: dict[bytes, frozenset[bytes]] = {}
         self._latest: tuple[tuple[bytes, ...], Resolution] = (
             (),
@@ -219,6 +223,8 @@ class Membership:
         self._counting_after[operation.commit_id] = counting
         if isinstance(operation.body, RepoInit):
             self._founders = frozenset(operation.body.owners)
+        elif isinstance(operation.body, DeviceBody) and is_signed(self._repo_id, operation):
+            self.device_words.append(self.operations[operation.commit_id])
 
     # --- rules ---
 

@@ -300,12 +300,18 @@ def log(
                 item["commit"][:12],
                 item["rank"],
                 iso_time(item["time"]),
-                (item.get("imported_author") or item.get("origin", item)["author"])[:24],
+                author_of(item)[:24],
                 first_line(item["text"], _TEXT_WIDTH) or _kind(item),
             )
             for item in answer["items"]
         ),
     )
+
+
+def author_of(item: JsonObject) -> str:
+    """Who is shown as the author: of what came from elsewhere the one there, else the person whose device wrote it."""
+    origin = item.get("origin")
+    return str(item.get("imported_author") or (origin["author"] if origin else item["person"]))
 
 
 def _kind(item: JsonObject) -> str:

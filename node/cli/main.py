@@ -11,6 +11,7 @@ import typer
 from node.cli import (
     branch_commands,
     care_commands,
+    device_commands,
     document_commands,
     export_commands,
     feed_commands,
@@ -50,6 +51,7 @@ app.command("id")(node_commands.show_id)
 app.add_typer(key_commands.key, name="key")
 app.add_typer(node_commands.config, name="config")
 app.add_typer(repo_commands.repo, name="repo")
+app.add_typer(device_commands.device, name="device")
 app.add_typer(member_commands.member, name="member")
 app.add_typer(quorum_commands.quorum, name="quorum")
 app.add_typer(branch_commands.branch, name="branch")

@@ -1,5 +1,6 @@
 """member: who is in a repo, and what they may do."""
 
+import sys
 from enum import StrEnum
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from node.cli.shared import JsonObject, JsonOption, client, iso_time, print_fiel
 
 member = typer.Typer(no_args_is_help=True, help="Members of a repo, their rights, and invitations.")
 
+_ID_WIDTH = 12
 UserArgument = Annotated[
     str, typer.Argument(help="The member's id or a unique prefix; `ravel id` prints it there.")
 ]
@@ -36,12 +38,22 @@ class KeptPermission(StrEnum):
 
 @member.command("list")
 def list_members(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
-    """List the members of a repo and what they may do."""
+    """List the members of a repo and what they may do; devices of one person stand together."""
     answer = client(context).members.list_all(repo)
     if as_json:
         print_json(answer)
         return
-    print_table(("user", "permission"), ((item["user"], item["permission"]) for item in answer["members"]))
+    print_table(
+        ("user", "permission", "device of"),
+        (
+            (
+                item["user"],
+                item["permission"],
+                "" if item["person"] == item["user"] else item["person"][:_ID_WIDTH],
+            )
+            for item in answer["members"]
+        ),
+    )
 
 
 @member.command("grant")
@@ -74,14 +86,26 @@ def revoke(
 
 @member.command("exclude")
 def exclude(
-    context: typer.Context, repo: RepoArgument, user: UserArgument, as_json: JsonOption = False
+    context: typer.Context,
+    repo: RepoArgument,
+    user: UserArgument,
+    person: Annotated[
+        bool,
+        typer.Option("--person", help="Also all other devices of the same person, as `member list` shows."),
+    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Exclude a member: what the member wrote and nobody has seen becomes void, and nothing more is accepted.
 
     The repo gets new secrets, sealed to each remaining member. The excluded keep what they could read before; they
     read, write and follow nothing after.
     """
-    _show(client(context).members.remove(repo, user), as_json=as_json)
+    answer = client(context).members.remove(repo, user, person=person)
+    others = answer["other_devices"]
+    _show(answer if as_json else {**answer, "other_devices": len(others)}, as_json=as_json)
+    if others and not as_json:
+        again = f"ravel member exclude {repo} {others[0]}{' --person' if len(others) > 1 else ''}"
+        print(f"note: that person has other devices, which are members still: {again}", file=sys.stderr)
 
 
 @member.command("rekey")

@@ -49,15 +49,13 @@ def invite(
     as_json: JsonOption = False,
 ) -> None:
     """Print an invitation link. It is a secret: whoever has it can read the repo."""
-    answer = client(context).members.invite(repo, permission.value, _seconds(expires), uses)
+    answer = client(context).members.invite(repo, permission.value, seconds_of(expires), uses)
     if as_json:
         print_json(answer)
         return
     print(answer["invitation"])
     if qr:
-        from node.qr import print_qr
-
-        print(print_qr(answer["invitation"]), end="")
+        show_qr(answer["invitation"])
     note_addresses(answer["addresses"])
 
 
@@ -71,7 +69,7 @@ def join(
 
     With - the link is read from standard input: arguments can be seen by every user of the machine.
     """
-    answer = client(context).join(_given(link))
+    answer = client(context).join(given(link))
     if as_json:
         print_json(answer)
         return
@@ -108,7 +106,7 @@ def follow(
 
     With - the link is read from standard input: arguments can be seen by every user of the machine.
     """
-    answer = client(context).follow(_given(link))
+    answer = client(context).follow(given(link))
     if as_json:
         print_json(answer)
         return
@@ -267,7 +265,15 @@ def leave(
     print_json(answer) if as_json else print_fields(answer.items())
 
 
-def _given(link: str) -> str:
+def show_qr(link: str) -> None:
+    """Draw a link on the terminal."""
+    from node.qr import print_qr
+
+    print(print_qr(link), end="")
+
+
+def given(link: str) -> str:
+    """A link that was given, or is to be read from standard input."""
     return sys.stdin.readline(LINK_SIZE_MAX + 2).strip() if link == "-" else link
 
 
@@ -280,7 +286,8 @@ def note_addresses(addresses: list[str]) -> None:
         )
 
 
-def _seconds(text: str) -> int:
+def seconds_of(text: str) -> int:
+    """A time such as 30m, 12h or 7d. Raises ServiceError."""
     found = re.fullmatch(r"([0-9]{1,6})([smhd])", text)
     if found is None or int(found[1]) == 0:
         raise ServiceError("bad_request", f"{text!r} is not a time", "say 30m, 12h or 7d")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from node.cli.branch_commands import BranchArgument
+from node.cli.branch_commands import BranchArgument, author_of
 from node.cli.shared import JsonObject, JsonOption, client, display_safe, first_line, iso_time, print_json
 from node.errors import ServiceError
 
@@ -51,10 +51,9 @@ def _line(name: str, data: JsonObject) -> str:
     item = data.get("item", {})
     shown = [_SIGNS[data["edit"]], data["commit"][:12]]
     if item:
-        author = (item.get("imported_author") or item["author"])[:12]
         shown += [
             iso_time(item["time"]),
-            author,
+            author_of(item)[:12],
             first_line(item["text"], _TEXT_WIDTH) or f"({item['kind']})",
         ]
     return display_safe(" ".join(shown))

@@ -163,15 +163,24 @@ async function showMembers(repo) {
   } catch (error) {
     if (!(error instanceof ApiError) || error.code !== "not_permitted") throw error; // else a single branch is followed
   }
+  const devices = Map.groupBy(members, (member) => member.person); // the first one of each first
   byId("members").replaceChildren(
-    ...members.map((member) => {
-      const entry = make("li");
-      entry.append(make("span", "id", `${member.user.slice(0, 16)}… `), make("span", "facts", member.permission));
-      entry.title = member.user;
+    ...[...devices.values()].map(([first, ...others]) => {
+      const entry = memberEntry(first);
+      const list = make("ul", "plain");
+      list.append(...others.map((device) => memberEntry(device, "device: ")));
+      if (others.length) entry.append(list);
       return entry;
     }),
   );
   byId("invite").parentElement.hidden = !["owner", "admin"].includes(repo.permission);
+}
+
+function memberEntry(member, what = "") {
+  const entry = make("li");
+  entry.append(make("span", "id", `${what}${member.user.slice(0, 16)}… `), make("span", "facts", member.permission));
+  entry.title = member.user;
+  return entry;
 }
 
 function showPeers(peers) {

@@ -140,7 +140,7 @@ export class Timeline {
     summary.append(said, make("span", "when", whenOf(item.time)));
     const note = make("p", "alarm");
     const whole = make("pre", "", item.text ?? "");
-    const author = item.imported_author ?? item.origin?.author ?? item.author;
+    const author = item.imported_author ?? item.origin?.author ?? item.person; // all devices of one person
     const facts = make("p", "facts", `by ${author} · rank ${item.rank} · ${item.kind}`);
     const details = make("details");
     details.append(summary, note, whole, facts, make("p", "facts id", item.commit));

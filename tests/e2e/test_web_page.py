@@ -149,6 +149,32 @@ def test_what_becomes_void_is_struck_and_comes_back(tmp_path: Path, page: Browse
         assert page.complaints() == []
 
 
+def test_devices_of_one_person_stand_together(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "laptop", "phone") as (laptop, phone):
+        laptop.client.create_repo("notes")
+        phone.client.devices.join(laptop.client.devices.add(3600)["link"])
+        until(lambda: _shown_as_one(laptop), "both have said so")
+        user = phone.client.status()["user"]
+        branch = laptop.client.list_branches("notes")["branches"][0]["branch"]
+        until_equal(laptop, phone, branch)
+        phone.client.write(branch, "from the phone")
+        until_equal(laptop, phone, branch)
+        _enter(page, laptop)
+        page.until(f"[...{ROWS}].some((row) => row.textContent.includes('from the phone'))")
+        page.evaluate("[...document.querySelectorAll('[data-branch]')].at(0).click()")
+        members = "document.getElementById('members')"
+        page.until(f"{members}.children.length === 1")
+        page.until(f"{members}.querySelector('li li').textContent.includes('device: {user[:16]}')")
+        first = laptop.client.status()["user"]
+        page.until(f"[...{ROWS}].every((row) => row.textContent.includes('by {first}'))")
+        assert page.complaints() == []
+
+
+def _shown_as_one(peer: Peer) -> bool:
+    members = peer.client.members.list_all("notes")["members"]
+    return len(members) == 2 and len({item["person"] for item in members}) == 1
+
+
 def test_invitations_and_exports_are_made_on_the_page(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")

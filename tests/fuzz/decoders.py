@@ -31,10 +31,12 @@ from protocol.signing import BadSignature, check_claims, key_pair, public_key, s
 from protocol.text import (
     branch_capability_text,
     capability_text,
+    device_link_text,
     id_text,
     invitation_text,
     parse_branch_capability,
     parse_capability,
+    parse_device_link,
     parse_id,
     parse_id_prefix,
     parse_invitation,
@@ -158,6 +160,11 @@ def take_branch_capability(data: bytes) -> str:
     return _take_link("ravel:branch:" + id_text(data + link_checksum(b"branch" + data)))
 
 
+def take_device_link(data: bytes) -> str:
+    """What stands in a link for a device: the checksum is made to match."""
+    return _take_link("ravel:device:" + id_text(data + link_checksum(b"device" + data)))
+
+
 def take_link(data: bytes) -> str:
     return _take_link(_argument(data))
 
@@ -267,7 +274,11 @@ def _branch_capability(text: str) -> str:
     return branch_capability_text(parse_branch_capability(text))
 
 
-_LINKS: Final[tuple[Callable[[str], str], ...]] = (_invitation, _capability, _branch_capability)
+def _device_link(text: str) -> str:
+    return device_link_text(parse_device_link(text))
+
+
+_LINKS: Final[tuple[Callable[[str], str], ...]] = (_invitation, _capability, _branch_capability, _device_link)
 """Each reads a link of one kind and writes it again."""
 
 

@@ -92,6 +92,7 @@ def seeds() -> dict[str, Seeds]:
         "invitation": {"vector": bytes.fromhex(link["encoded"]), "reader": _reader_invitation()},
         "capability": {"vector": bytes.fromhex(capability["encoded"])},
         "branch_capability": {"vector": bytes.fromhex(_vector("branch_capabilities.json")["encoded"])},
+        "device_link": {"vector": bytes.fromhex(_vector("device_links.json")["encoded"])},
         "link": {"read": capability["text"].encode(), "spaces": f" {link['text']}\n".encode()},
         "id": {
             "id": id_text(_ID).encode(),
@@ -233,6 +234,8 @@ def _requests() -> Seeds:
         "/repos/r/invitations": {"permission": "read", "expires_seconds": 60},
         "/follow": {"capability": "ravel:read:a"},
         "/join": {"invitation": "ravel:invite:a"},
+        "/devices/invitations": {"expires_seconds": 60},
+        "/devices/join": {"link": "ravel:device:a"},
         "/repos/r/branches": {"name": "n"},
         "/branches/b/commits": {"text": "Grüße"},
         "/branches/b/import": {"items": [item], "source": "s"},

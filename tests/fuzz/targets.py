@@ -24,6 +24,7 @@ TARGETS: Final[dict[str, Target]] = {
     "invitation": decoders.take_invitation,
     "capability": decoders.take_capability,
     "branch_capability": decoders.take_branch_capability,
+    "device_link": decoders.take_device_link,
     "link": decoders.take_link,
     "id": decoders.take_id,
     "session": session.take_session,

@@ -9,7 +9,7 @@ from tests.fuzz.seeds import CORPUS, seeds
 from tests.fuzz.targets import TARGETS
 
 FILES: Final = sorted(path for path in CORPUS.glob("*/*") if path.is_file())
-FILE_COUNT_MAX: Final = 48
+FILE_COUNT_MAX: Final = 64
 CORPUS_SIZE_MAX: Final = 64_000
 
 

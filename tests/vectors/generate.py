@@ -62,6 +62,7 @@ from protocol.content import (
     TextSnapshot,
     TextUpdate,
 )
+from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
 from protocol.limits import LEAF_SIZE
 from protocol.messages import (
     Announce,
@@ -83,7 +84,7 @@ from protocol.messages import (
     encode_message,
 )
 from protocol.object import build_object
-from protocol.proofs import certify_repo, prove_invitation
+from protocol.proofs import certify_repo, device_digest, device_end_digest, prove_invitation
 from protocol.publication import Publication, encode_bare, encode_publication, seal_publication
 from protocol.range_items import SortedItems
 from protocol.ranges import LIST, NOTHING, PRINT, Range, Ranges, answer_ranges
@@ -94,11 +95,13 @@ from protocol.symbols import AskSymbols, answer, encode_lacks, opening
 from protocol.text import (
     BranchCapability,
     BranchChannel,
+    DeviceLink,
     InvitationLink,
     PeerAddress,
     ReadCapability,
     branch_capability_text,
     capability_text,
+    device_link_text,
     id_text,
     invitation_text,
 )
@@ -170,7 +173,9 @@ def _object(size: int) -> JsonObject:
 
 def bodies() -> list[JsonObject]:
     """One body of each kind."""
-    owners = (USER,)
+    owners, since = (USER,), 1_790_000_000_000
+    paired = device_digest(REPO_ID, USER, MEMBER, since)
+    member_secret = signing.key_pair(MEMBER_SEED)[1]
     reference = Reference(EPOCH, BRANCH_ID)
     made: dict[str, Body] = {
         "init": RepoInit("demo", owners, certify_repo(REPO_SEED, "demo", owners)),
@@ -216,6 +221,27 @@ def bodies() -> list[JsonObject]:
         "compaction": Compaction(),
         "text": TextUpdate(YJS_UPDATE),
         "text-snapshot": TextSnapshot(YJS_UPDATE, (EPOCH, BRANCH_ID)),
+        "devices": DevicesRepo(USER),
+        "hand-on": HandOn(
+            MEMBER,
+            REPO_ID,
+            reference,
+            EPOCH,
+            USER,
+            _seal(READ_SECRET),
+            since,
+            signing.sign(USER_SECRET, paired),
+        ),
+        "device": Device(
+            USER, MEMBER, since, signing.sign(USER_SECRET, paired), signing.sign(member_secret, paired)
+        ),
+        "device-end": DeviceEnd(
+            USER,
+            MEMBER,
+            since,
+            by_person=False,
+            signature=signing.sign(member_secret, device_end_digest(REPO_ID, USER, MEMBER, since)),
+        ),
     }
     sealed = {"member_seed": MEMBER_SEED.hex(), "author": USER.hex(), "write_secret": WRITE_SECRET.hex()}
     return [
@@ -350,9 +376,8 @@ def messages() -> list[JsonObject]:
     ]
 
 
-def links() -> JsonObject:
-    """An invitation link."""
-    link = InvitationLink(
+def _invitation() -> InvitationLink:
+    return InvitationLink(
         REPO_ID,
         Reference(EPOCH, BRANCH_ID),
         EPOCH,
@@ -365,7 +390,18 @@ def links() -> JsonObject:
         1_900_000_000_000,
         (PeerAddress("127.0.0.1:7474", USER),),
     )
+
+
+def links() -> JsonObject:
+    """An invitation link."""
+    link = _invitation()
     return {"encoded": encode(link).hex(), "text": invitation_text(link)}
+
+
+def device_links() -> JsonObject:
+    """A link for a device."""
+    link = DeviceLink(USER, encode(_invitation()))
+    return {"encoded": encode(link).hex(), "text": device_link_text(link)}
 
 
 def capabilities() -> JsonObject:
@@ -435,6 +471,7 @@ FILES = {
     "files.json": files,
     "messages.json": messages,
     "links.json": links,
+    "device_links.json": device_links,
     "capabilities.json": capabilities,
     "branch_capabilities.json": branch_capabilities,
     "skip_links.json": skip_links,

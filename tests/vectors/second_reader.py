@@ -78,6 +78,25 @@ BODIES: dict[str, Shapes] = {
     "compaction1": {},
     "text1": {"update": bytes},
     "text-snapshot1": {"update": bytes, "replaces": [ID]},
+    "devices1": {"person": ID},
+    "hand-on1": {
+        "device": ID,
+        "repo": ID,
+        "root": REFERENCE,
+        "epoch": ID,
+        "epoch_author": ID,
+        "read_secret": SEALED_SECRET,
+        "since": NUMBER,
+        "signature": SIGNATURE,
+    },
+    "device1": {
+        "person": ID,
+        "device": ID,
+        "since": NUMBER,
+        "person_signature": SIGNATURE,
+        "device_signature": SIGNATURE,
+    },
+    "device-end1": {"person": ID, "device": ID, "until": NUMBER, "by_person": bool, "signature": SIGNATURE},
 }
 LINKS = {"deps": [ID], "ndeps": [ID], "files": [ID], "nfiles": [ID], "lipmaa": {ID, None}}
 CONTENT = {
@@ -92,6 +111,7 @@ LINK_KINDS: dict[str, dict[str, Shapes]] = {
             "repo": ID, "root": REFERENCE, "epoch": ID, "epoch_author": ID, "read_secret": KEY, "peers": PEERS,
         },
     },
+    "device": {"device-link1": {"person": ID, "invitation": bytes}},
     "branch": {
         "branch1": {
             "repo": ID, "init": ID, "branch": ID, "name": str, "channels": [(ID, ID, KEY, KEY)], "peers": PEERS,

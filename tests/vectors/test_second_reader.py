@@ -105,6 +105,17 @@ def remake_bodies(vectors: Vector) -> Vector:
     signed = [repo, init["name"], init["owners"]]
     reader.check_signature(repo, "repo certificate signature v1", signed, init["certificate"])
     reader.check_signature(key, "invitation proof signature v1", [repo, user], fields["join1"]["proof"])
+    statement, end, handed = fields["device1"], fields["device-end1"], fields["hand-on1"]
+    pair = [repo, statement["person"], statement["device"]]
+    for signer, signature in (
+        (statement["person"], statement["person_signature"]),
+        (statement["device"], statement["device_signature"]),
+        (statement["person"], handed["signature"]),
+    ):
+        reader.check_signature(
+            signer, "device statement signature v1", [*pair, statement["since"]], signature
+        )
+    reader.check_signature(end["device"], "device end signature v1", [*pair, end["until"]], end["signature"])
     return [
         {"kind": tag.rstrip("0123456789"), "encoded": reader.pack([tag, *body.values()])}
         | (open_grant(repo, body, vector) if tag == "grant1" else {})
@@ -126,6 +137,14 @@ def remake_link(kind: str, vector: Vector) -> Vector:
     assert link["repo"].hex() == load("derivations.json")["repo_id"]
     encoded = reader.pack([tag, *link.values()])
     return {"encoded": encoded, "text": reader.link_text(kind, encoded)}
+
+
+def remake_device_link(vector: Vector) -> Vector:
+    """The invitation inside is the one of its own vector."""
+    tag, link = reader.open_link("device", vector["text"])
+    assert link["invitation"].hex() == load("links.json")["encoded"]
+    encoded = reader.pack([tag, *link.values()])
+    return {"encoded": encoded, "text": reader.link_text("device", encoded)}
 
 
 def _read_key(branch: bytes, generation: int) -> bytes:
@@ -290,6 +309,7 @@ REMAKE: Final[dict[str, Callable[[Vector], Vector]]] = {
     "objects.json": remake_objects,
     "bodies.json": remake_bodies,
     "links.json": partial(remake_link, "invite"),
+    "device_links.json": remake_device_link,
     "capabilities.json": partial(remake_link, "read"),
     "branch_capabilities.json": partial(remake_link, "branch"),
     "commits.json": remake_commits,

@@ -76,7 +76,7 @@ async def _entries(node: Node) -> dict[str, str]:
 def _timeline(node: Node) -> list[dict[str, Any]]:
     with node.replica.database.read() as connection:
         rows = load_timeline(connection, node.branch().num, 0, 1000)
-        return timeline_items(connection, node.replica.on_topics, rows, 0)
+        return timeline_items(connection, node.replica, rows, 0)
 
 
 def _erase(node: Node, folder: Path) -> Erased:

@@ -1,0 +1,125 @@
+"""device: several devices of one person."""
+
+from typing import Annotated
+
+import typer
+
+from node.cli.repo_commands import given, note_addresses, seconds_of, show_qr
+from node.cli.shared import JsonObject, JsonOption, client, print_fields, print_json, print_table
+
+device = typer.Typer(no_args_is_help=True, help="Several devices of one person, each a user of its own.")
+
+DeviceArgument = Annotated[
+    str, typer.Argument(help="Its user's id or a unique prefix, as in `ravel device list`.")
+]
+
+
+@device.command("add")
+def add(
+    context: typer.Context,
+    expires: Annotated[str, typer.Option(help="How long the link is valid: 10m, 1h; at most 7d.")] = "1h",
+    qr: Annotated[bool, typer.Option("--qr", help="Also as a QR code, to be read from the screen.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print a link that makes another user a device of this one. It is a secret: who uses it first gets all repos.
+
+    This node then hands on, by itself, every repo that its user is a member of or comes to later, with what the user
+    holds where it may grant that. What an admin has to do `ravel device list` tells.
+    """
+    answer = client(context).devices.add(seconds_of(expires))
+    if as_json:
+        print_json(answer)
+        return
+    print(answer["link"])
+    if qr:
+        show_qr(answer["link"])
+    note_addresses(answer["addresses"])
+
+
+@device.command("join")
+def join(
+    context: typer.Context,
+    link: Annotated[str, typer.Argument(help="ravel:device:..., or - to read it from standard input.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Become a device of the person who made the link; its repos follow by themselves.
+
+    With - the link is read from standard input: arguments can be seen by every user of the machine.
+    """
+    _show(client(context).devices.join(given(link)), as_json=as_json)
+
+
+@device.command("list")
+def list_devices(context: typer.Context, as_json: JsonOption = False) -> None:
+    """List the devices of this user's person, what each lacks, and who can give it."""
+    _show(client(context).devices.list_all(), as_json=as_json)
+
+
+@device.command("sync")
+def sync(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Hand on again what other devices lack, also what was taken from them since. On the first device.
+
+    Repos that come later are handed on without it, each once.
+    """
+    answer = client(context).devices.sync()
+    if as_json:
+        print_json(answer)
+        return
+    print_table(
+        ("device", "repo", "what to do"),
+        ((item["device"][:12], item["name"], item["advice"]) for item in answer["given"]),
+    )
+
+
+@device.command("remove")
+def remove(context: typer.Context, device: DeviceArgument, as_json: JsonOption = False) -> None:
+    """Exclude a device from every repo where this user may, and no longer say that it is the same person's.
+
+    This user's own id: it is a device of nobody any more, and stays a member of the repos.
+    """
+    answer = client(context).devices.remove(device)
+    if as_json:
+        print_json(answer)
+        return
+    words = ("excluded", "taken_back", "left")
+    print_table(
+        ("repo", "done", "what to do"),
+        (
+            (
+                item["name"],
+                ", ".join(word.replace("_", " ") for word in words if item[word]) or "nothing",
+                item["advice"],
+            )
+            for item in answer["repos"]
+        ),
+    )
+
+
+def _show(answer: JsonObject, *, as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+        return
+    if not answer["devices"]:
+        state = "no peer of the link has answered yet" if answer["joining"] else "none: `ravel device add`"
+        print_fields([("person", answer["person"]), ("devices", state)])
+        return
+    print_table(
+        ("device", "", "repos"),
+        (
+            (
+                item["user"],
+                ", ".join(word for word in ("first", "this") if item[word]),
+                "" if item["first"] else f"{_whole(item)} of {len(item['repos'])}",
+            )
+            for item in answer["devices"]
+        ),
+    )
+    for item in answer["devices"]:
+        for lacking in item["repos"]:
+            if lacking["advice"]:
+                held = lacking["permission"] or "nothing"
+                print(f"{item['user'][:12]} holds {held} in {lacking['name']}: {lacking['advice']}")
+
+
+def _whole(item: JsonObject) -> int:
+    return sum(not repo["advice"] for repo in item["repos"])

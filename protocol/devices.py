@@ -1,0 +1,56 @@
+"""Bodies by which a person's devices find each other, and show everybody that they are one person's.
+
+A device is a user like any other. `DevicesRepo` and `HandOn` stand in a repo of the person's own, `Device` and `DeviceEnd`
+in the root branch of each repo that two of them are in. No rule of membership looks at any of them: a body of these kinds
+that does not decode is carried like one of an unknown kind, so that nodes which do not know the kinds judge alike.
+"""
+
+from protocol.block import Reference
+from protocol.codec import Id, Signature, Wire
+from protocol.content import UnixMilliseconds
+from protocol.sealing import SealedSecret
+
+
+class DevicesRepo(Wire, frozen=True, tag="devices1"):
+    """The author is `person`, or agrees to be a device of that person, who hands on in this repo what it has."""
+
+    person: Id
+
+
+class HandOn(Wire, frozen=True, tag="hand-on1"):
+    """Opens a repo for a device of the author: where it begins, and an epoch, whose read secret is sealed to the device.
+
+    `signature` is the author's half of the statement (`Device`) for that repo, made at `since`.
+    """
+
+    device: Id
+    repo: Id
+    root: Reference
+    epoch: Id
+    epoch_author: Id
+    read_secret: SealedSecret
+    since: UnixMilliseconds
+    signature: Signature
+
+
+class Device(Wire, frozen=True, tag="device1"):
+    """Both say that `device` is a device of `person` in this repo, since then; both signatures are over one digest."""
+
+    person: Id
+    device: Id
+    since: UnixMilliseconds
+    person_signature: Signature
+    device_signature: Signature
+
+
+class DeviceEnd(Wire, frozen=True, tag="device-end1"):
+    """One of the two takes back what both said of them up to `until`; `by_person` says whose the signature is."""
+
+    person: Id
+    device: Id
+    until: UnixMilliseconds
+    by_person: bool
+    signature: Signature
+
+
+DeviceBody = DevicesRepo | HandOn | Device | DeviceEnd

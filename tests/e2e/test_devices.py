@@ -1,0 +1,83 @@
+"""Two devices of one person and a friend, three daemons, by commands: one link for all repos, shown as one, one lost."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from node.errors import ERROR_KINDS
+from tests.e2e.cluster import JsonObject, Peer, peers, run_ravel, until, until_equal
+
+pytestmark = pytest.mark.slow
+
+
+def _json(peer: Peer, *command: str) -> JsonObject:
+    answer: JsonObject = json.loads(run_ravel(peer, *command, "--json").stdout)
+    return answer
+
+
+def _user(peer: Peer) -> str:
+    return str(peer.client.status()["user"])
+
+
+def _held(peer: Peer) -> dict[str, str]:
+    return {str(repo["name"]): str(repo["permission"]) for repo in peer.client.list_repos()["repos"]}
+
+
+def _persons(peer: Peer, repo: str) -> dict[str, str]:
+    return {item["user"]: item["person"] for item in peer.client.members.list_all(repo)["members"]}
+
+
+def _shows(peer: Peer, persons: dict[str, str]) -> bool:
+    return persons.items() <= _persons(peer, "friends").items()
+
+
+def test_a_second_device_gets_all_repos_by_one_link_and_is_removed_by_one_command(tmp_path: Path) -> None:
+    with peers(tmp_path, "laptop", "phone", "friend") as (laptop, phone, friend):
+        laptop.client.create_repo("notes")
+        friends = friend.client.create_repo("friends")["repo"]
+        laptop.client.join(friend.client.members.invite(friends, "write", 3600)["invitation"])
+        until(lambda: _held(laptop).get("friends") == "write", "the laptop is in the friend's repo")
+
+        link = run_ravel(laptop, "device", "add", "--qr").stdout
+        assert "█" in link or "▀" in link
+        shown = run_ravel(phone, "device", "join", "-", stdin=link.splitlines()[0]).stdout
+        assert _user(laptop) in shown
+        until(lambda: _held(phone).get("notes") == "owner", "the phone owns the notes too")
+        until(lambda: "friends" in _held(phone), "it follows the friend's repo")
+        laptop.kill()  # restarted, it goes on where it was
+        laptop.start()
+        laptop.client.create_repo("later")
+        until(lambda: _held(phone).get("later") == "owner", "and what comes later")
+        lacking = run_ravel(laptop, "device", "list").stdout
+        command = f"member grant friends {_user(phone)} write"
+        assert f"`ravel {command}`" in lacking
+        until(lambda: "friends" in _held(friend), "the friend's daemon answers")
+        run_ravel(friend, *command.split())
+        both = {_user(phone): _user(laptop), _user(laptop): _user(laptop)}
+        for peer in (laptop, phone, friend):
+            until(partial(_shows, peer, both), "all see one person")
+        rows = run_ravel(friend, "member", "list", "friends").stdout.splitlines()
+        assert f"{_user(phone)}\twrite\t{_user(laptop)[:12]}" in rows
+        devices = _json(phone, "device", "list")["devices"]
+        assert not any(repo["advice"] for item in devices for repo in item["repos"])
+
+        branch = phone.client.list_branches("friends")["branches"][0]["branch"]
+        run_ravel(phone, "write", branch, "from the phone")
+        until_equal(friend, phone, branch)
+        (item,) = [one for one in _json(friend, "log", branch)["items"] if one["text"] == "from the phone"]
+        assert (item["author"], item["person"]) == (_user(phone), _user(laptop))
+        run_ravel(phone, "device", "add", code=ERROR_KINDS["not_permitted"].exit_code)
+
+        note = run_ravel(friend, "member", "exclude", "friends", _user(phone)).stderr
+        assert f"ravel member exclude friends {_user(laptop)}" in note
+        until(lambda: _user(phone) not in _persons(laptop, "friends"), "the laptop has heard of it")
+        done = {one["name"]: one for one in _json(laptop, "device", "remove", _user(phone)[:12])["repos"]}
+        assert {name: (one["excluded"], one["advice"]) for name, one in done.items()} == {
+            "notes": (True, ""),
+            "later": (True, ""),
+            "devices": (True, ""),
+        }
+        until(lambda: _held(phone)["notes"] == "former", "the phone is out")
+        assert len(_json(laptop, "device", "list")["devices"]) == 1

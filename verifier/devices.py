@@ -1,0 +1,67 @@
+"""Which members are shown as one person: a function of the set of statements that count (`protocol.devices`).
+
+Nothing rests on it: no right, no verdict, no order. A statement shows two members as one person while it counts, both are
+members, and neither has taken it back; by both signatures, so nobody is claimed who never agreed. Chains show nothing:
+a device of one person is nobody's person, and who agreed to be a device of two is one of neither.
+"""
+
+from collections.abc import Sequence
+
+from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
+from protocol.limits import DEVICE_COUNT_MAX
+from protocol.proofs import device_digest, verify_device, verify_device_end
+from protocol.signing import BadSignature, verify_signature
+from verifier.operations import Operation
+from verifier.resolution import Resolution
+
+
+def is_signed(repo_id: bytes, operation: Operation) -> bool:
+    """Whether the signatures inside something said of devices hold, beside the commit's own."""
+    body = operation.body
+    try:
+        match body:
+            case Device():
+                verify_device(repo_id, body)
+            case DeviceEnd():
+                verify_device_end(repo_id, body)
+            case HandOn():
+                digest = device_digest(body.repo, operation.author, body.device, body.since)
+                verify_signature(operation.author, digest, body.signature)
+            case DevicesRepo():
+                pass
+    except BadSignature:
+        return False
+    return True
+
+
+def find_persons(now: Resolution, words: Sequence[Operation]) -> dict[bytes, bytes]:
+    """Members who are devices of others, each with the member that its person is known by; of signed `words`.
+
+    Of one person, those who have been devices for longest are found, with it DEVICE_COUNT_MAX.
+    """
+    since: dict[tuple[bytes, bytes], int] = {}
+    until: dict[tuple[bytes, bytes], int] = {}
+    for one in words:
+        body = one.body
+        if not isinstance(body, Device | DeviceEnd) or not now.counts(one):
+            continue
+        pair = body.person, body.device
+        if now.permission(body.person) is None or now.permission(body.device) is None:
+            continue
+        if isinstance(body, Device):
+            since[pair] = max(since.get(pair, 0), body.since)
+        else:
+            until[pair] = max(until.get(pair, 0), body.until)
+    standing = [pair for pair in since if since[pair] > until.get(pair, -1)]
+    persons_of: dict[bytes, set[bytes]] = {}
+    for person, device in standing:
+        persons_of.setdefault(device, set()).add(person)
+    found: dict[bytes, bytes] = {}
+    counts: dict[bytes, int] = {}
+    for person, device in sorted(standing, key=lambda pair: (since[pair], pair)):
+        if person in persons_of or len(persons_of[device]) > 1:
+            continue
+        counts[person] = counts.get(person, 1) + 1
+        if counts[person] <= DEVICE_COUNT_MAX:
+            found[device] = person
+    return found
