@@ -121,7 +121,9 @@ def test_checks_go_beside_a_daemon_and_collecting_does_not(tmp_path: Path) -> No
         report = json.loads(run_ravel(alice, "fsck", "--json").stdout)
         assert (report["problems"], report["checked"]["files"]) == (0, 1)
         assert [check for check in examine(alice.home) if check.state == PROBLEM] == []
-        assert json.loads(run_ravel(alice, "gc", "--dry-run", "--json").stdout)["packs"] == 0
+        planned = json.loads(run_ravel(alice, "gc", "--dry-run", "--json").stdout)
+        assert (planned["packs"], planned["shrunk_size"]) == (0, 0)
+        assert "too little" in planned["not_shrunk_because"]
         refused = run_ravel(alice, "gc", code=ERROR_KINDS["already_running"].exit_code)
         assert f"process {alice.pid}" in refused.stderr
         alice.stop()
