@@ -1,6 +1,6 @@
 """Event streams: from a write to the last of many subscribers, memory for each, and far more than are served.
 
-python -m benchmarks.bench_streams [subscribers] [opened]
+python -m benchmarks.bench_streams [subscribers] [opened] [writes]
 
 A real daemon, and real HTTP connections of this process, which follow one branch; one write at a time, by a further
 connection. A stream looks at the store at most five times a second, so writes keep apart. Then so many streams are asked
@@ -31,7 +31,6 @@ from node.home import read_token
 from protocol.limits import EVENT_STREAMS_MAX
 from tests.e2e.cluster import Peer
 
-_WRITES: Final = 40
 _PAUSE_SECONDS: Final = 0.5
 _WAIT_SECONDS: Final = 60.0
 _STATUS_PAUSE_SECONDS: Final = 0.2
@@ -114,7 +113,7 @@ def _make(folder: Path) -> tuple[Peer, str]:
         return peer, str(peer.client.list_branches(repo)["branches"][0]["branch"])
 
 
-def fan_out(folder: Path, count: int) -> None:
+def fan_out(folder: Path, count: int, writes: int) -> None:
     """One writer, and so many that follow."""
     peer, branch = _make(folder)
     with ExitStack() as stack:
@@ -139,7 +138,7 @@ def fan_out(folder: Path, count: int) -> None:
         middle: list[float] = []
         last: list[float] = []
         answered: list[float] = []
-        for number in range(_WRITES):
+        for number in range(writes):
             time.sleep(_PAUSE_SECONDS)  # streams look at the store at most five times a second
             subscribers.read(0)
             began = time.perf_counter()
@@ -156,7 +155,7 @@ def fan_out(folder: Path, count: int) -> None:
                     percentile(found, share) * 1000,
                     "ms",
                     subscribers=count,
-                    writes=_WRITES,
+                    writes=writes,
                 )
         figure("stream_memory_after", resident_megabytes(peer.pid) - empty, "MB", subscribers=count)
 
@@ -211,10 +210,11 @@ def main() -> None:
     """Print the figures."""
     subscribers = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     opened = int(sys.argv[2]) if len(sys.argv) > 2 else 10_000
+    writes = int(sys.argv[3]) if len(sys.argv) > 3 else 40
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with tempfile.TemporaryDirectory() as name:
-        fan_out(Path(name) / "fan", subscribers)
+        fan_out(Path(name) / "fan", subscribers, writes)
         overload(Path(name) / "over", opened)
 
 

@@ -24,6 +24,8 @@ from tests.keys import no_passphrase
 
 REPO = "long"
 _AT_ONCE = 2000
+_KEPT_FROM = 100_000
+"""Commits: fewer are made anew each time."""
 
 
 def kept_folder() -> Path:
@@ -33,7 +35,7 @@ def kept_folder() -> Path:
 
 def copy_long_home(folder: Path, commit_count: int) -> Peer:
     """A daemon of a copy of such a node's folder, not started: `long:main` has so many commits, a chain."""
-    base = kept_folder() / str(commit_count)
+    base = (kept_folder() if commit_count >= _KEPT_FROM else folder) / str(commit_count)
     if not (base / "complete").exists():
         _build(base, commit_count)
     made = Peer(folder / "long")
