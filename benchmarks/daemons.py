@@ -21,7 +21,16 @@ def running(*peers: Peer) -> Iterator[None]:
 
 def resident_megabytes(pid: int) -> float:
     """Resident memory of a process (not of its children), in MB of 10^6 bytes."""
+    return _megabytes(pid, "VmRSS")
+
+
+def peak_megabytes(pid: int) -> float:
+    """The most that was resident of a process since it began, in MB of 10^6 bytes."""
+    return _megabytes(pid, "VmHWM")
+
+
+def _megabytes(pid: int, name: str) -> float:
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
+        if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024 / 1e6
-    raise RuntimeError("no VmRSS")
+    raise RuntimeError(f"no {name}")

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from node.errors import ServiceError
 
+_RETRY_SECONDS: Final = 5
 _LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 """What says no more than that the node runs, and whether it can work."""
 
@@ -71,5 +72,6 @@ def _host_name(host: str) -> str:
 
 
 def error_response(error: ServiceError) -> Response:
-    """The one JSON form of an error."""
-    return JSONResponse(error.as_json(), status_code=error.kind.http_status)
+    """The one JSON form of an error. Who is one too many leaves the connection to others."""
+    headers = {"Retry-After": str(_RETRY_SECONDS), "Connection": "close"} if error.code == "busy" else None
+    return JSONResponse(error.as_json(), error.kind.http_status, headers)

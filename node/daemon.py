@@ -33,6 +33,7 @@ from node.joining import Joiner
 from node.key_file import Keys
 from node.lan import LanDiscovery, watch_lan
 from node.network import Network, listening_address, open_listener
+from node.open_files import allow_open_files
 from node.outbound import Author
 from node.readiness import READY, STOPPING, notify
 from node.relay import Relay
@@ -62,6 +63,7 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
     """
     logs.configure(home.config.log.level)
     tune_interpreter()
+    allow_open_files()
     with lock_home(home.path):
         keys = open_keys()
         try:
@@ -140,6 +142,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) 
     ):
         async with trio.open_nursery() as nursery:
             streams = EventStreams()
+            nursery.start_soon(streams.run)
             nursery.start_soon(serve_api, create_app(service, token, streams), api_listener)
             await nursery.start(network.run, listeners)
             if home.config.network.discover_lan:

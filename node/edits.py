@@ -4,17 +4,19 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate
 from typing import Any, Final
 
 import trio
+from sqlalchemy import Connection
 
 from node.errors import ServiceError
 from node.event_streams import Event
 from node.hub import Hub
 from node.views import place_text, timeline_items
-from protocol.limits import EVENT_PAUSE_SECONDS, EVENT_WINDOW
+from protocol.limits import EVENT_PAUSE_SECONDS, EVENT_WINDOW, EVENT_WINDOW_SIZE
 from protocol.text import id_text
-from storage.commits import load_rows
+from storage.commits import load_rows, load_sizes
 from storage.edit_positions import find_edit_positions
 from storage.edits import START, Cursor, Edit, EditWindow, load_edits, load_last_change
 from storage.repos import Branch
@@ -97,24 +99,21 @@ class EditSource:
                 await trio.sleep_until(self._read_at + EVENT_PAUSE_SECONDS)
             self._changed = trio.Event()
             self._read_at = trio.current_time()
-            window, edits = await self._reads.read(self._branch, self._cursor, positions=self._has_positions)
+            window, events = await self._reads.read(self._branch, self._cursor, positions=self._has_positions)
             self._cursor = window.next
             self._may_have_more = window.has_more
-            events = [Event("edit", edit["cursor"], edit) for edit in edits]
-            if window.is_reset:
-                before = cursor_text(Cursor(window.next.change, 0))
-                events.insert(0, Event("reset", before, {"cursor": before}))
             if events:
                 return events
 
 
 Window = tuple[EditWindow, list[JsonObject]]
+Told = tuple[EditWindow, list[Event]]
 
 
 @dataclass(slots=True)
 class _Read:
     done: trio.Event = field(default_factory=trio.Event)
-    window: Window | None = None
+    told: Told | None = None
 
 
 class SharedReads:
@@ -124,28 +123,57 @@ class SharedReads:
         self._hub = hub
         self._running: dict[tuple[int, Cursor, int, bool], _Read] = {}
 
-    async def read(self, branch: Branch, since: Cursor, *, positions: bool = False) -> Window:
-        """A window of edits, with all that was told of before this was called. Raises StorageError."""
+    async def read(self, branch: Branch, since: Cursor, *, positions: bool = False) -> Told:
+        """A window of edits as events, with all that was told of before this was called. Raises StorageError."""
         key = (branch.num, since, self._hub.change_count, positions)
         while (running := self._running.get(key)) is not None:
             await running.done.wait()
-            if running.window is not None:
-                return running.window
+            if running.told is not None:
+                return running.told
         read = self._running[key] = _Read()
         try:
-            look = partial(read_window, self._hub, branch, since, EVENT_WINDOW, positions=positions)
-            window = await self._hub.run_blocking(look)
-            read.window = window
+            look = partial(
+                read_window,
+                self._hub,
+                branch,
+                since,
+                EVENT_WINDOW,
+                positions=positions,
+                size_max=EVENT_WINDOW_SIZE,
+            )
+            window, edits = await self._hub.run_blocking(look)
+            told = read.told = (window, _events_of(window, edits))
         finally:  # who waits reads for itself where this was cancelled or failed
             del self._running[key]
             read.done.set()
-        return window
+        return told
 
 
-def read_window(hub: Hub, branch: Branch, since: Cursor, limit: int, *, positions: bool = False) -> Window:
-    """A window of edits, and these as they are shown; with `positions`, where they can be told."""
+def _events_of(window: EditWindow, edits: list[JsonObject]) -> list[Event]:
+    events = [Event("edit", edit["cursor"], edit) for edit in edits]
+    if window.is_reset:
+        before = cursor_text(Cursor(window.next.change, 0))
+        events.insert(0, Event("reset", before, {"cursor": before}))
+    return events
+
+
+def read_window(
+    hub: Hub,
+    branch: Branch,
+    since: Cursor,
+    limit: int,
+    *,
+    positions: bool = False,
+    size_max: int | None = None,
+) -> Window:
+    """A window of edits, and these as they are shown; with `positions`, where they can be told.
+
+    Of commits of more than `size_max` bytes together it has fewer, at least one.
+    """
     with hub.replica.database.read() as connection:
         window = load_edits(connection, branch.num, since, limit)
+        if size_max is not None and (fit := _count_fitting(connection, window, size_max)) < len(window.edits):
+            window = load_edits(connection, branch.num, since, fit)
         inserted = [edit.commit_id for edit in window.edits if edit.kind == "insert"]
         rows = list(load_rows(connection, inserted).values())
         items = {item["commit"]: item for item in timeline_items(connection, hub.replica, rows, 0)}
@@ -154,6 +182,13 @@ def read_window(hub: Hub, branch: Branch, since: Cursor, limit: int, *, position
     for view, position in zip(shown, found or (), strict=found is not None):
         view |= {"position": position.after, "position_before": position.before}
     return window, shown
+
+
+def _count_fitting(connection: Connection, window: EditWindow, size_max: int) -> int:
+    """How many of its edits there is room for, at least one."""
+    sizes = load_sizes(connection, [edit.commit_id for edit in window.edits if edit.kind == "insert"])
+    totals = accumulate(sizes.get(edit.commit_id, 0) for edit in window.edits)
+    return max(1, sum(total <= size_max for total in totals))
 
 
 def _edit_view(edit: Edit, items: dict[str, JsonObject]) -> JsonObject:

@@ -5,8 +5,10 @@ that does not read: it is cut after a while, and finds in the store what it miss
 """
 
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Protocol
 
 import structlog
@@ -24,10 +26,12 @@ CONTENT_TYPE: Final = "text/event-stream"
 CUT: Final = "ravel.cut"
 """Extension of the ASGI scope: an async callable that closes the connection under whatever is being written."""
 _RETRY: Final = b"retry: 2000\n\n"
+_LOOK_SHARE: Final = 0.1
+"""Of EVENT_SEND_SECONDS: between two looks for streams that nobody reads."""
 _STILL_HERE: Final = b": still here\n\n"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Event:
     """One event: its name, where a client goes on from after it ("" where that is nowhere), and its data."""
 
@@ -35,8 +39,9 @@ class Event:
     cursor: str
     data: Mapping[str, Any]
 
-    def encode(self) -> bytes:
-        """As it is sent. JSON has no line breaks of its own, so the data is one line."""
+    @cached_property
+    def encoded(self) -> bytes:
+        """As it is sent: made once for all streams. JSON has no line breaks of its own, so the data is one line."""
         lines = [f"id: {self.cursor}"] if self.cursor else []
         lines += [f"event: {self.name}", f"data: {json.dumps(self.data)}"]
         return ("\n".join(lines) + "\n\n").encode()
@@ -66,6 +71,7 @@ class EventStreams:
 
     def __init__(self) -> None:
         self._waiting: dict[_Stream, trio.CancelScope] = {}
+        self._sending: dict[_Stream, float] = {}  # since when, in trio's time
         self._open = 0
         self._all_ended = trio.Event()
         self.is_closing = False
@@ -87,6 +93,25 @@ class EventStreams:
             )
         self._open += 1
         return _Stream(self, source)
+
+    async def run(self) -> None:
+        """Cut streams that nobody reads, until cancelled: one look for all of them, for a timer takes as long as a write."""
+        while True:
+            await trio.sleep(EVENT_SEND_SECONDS * _LOOK_SHARE)  # a write that waits makes no sound
+            latest = trio.current_time() - EVENT_SEND_SECONDS
+            for stream in [one for one, since in self._sending.items() if since <= latest]:
+                log.info("event stream cut, since nobody reads it")
+                self._sending.pop(stream, None)
+                await stream.cut()
+
+    @contextmanager
+    def sending(self, stream: "_Stream") -> Iterator[None]:
+        """Something is being written, which may wait for the client."""
+        self._sending[stream] = trio.current_time()
+        try:
+            yield
+        finally:
+            self._sending.pop(stream, None)
 
     async def close(self) -> None:
         """End all streams, each with a last event. Returns when they have ended."""
@@ -121,7 +146,8 @@ class _Stream(Response):
         del self.headers["content-length"]
         self._streams = streams
         self._source = source
-        self._cut: Callable[[], Awaitable[None]] = _do_nothing
+        self.cut: Callable[[], Awaitable[None]] = _do_nothing
+        """Close the connection under what is being written: the server shields that from cancellation."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve it."""
@@ -129,7 +155,7 @@ class _Stream(Response):
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_wait_for_disconnect, receive, nursery.cancel_scope)
-                self._cut = scope.get("extensions", {}).get(CUT, _do_nothing)
+                self.cut = scope.get("extensions", {}).get(CUT, _do_nothing)
                 await self._write(send, scope["path"])
                 nursery.cancel_scope.cancel()
         finally:
@@ -150,25 +176,17 @@ class _Stream(Response):
                     if isinstance(error, ServiceError)
                     else ServiceError("storage_failed", str(error), "check the disk")
                 )
-                content = Event("error", "", failed.as_json()).encode()
+                content = Event("error", "", failed.as_json()).encoded
                 break
             if events is None:
-                content = Event("closing", "", {}).encode()
+                content = Event("closing", "", {}).encoded
                 break
-            content = b"".join(event.encode() for event in events) or _STILL_HERE
+            content = b"".join(event.encoded for event in events) or _STILL_HERE
         await self._send(send, content, more=False)
 
     async def _send(self, send: Send, content: bytes, *, more: bool) -> None:
-        """Send some; a client that does not read for long is cut. The server shields what it writes from cancellation."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._cut_in_time)
+        with self._streams.sending(self):
             await send({"type": "http.response.body", "body": content, "more_body": more})
-            nursery.cancel_scope.cancel()
-
-    async def _cut_in_time(self) -> None:
-        await trio.sleep(EVENT_SEND_SECONDS)
-        log.info("event stream cut, since nobody reads it")
-        await self._cut()
 
 
 async def _do_nothing() -> None:

@@ -313,10 +313,12 @@ EDIT_WINDOW_MAX: Final = 1000
 """Edits in one answer."""
 EDIT_POSITIONS_MAX: Final = 10_000
 """Edits up to now that are looked at to tell positions: half a second. Who is further behind reads the timeline anew."""
-EVENT_STREAMS_MAX: Final = 128
-"""Event streams that are served at once: half of the connections, so that commands are always answered."""
+EVENT_STREAMS_MAX: Final = 1024
+"""Event streams that are served at once: four fifths of the connections, so that commands are always answered."""
 EVENT_WINDOW: Final = 64
-"""Edits read at once for an event stream: what one that is not read holds, 16 MB where all are of the largest size."""
+"""Edits read at once for an event stream."""
+EVENT_WINDOW_SIZE: Final = MIB
+"""Bytes of commits in them, unless the first alone has more: what one stream holds that is not read. All: 1 GiB."""
 EVENT_PAUSE_SECONDS: Final = 0.2
 """Seconds between two looks at the store for one event stream, while it keeps changing."""
 EVENT_SILENCE_SECONDS: Final = 15.0
@@ -327,8 +329,10 @@ PAGE_CODES_MAX: Final = 8
 """Codes for the web page that are good at once: each is used within a moment."""
 PAGE_CODE_SECONDS: Final = 60
 """Seconds for which such a code is good: as long as a browser takes to start."""
-API_CONNECTIONS_MAX: Final = 256
+API_CONNECTIONS_MAX: Final = EVENT_STREAMS_MAX + 256
 """Connections to the local API that are served at once; more wait for one to end. An application needs a few."""
+OPEN_FILES_WANTED: Final = 4096
+"""Files and sockets that the daemon may have open: all connections to its API and of peers, a relay's too, and 768 more."""
 LINK_SIZE_MAX: Final = 16 * KIB
 """Characters of a link: one that opens a branch in many epochs."""
 LINK_CHANNEL_COUNT_MAX: Final = 64

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 
 from storage.postgresql import PostgresqlBackend
-from storage.sqlite import SqliteBackend
+from storage.sqlite import FileUse, SqliteBackend
 
 
 class Backend(Protocol):
@@ -66,6 +66,10 @@ class Backend(Protocol):
 
     def size(self, connection: Connection) -> int | None:
         """Bytes of the rows and their indexes where they are not files of the folder."""
+        ...
+
+    def measure_file(self, connection: Connection) -> FileUse | None:
+        """How the rows' file is used; None where they are in none of ours."""
         ...
 
     def rewrite(

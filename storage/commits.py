@@ -290,6 +290,16 @@ def load_rows(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, Timel
     return found
 
 
+def load_sizes(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, int]:
+    """Bytes of the blocks of those of these commits that are accepted here."""
+    wanted = set(ids)
+    found: dict[bytes, int] = {}
+    for part in chunks([id_key(raw) for raw in wanted]):
+        query = select(commits.c.commit_id, commits.c.size).where(commits.c.id_key.in_(part))
+        found.update(tuple(row) for row in connection.execute(query) if row.commit_id in wanted)
+    return found
+
+
 def digest_timeline(connection: Connection, branch_num: int) -> tuple[str, int]:
     """BLAKE3 (hex) over the timeline's commit ids in canonical order, and their count."""
     query = (

@@ -21,7 +21,7 @@ from storage.errors import NewerSchema, NoStore, OlderSchema, StorageError
 from storage.revisions import newest_revision, revision_of, upgrade
 from storage.schema import numbers
 from storage.secrecy import BadSecret, as_option
-from storage.sqlite import DATABASE_NAME
+from storage.sqlite import DATABASE_NAME, FileUse
 from storage.store_seal import OtherStoreKey, find_secrecy, seal_store
 
 __all__ = [
@@ -139,6 +139,22 @@ class Database:
     def size(self, connection: Connection) -> int | None:
         """Bytes of the rows where they are not in a file of the folder."""
         return self._backend.size(connection)
+
+    def measure_file(self) -> FileUse | None:
+        """How the rows' file is used; None where they are in a database elsewhere. Raises StorageError."""
+        with self.read() as connection:
+            return self._backend.measure_file(connection)
+
+    def rewrite_file(self) -> None:
+        """Write the rows' file anew, as one transaction. Raises StorageError."""
+        with self._lock:
+            writer = self._writer or self._open_writer()
+            try:
+                self._backend.sweep(writer, ())
+                writer.rollback()  # ends SQLAlchemy's own bookkeeping
+            except FAILURES as error:
+                self._undo(writer)
+                raise StorageError(explain(self._backend, error)) from error
 
     def next_nums(self, connection: Connection, table: Any, count: int) -> range:  # noqa: ANN401  # a Table
         """`count` fresh row numbers of `table`; to be called inside `write()`."""
@@ -295,6 +311,13 @@ def read_store(folder: Path, store_key: bytes | None = None, url: str = "") -> I
         raise StorageError(f"{name}: {error}") from error
     finally:
         engine.dispose()
+
+
+def measure_file(folder: Path, url: str = "") -> FileUse | None:
+    """How the rows' file is used, beside its daemon or without one. Raises StorageError."""
+    backend = choose_backend(folder, url)
+    with read_store(folder, url=url) as connection:
+        return backend.measure_file(connection)
 
 
 def _other_key(name: str) -> StorageError:

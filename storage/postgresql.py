@@ -195,6 +195,9 @@ class PostgresqlBackend:
             ).scalar_one()
         )
 
+    def measure_file(self, connection: Connection) -> None:
+        """The server's files are not ours; VACUUM FULL would lock its tables, and autovacuum has their room used again."""
+
     def rewrite(
         self,
         connection: Connection,

@@ -6,6 +6,7 @@ write begins with BEGIN IMMEDIATE, so that it never fails half-way for a lock.
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,14 @@ DATABASE_NAME: Final = "ravel.sqlite"
 _BUSY_TIMEOUT_SECONDS: Final = 30.0
 _WAL_PAGES: Final = 8192
 """Pages between checkpoints (32 MiB): random index pages are then written once, not once per transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileUse:
+    """Bytes of the file, and those of its pages that hold nothing."""
+
+    size: int
+    unused: int
 
 
 class SqliteBackend:
@@ -94,6 +103,14 @@ class SqliteBackend:
     def size(self, connection: Connection) -> int | None:
         """It is a file of the folder."""
         return None
+
+    def measure_file(self, connection: Connection) -> FileUse:
+        """By its pages."""
+        page, count, free = (
+            connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            for name in ("page_size", "page_count", "freelist_count")
+        )
+        return FileUse(page * count, page * free)
 
     def rewrite(
         self,

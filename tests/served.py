@@ -65,6 +65,7 @@ async def served(folder: Path) -> AsyncIterator[Served]:
         async with trio.open_nursery() as nursery:
             listener = open_api_listener("127.0.0.1", 0)
             port = listener.getsockname()[1]
+            nursery.start_soon(streams.run)
             nursery.start_soon(serve_api, app, listener)
             async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=AUTH) as client:
                 yield Served(node, client, streams)

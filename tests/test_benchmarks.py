@@ -23,7 +23,10 @@ _SMALL = {
     "bench_sealing": ("100",),
     "bench_sketches": ("50",),
     "bench_ssb": ("50",),
+    "bench_start": ("50",),
+    "bench_streams": ("3", "10", "2"),
     "bench_timelines": ("100", "4"),
+    "bench_writes": ("2", "2"),
 }
 
 

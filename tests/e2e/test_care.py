@@ -113,6 +113,34 @@ def test_a_full_disk_is_said_and_survived(tmp_path: Path) -> None:
         assert run_ravel(alice, "fsck").stdout.endswith("all is as it must be\n")
 
 
+_READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+"""For `unshare --mount sh -c`: the folder, and the command that sees it read-only."""
+
+
+def test_a_read_only_folder_is_said_and_left_alone(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        branch = _fill(alice)
+        before = digest(alice, branch)
+        alice.stop()
+        alone = ["unshare", "--mount", "sh", "-c", _READ_ONLY, str(alice.home)]
+        if subprocess.run([*alone, "true"], check=False, capture_output=True).returncode:
+            pytest.skip("mounts are not allowed here")
+        for command in ("run", "gc"):
+            done = subprocess.run(
+                [*alone, *RAVEL, "--home", str(alice.home), command],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=60,
+            )
+            assert done.returncode not in (0, 1), done.stderr
+            assert "Traceback" not in done.stderr
+            assert "read-only" in done.stderr.lower()
+            assert "next:" in done.stderr
+        alice.start()
+        assert digest(alice, branch) == before
+
+
 def test_checks_go_beside_a_daemon_and_collecting_does_not(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         _, branch = join(alice, bob)
@@ -121,7 +149,9 @@ def test_checks_go_beside_a_daemon_and_collecting_does_not(tmp_path: Path) -> No
         report = json.loads(run_ravel(alice, "fsck", "--json").stdout)
         assert (report["problems"], report["checked"]["files"]) == (0, 1)
         assert [check for check in examine(alice.home) if check.state == PROBLEM] == []
-        assert json.loads(run_ravel(alice, "gc", "--dry-run", "--json").stdout)["packs"] == 0
+        planned = json.loads(run_ravel(alice, "gc", "--dry-run", "--json").stdout)
+        assert (planned["packs"], planned["shrunk_size"]) == (0, 0)
+        assert "too little" in planned["not_shrunk_because"]
         refused = run_ravel(alice, "gc", code=ERROR_KINDS["already_running"].exit_code)
         assert f"process {alice.pid}" in refused.stderr
         alice.stop()

@@ -146,3 +146,34 @@ def test_a_file_is_got_from_the_peer_that_has_it(tmp_path: Path) -> None:
         run_ravel(bob, "file", "get", "main", "source.bin", "-o", str(out))
         assert out.read_bytes() == source.read_bytes()
         assert sum(path.stat().st_size for path in _packs(bob)) > SIZE
+
+
+@pytest.mark.parametrize(
+    "name, local",
+    [
+        ("../../escaped", "escaped"),
+        ("/etc/ravel-escaped", "ravel-escaped"),
+        ("..\\..\\escaped", "escaped"),
+        ("a/..", None),
+        ("..", None),
+    ],
+)
+def test_a_name_leads_out_of_no_folder(tmp_path: Path, name: str, local: str | None) -> None:
+    here = tmp_path / "one" / "two"
+    here.mkdir(parents=True)
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        added = alice.client.add_file("main", name, [b"content"])
+        before = set(tmp_path.rglob("*"))
+        done = subprocess.run(
+            [*RAVEL, "--home", str(alice.home), "file", "get", "main", str(added["file"])],
+            cwd=here,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        made = here / (local or str(added["file"]))
+        assert made.read_bytes() == b"content"
+        outside = {path for path in set(tmp_path.rglob("*")) - before if alice.home not in path.parents}
+        assert outside == {made}

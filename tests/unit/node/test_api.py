@@ -488,3 +488,20 @@ async def test_an_answer_may_take_its_time(autojump_clock: MockClock) -> None:
             nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
             await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             assert b"at last" in b"".join([part async for part in client])
+
+
+async def test_headers_that_come_byte_by_byte_are_given_up(autojump_clock: MockClock) -> None:
+    async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise AssertionError("a request that never came whole")
+
+    client, stream = memory_stream_pair()
+    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    began = trio.current_time()
+    with trio.fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            with pytest.raises(trio.BrokenResourceError):
+                for byte in b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + bytes([97]) * 100:
+                    await client.send_all(bytes([byte]))
+                    await trio.sleep(1)
+    assert trio.current_time() - began < 10

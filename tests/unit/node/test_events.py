@@ -13,7 +13,7 @@ import trio.lowlevel
 import trio.testing
 
 from node import edits as edits_module
-from node import event_streams
+from node import event_streams, http_server
 from node.edits import EditSource, SharedReads, read_window
 from node.errors import ServiceError
 from node.event_client import StreamEvent, read_events
@@ -76,21 +76,23 @@ class _Stream:
         return event
 
 
-@asynccontextmanager
-async def _streamed(one: Served, path: str = EDITS, **headers: str) -> AsyncIterator[_Stream]:
-    port = one.client.base_url.port or 0
-    named = [(name.replace("_", "-"), text) for name, text in headers.items()]
-    request = h11.Request(
+def _request(one: Served, path: str, **headers: str) -> h11.Request:
+    return h11.Request(
         method="GET",
         target=path,
         headers=[
-            ("Host", f"127.0.0.1:{port}"),
+            ("Host", f"127.0.0.1:{one.client.base_url.port}"),
             ("Authorization", one.client.headers["authorization"]),
             ("Accept", "text/event-stream"),
-            *named,
+            *((name.replace("_", "-"), text) for name, text in headers.items()),
         ],
     )
-    async with await trio.open_tcp_stream("127.0.0.1", port) as transport:
+
+
+@asynccontextmanager
+async def _streamed(one: Served, path: str = EDITS, **headers: str) -> AsyncIterator[_Stream]:
+    request = _request(one, path, **headers)
+    async with await trio.open_tcp_stream("127.0.0.1", one.client.base_url.port or 0) as transport:
         stream = _Stream(transport)
         answer = await stream.ask(request)
         assert answer.status_code == 200
@@ -158,11 +160,43 @@ async def test_more_streams_than_are_served_are_refused_and_told(
         async with _streamed(one):
             answer = await one.client.get(EDITS, headers={"Accept": "text/event-stream"})
             assert (answer.status_code, answer.json()["error"]["code"]) == (503, "busy")
+            assert int(answer.headers["retry-after"]) > 0
+            assert answer.headers["connection"] == "close", "it holds no connection that others wait for"
             assert (await one.client.get(EDITS)).status_code == 200, "windows are served"
         await _until_ended(one)
         assert (await one.client.head(EDITS)).status_code == 200, "and has an end"
         async with _streamed(one):
             pass
+
+
+async def test_far_more_streams_than_there_are_connections_are_all_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_streams, "EVENT_STREAMS_MAX", 4)
+    monkeypatch.setattr(http_server, "API_CONNECTIONS_MAX", 6)
+    async with served(tmp_path) as one:
+        _, branch = one.node.create_repo()
+        statuses: list[int] = []
+        done = trio.Event()
+
+        async def open_one() -> None:
+            async with await trio.open_tcp_stream("127.0.0.1", one.client.base_url.port or 0) as transport:
+                stream = _Stream(transport)
+                answer = await stream.ask(_request(one, EDITS))
+                statuses.append(answer.status_code)
+                if answer.status_code == 200:  # and is kept open
+                    while (await stream.edits(1))[0]["item"]["text"] != "after all of them":
+                        pass
+                    await done.wait()
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(60):
+                nursery.start_soon(open_one)
+            while len(statuses) < 60:
+                assert (await one.client.get("/api/v1/status")).status_code == 200, "whatever else is asked"
+            one.node.write(branch, "after all of them")
+            done.set()
+        assert sorted(statuses) == [200] * 4 + [503] * 56
 
 
 async def test_streams_end_with_a_word_when_the_node_stops(tmp_path: Path) -> None:
@@ -220,16 +254,39 @@ async def test_edits_are_read_in_pieces_for_a_stream(tmp_path: Path, monkeypatch
             assert [edit["item"]["text"] for edit in await stream.edits(6)] == [None, *"01234"]
 
 
+async def test_large_edits_are_read_in_smaller_pieces_for_a_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        for number in range(6):
+            alice.write(branch, str(number) * 1000)
+        monkeypatch.setattr(edits_module, "EVENT_WINDOW_SIZE", 3500)
+        shared, counts = SharedReads(alice.hub), list[int]()
+        cursor, has_more = START, True
+        while has_more:
+            window, events = await shared.read(branch, cursor)
+            assert window.is_reset == (cursor == START)
+            cursor, has_more = window.next, window.has_more
+            counts.append(len(events) - window.is_reset)
+        assert sum(counts) == 7
+        assert max(counts[1:]) == 2, "each of some 1,300 bytes"
+        monkeypatch.setattr(edits_module, "EVENT_WINDOW_SIZE", 0)
+        assert [one.name for one in (await shared.read(branch, START))[1]] == ["reset", "edit"], (
+            "one that is larger goes alone"
+        )
+
+
 async def test_sources_at_one_cursor_share_a_read_and_miss_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[Cursor] = []
 
     def counted(
-        hub: Hub, branch: Branch, since: Cursor, limit: int, *, positions: bool
+        hub: Hub, branch: Branch, since: Cursor, limit: int, *, positions: bool, size_max: int
     ) -> edits_module.Window:
         reads.append(since)
-        return read_window(hub, branch, since, limit, positions=positions)
+        return read_window(hub, branch, since, limit, positions=positions, size_max=size_max)
 
     monkeypatch.setattr(edits_module, "read_window", counted)
     with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):

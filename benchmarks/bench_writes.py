@@ -1,0 +1,136 @@
+"""Writes over the API: until they are durable (the answer) and visible to who follows the branch, of one client and more.
+
+python -m benchmarks.bench_writes [writes] [clients]
+
+A real daemon with its store on disk; each client has one connection and writes its next commit when the last was answered.
+One more follows the branch by an event stream. A stream looks at the store at most five times a second, so a single client
+pauses between writes; several write without. Beside it, in the same run: a write and an fsync of as many bytes to a file of
+the same disk, which is what a durable write cannot do without.
+"""
+
+import os
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Final
+
+from benchmarks.common import figure, percentile, timed
+from benchmarks.daemons import running
+from node.client import ApiClient
+from tests.e2e.cluster import Peer
+
+_PAUSE_SECONDS: Final = 0.25
+_WAIT_SECONDS: Final = 60.0
+_COMMIT_SIZE: Final = 4096
+"""Bytes that a small commit adds to the log, about: a few pages."""
+
+
+class _Follower:
+    """Notes when each commit came by an event stream."""
+
+    def __init__(self, peer: Peer, branch: str, since: str) -> None:
+        self.seen: dict[str, float] = {}
+        self.is_open = threading.Event()
+        self._arrived = threading.Condition()
+        self._of = (peer.home, branch, since)
+        self._is_over = False
+
+    def run(self) -> None:
+        """Follow until `stop`."""
+        home, branch, since = self._of
+        with closing(ApiClient.for_home(home)) as client, client.watch(branch, since) as events:
+            self.is_open.set()
+            for event in events:
+                if self._is_over:
+                    return
+                if event.name == "edit":
+                    with self._arrived:
+                        self.seen[event.data["commit"]] = time.perf_counter()
+                        self._arrived.notify_all()
+
+    def wait(self, commits: set[str]) -> None:
+        """Until all of them have come."""
+        with self._arrived:
+            assert self._arrived.wait_for(lambda: commits <= self.seen.keys(), _WAIT_SECONDS)
+
+    def stop(self) -> None:
+        """With the next event."""
+        self._is_over = True
+
+
+def _write(peer: Peer, branch: str, count: int, pause: float) -> dict[str, tuple[float, float]]:
+    """Commits, when each was asked for and when answered."""
+    made: dict[str, tuple[float, float]] = {}
+    with closing(ApiClient.for_home(peer.home)) as client:
+        for number in range(count):
+            began = time.perf_counter()
+            commit = str(client.write(branch, f"write {number}")["commit"])
+            made[commit] = (began, time.perf_counter())
+            if pause:
+                time.sleep(pause)  # see above
+    return made
+
+
+def measure(folder: Path, count: int, client_count: int, pause: float) -> None:
+    """Print the figures of so many writes of each of so many clients."""
+    peer = Peer(folder / f"of-{client_count}")
+    with ExitStack() as stack:
+        stack.enter_context(running(peer))
+        repo = str(peer.client.create_repo("bench")["repo"])
+        branch = str(peer.client.list_branches(repo)["branches"][0]["branch"])
+        follower = _Follower(peer, branch, str(peer.client.edits(branch, "", 1)["last"]))
+        pool = stack.enter_context(ThreadPoolExecutor(client_count + 1))
+        following = pool.submit(follower.run)
+        assert follower.is_open.wait(_WAIT_SECONDS)
+        began = time.perf_counter()
+        writing = [pool.submit(_write, peer, branch, count, pause) for _ in range(client_count)]
+        made = {commit: times for one in writing for commit, times in one.result().items()}
+        seconds = time.perf_counter() - began
+        follower.wait(set(made))
+        follower.stop()
+        peer.client.write(branch, "the last")
+        following.result()
+    durable = [answered - asked for asked, answered in made.values()]
+    visible = [follower.seen[commit] - asked for commit, (asked, _) in made.items()]
+    for name, found in (("durable", durable), ("visible", visible)):
+        for share in (0.5, 0.99):
+            figure(
+                f"write_{name}_p{share * 100:.0f}",
+                percentile(found, share) * 1000,
+                "ms",
+                clients=client_count,
+                writes=len(made),
+            )
+    if not pause:
+        figure("write_rate", len(made) / seconds, "writes/s", clients=client_count)
+
+
+def measure_disk(folder: Path, count: int) -> None:
+    """The bare limit."""
+    with (folder / "bare").open("wb", buffering=0) as file:
+
+        def write() -> None:
+            file.write(bytes(_COMMIT_SIZE))
+            os.fsync(file.fileno())
+
+        found = [timed(write) for _ in range(count)]
+    for share in (0.5, 0.99):
+        figure(f"write_bare_fsync_p{share * 100:.0f}", percentile(found, share) * 1000, "ms", writes=count)
+
+
+def main() -> None:
+    """Print the figures."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    client_count = int(sys.argv[2]) if len(sys.argv) > 2 else 8
+    with tempfile.TemporaryDirectory() as name:
+        measure_disk(Path(name), count)
+        measure(Path(name), count, 1, _PAUSE_SECONDS)
+        measure(Path(name), count, client_count, 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""A node's folder with a very long branch, for benchmarks of whole daemons: real commits, signed and openable.
+
+It is made once and kept (for 1,000,000 commits some minutes and 1 GB), and copied for each use.
+"""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from benchmarks.common import clock_ms, note
+from node.drafting import Draft
+from node.home import open_home
+from node.identity import open_keys
+from node.outbound import Author
+from node.replica import Replica
+from protocol.content import Post
+from tests.e2e.cluster import Peer
+from tests.keys import no_passphrase
+
+REPO = "long"
+_AT_ONCE = 2000
+_KEPT_FROM = 100_000
+"""Commits: fewer are made anew each time."""
+
+
+def kept_folder() -> Path:
+    """Where such folders are kept between runs."""
+    return Path(tempfile.gettempdir()) / "ravel-long"
+
+
+def copy_long_home(folder: Path, commit_count: int) -> Peer:
+    """A daemon of a copy of such a node's folder, not started: `long:main` has so many commits, a chain."""
+    base = (kept_folder() if commit_count >= _KEPT_FROM else folder) / str(commit_count)
+    if not (base / "complete").exists():
+        _build(base, commit_count)
+    made = Peer(folder / "long")
+    config = (made.home / "config.toml").read_text()
+    shutil.rmtree(made.home)
+    shutil.copytree(base / "home", made.home)
+    (made.home / "config.toml").write_text(config)
+    return made
+
+
+def _build(base: Path, commit_count: int) -> None:
+    began = time.perf_counter()
+    shutil.rmtree(base, ignore_errors=True)
+    home = Peer(base / "home").home
+    keys = open_keys(home, no_passphrase)
+    replica = Replica(home, keys.store_key, open_home(home).storage_url)
+    author = Author(replica, keys.user_seed, clock_ms)
+    repo, _ = author.create_repo(REPO)
+    branch, _ = author.create_branch(repo, "main")
+    for start in range(0, commit_count, _AT_ONCE):
+        texts = [f"post number {number}" for number in range(start, min(start + _AT_ONCE, commit_count))]
+        drafts = [Draft(Post(text)) for text in texts]
+        author.write_many(branch, partial(_same, drafts))
+    replica.close()
+    (base / "complete").touch()
+    note(f"a node with {commit_count} commits made in {time.perf_counter() - began:.0f} s")
+
+
+def _same(drafts: Sequence[Draft], _connection: Connection) -> Sequence[Draft]:
+    return drafts
