@@ -323,7 +323,7 @@ def _content(folder: Path) -> bytes:
 
 
 def _request(
-    world: World, where: Path, *, has_bodies: bool = False, pseudonym_key: bytes = b""
+    world: World, where: Path | str, *, has_bodies: bool = False, pseudonym_key: bytes = b""
 ) -> ExportRequest:
     return ExportRequest(
         home=str(world.folder),
@@ -443,4 +443,17 @@ def test_two_exports_of_one_node_do_not_meet(world: World, folder: Path) -> None
         with pytest.raises(StorageError, match="still being written"):
             write_export(_request(world, folder), patience=0.0)
     assert write_export(_request(world, folder)).commits == 3
-    assert open_destination(str(folder), {}).name == str(folder)
+    assert open_destination(str(folder), {}, folder).name == str(folder)
+
+
+@pytest.mark.parametrize("where", ["memory://killed/exports", "folder"])
+def test_what_a_killed_export_to_another_machine_left_goes_with_the_next_to_anywhere(
+    world: World, tmp_path: Path, where: str
+) -> None:
+    before = {path.name for path in world.folder.iterdir()}
+    scratch = world.folder / ".export-scratch"
+    scratch.mkdir()
+    (scratch / "unnamed.parquet").write_bytes(b"bodies in the clear")
+    destination = str(tmp_path / where) if where == "folder" else where
+    assert write_export(_request(world, destination, has_bodies=True)).commits == 3
+    assert {path.name for path in world.folder.iterdir()} == before | {"export.lock"}
