@@ -29,6 +29,7 @@ from storage.database import StorageError, read_store
 from storage.destinations import open_destination, remove_scratch
 from storage.export import ExportPlan, ExportSummary, export_store
 from storage.export_manifest import Quotas
+from storage.export_parts import BODIES_PER_GROUP
 from storage.export_schema import BODIES
 
 LOCK_NAME: Final = "export.lock"
@@ -39,7 +40,6 @@ _NICENESS: Final = 10
 _PATIENCE_SECONDS: Final = 30.0
 """How long one waits for an export of an earlier daemon that was killed: long enough for what is new in minutes."""
 _LOOK_SECONDS: Final = 0.1
-_BODIES_AT_ONCE: Final = 64  # of at most half a MiB each
 
 
 class ExportRequest(msgspec.Struct, frozen=True):
@@ -117,7 +117,7 @@ def _open_bodies(connection: Connection, first: int, last: int) -> Iterator[pa.R
     for row in iterate_between(connection, first, last):
         if not (row.is_erased or tables.on_topics[row.topic_num].facts.is_root_branch):
             rows.append(row)
-        if len(rows) == _BODIES_AT_ONCE:
+        if len(rows) == BODIES_PER_GROUP:
             yield _body_batch(connection, tables, rows)
             rows = []
     if rows:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from blake3 import blake3
+from msgspec import structs
 
 from node.export_worker import ExportRequest, write_export
 from node.outbound import Author
@@ -430,6 +431,25 @@ def test_no_batch_is_larger_than_a_group_of_rows(
     mine = [row for row in rows_of(folder, "commits") if row["branch_id"] == world.branch.branch_id]
     by_position = sorted(mine, key=lambda row: row["position"])
     assert [row["commit_id"] for row in by_position] == timeline(world.replica, world.branch)
+
+
+def test_merging_bodies_holds_no_more_of_them_than_writing_did(
+    world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("storage.export", "node.export_worker"):
+        monkeypatch.setattr(f"{module}.BODIES_PER_GROUP", 2)
+    request = structs.replace(_request(world, folder, has_bodies=True), parts_max=1)
+    world.write("a, a <- b, b <- c, c <- d")
+    write_export(request)
+    world.write("d <- e, e <- f, f <- g")
+    write_export(request)
+    (part,) = manifest_of(folder)["tables"]["bodies"]
+    groups = pq.ParquetFile(folder / part["path"]).metadata
+    sizes = [groups.row_group(at).num_rows for at in range(groups.num_row_groups)]
+    assert (sum(sizes), max(sizes)) == (8, 2)
+    assert len(manifest_of(folder)["tables"]["commits"]) == 1, (
+        "of all other tables, groups become larger ones"
+    )
 
 
 def test_the_schema_of_commits_has_no_nulls() -> None:
