@@ -15,6 +15,7 @@ from protocol.object import build_object
 from protocol.text import BranchCapability, BranchChannel
 from storage.alone import add_branch_alone
 from storage.commits import iterate_arrivals, load_commit_keys
+from storage.copying import copy_database, drop_open_copies
 from storage.database import Database, StorageError, read_store
 from storage.files import load_files
 from storage.repos import load_branches, load_epochs, load_repos
@@ -175,6 +176,17 @@ def test_what_is_swept_while_somebody_reads_is_swept_again_at_the_next_opening(
     assert _found_in(tmp_path, {leftover}) == 0
     with read_store(tmp_path) as reader:
         assert reader.execute(select(store_seal.c.is_clean)).scalar_one() is True
+
+
+@pytest.mark.sqlite  # copies of PostgreSQL's rows are the same files
+def test_a_copy_of_a_store_that_no_key_had_opened_yet_goes_whatever_its_schema(tmp_path: Path) -> None:
+    Database(tmp_path).close()  # as `ravel gc` opens it
+    before, after = (tmp_path / f"ravel-of-{revision}.sqlite" for revision in ("r0100", "r0101"))
+    copy_database(tmp_path / "ravel.sqlite", before)
+    Database(tmp_path, STORE_KEY).close()
+    copy_database(tmp_path / "ravel.sqlite", after)
+    assert drop_open_copies(tmp_path) == [before]
+    assert {path.name for path in tmp_path.iterdir()} == {"ravel.sqlite", after.name}
 
 
 async def test_another_key_or_none_opens_no_secret(tmp_path: Path, nodes: list[Node]) -> None:
