@@ -60,7 +60,7 @@ def _is_sealed(path: Path) -> bool:
     """Whether a copy is of a store that was sealed, and then written anew."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as reader:
-            return reader.execute("SELECT is_clean FROM store_seal").fetchone() == (1,)
+            return bool(reader.execute("SELECT is_clean FROM store_seal").fetchone() == (1,))
     except sqlite3.Error:  # of an older schema, or none of ours
         return False
 
