@@ -30,7 +30,7 @@ from node.version import VERSION
 from protocol.limits import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
 from storage.binding import STORE_ID_NAME
 from storage.copying import sync_file, sync_folder
-from storage.database import DATABASE_NAME, StorageError, newest_revision
+from storage.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError
 from storage.packs import FOLDER_NAME as PACKS_NAME
 from storage.restoring import load_database, save_database
 
@@ -54,7 +54,7 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class _Manifest(msgspec.Struct, frozen=True):
     format: str
     version: str
-    schema: str
+    schema: str  # of the store that is in it
     created_at: int
     files: Annotated[list[_Entry], msgspec.Meta(max_length=BACKUP_FILE_COUNT_MAX)]
 
@@ -81,8 +81,8 @@ class BackupSummary:
 def create_backup(home: Path, out: Path, now: int) -> BackupSummary:
     """Write a backup of the node in `home` as the new folder `out`; `now` is unix seconds.
 
-    Raises ServiceError `already_exists`, `already_running` (while data is collected), `storage_failed`, and those of
-    `open_home`.
+    Raises ServiceError `already_exists`, `already_running` (while data is collected), `storage_failed`, `newer_schema`,
+    and those of `open_home`.
     """
     url = open_home(home).storage_url
     with hold_content(home, alone=False), _new_folder(out) as draft:
@@ -94,12 +94,12 @@ def create_backup(home: Path, out: Path, now: int) -> BackupSummary:
         save_database(home, url, draft / DATABASE_NAME)
         entries = [_entry_of(draft, DATABASE_NAME)]
         entries += [_copy(home, draft, name) for name in names]
-        packs = _pack_names(draft / DATABASE_NAME)
+        schema, packs = _look_into(draft / DATABASE_NAME)
         if packs:
             (draft / PACKS_NAME).mkdir(mode=0o700)
         # The copy names packs that were whole before it was made, and none is changed or removed while this is held.
         entries += [_copy(home, draft, f"{PACKS_NAME}/{name}") for name in packs]
-        manifest = _Manifest(_FORMAT, VERSION, newest_revision(), now, entries)
+        manifest = _Manifest(_FORMAT, VERSION, schema, now, entries)
         _write(draft / MANIFEST_NAME, json.dumps(msgspec.to_builtins(manifest), indent=1).encode())
         if packs:
             sync_folder(draft / PACKS_NAME)
@@ -110,7 +110,8 @@ def restore_backup(backup: Path, home: Path, storage_url: str | None = None) -> 
     """Make a node of a backup in `home`, which must not be there or be empty; every file is checked first.
 
     The rows go into the database that the backup's configuration names, or `storage_url` (empty: a file).
-    Raises ServiceError `bad_input` for what is no whole backup, `already_exists`, `storage_failed`, `bad_config`.
+    Raises ServiceError `bad_input` for what is no whole backup, `already_exists`, `storage_failed`, `newer_schema`,
+    `bad_config`.
     """
     manifest = _read_manifest(backup)
     if home.exists() and any(home.iterdir()):
@@ -168,9 +169,11 @@ def _check_database(path: Path, backup: Path) -> None:
         raise _bad(backup, f"its database is damaged: {answer}")
 
 
-def _pack_names(database: Path) -> list[str]:
+def _look_into(database: Path) -> tuple[str, list[str]]:
+    """Its schema, which is an older one where the node has not run since an upgrade, and the names of its packs."""
     with closing(sqlite3.connect(database)) as connection:
-        return [row[0] for row in connection.execute("SELECT name FROM packs ORDER BY num")]
+        (schema,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        return schema, [row[0] for row in connection.execute("SELECT name FROM packs ORDER BY num")]
 
 
 @contextmanager
@@ -199,11 +202,19 @@ def _new_folder(out: Path, *, replaces_empty: bool = False) -> Iterator[Path]:
             os.close(handle)
         sync_folder(out.absolute().parent)
     except StorageError as error:
-        raise ServiceError("storage_failed", str(error), "look at [storage] url") from error
+        raise _failed(error) from error
     except (OSError, sqlite3.Error) as error:
         raise ServiceError(
             "storage_failed", f"{out} could not be written: {error}", "check space and permissions there"
         ) from error
+
+
+def _failed(error: StorageError) -> ServiceError:
+    if isinstance(error, NewerSchema):
+        return ServiceError("newer_schema", str(error), "use the Ravel that last ran here, or a newer one")
+    if isinstance(error, OlderSchema | NoStore):
+        return ServiceError("storage_failed", str(error), "start the node once with this Ravel: `ravel run`")
+    return ServiceError("storage_failed", str(error), "look at [storage] url, and whether that server is up")
 
 
 def _lock_draft(handle: int, out: Path) -> None:

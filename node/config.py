@@ -157,13 +157,8 @@ class Origin:
     next_step: str
 
 
-def load_config(path: Path) -> Config:
-    """Read a configuration file. Raises ServiceError `bad_config`, naming the file and the key."""
-    return read_config(path, load_document(path))
-
-
 def load_document(path: Path) -> Document:
-    """What a configuration file says. Raises ServiceError `bad_config`."""
+    """What a configuration file says. Raises ServiceError `bad_config`, naming the file."""
     try:
         raw = path.read_bytes()
         if len(raw) > CONFIG_SIZE_MAX:

@@ -164,7 +164,8 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
             yield Check("store", WARNING, detail, "install a newer Ravel")
         if is_clean is False:
             detail = "secrets that lay in it before it was sealed may still stand on its pages"
-            yield Check("store", WARNING, detail, "make room for a copy of it: the next start writes it anew")
+            advice = "make room for a copy of it: the next start, while nothing else reads it, writes it anew"
+            yield Check("store", WARNING, detail, advice)
     yield _check_clock(now, newest / 1000)
 
 

@@ -1,7 +1,8 @@
 """Errors a user can meet, each with a code, a sentence and what to do next; exit codes and HTTP statuses in one table.
 
-Nothing else in Ravel knows an exit code or an HTTP status. Errors of peers (bad bytes, bad commits) are not here: they
-are `DecodeError` and verdicts, which end in logs and counts, never in a traceback.
+Nothing else in Ravel knows an exit code or an HTTP status; 2, for a command line that is not understood, is Typer's.
+Errors of peers (bad bytes, bad commits) are not here: they are `DecodeError` and verdicts, which end in logs and counts,
+never in a traceback.
 """
 
 from dataclasses import dataclass
@@ -19,7 +20,6 @@ class ErrorKind:
 
 EXIT_OK: Final = 0
 EXIT_UNEXPECTED: Final = 1
-EXIT_USAGE: Final = 2
 
 ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "bad_request": ErrorKind(3, 400, "the request is not of the expected form"),

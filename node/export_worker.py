@@ -26,18 +26,20 @@ from node.replica import Tables, load_blocks_of, load_tables, open_encoded
 from protocol.limits import EXPORT_SECONDS_MAX
 from storage.commits import TimelineRow, iterate_between
 from storage.database import StorageError, read_store
-from storage.destinations import open_destination
+from storage.destinations import open_destination, remove_scratch
 from storage.export import ExportPlan, ExportSummary, export_store
 from storage.export_manifest import Quotas
+from storage.export_parts import BODIES_PER_GROUP
 from storage.export_schema import BODIES
 
 LOCK_NAME: Final = "export.lock"
+SCRATCH_NAME: Final = ".export-scratch"
+"""In the node's folder, of who holds the lock: parts that are written for other machines, bodies in the clear among them."""
 _NICENESS: Final = 10
 """Whoever writes to the store goes first."""
 _PATIENCE_SECONDS: Final = 30.0
 """How long one waits for an export of an earlier daemon that was killed: long enough for what is new in minutes."""
 _LOOK_SECONDS: Final = 0.1
-_BODIES_AT_ONCE: Final = 64  # of at most half a MiB each
 
 
 class ExportRequest(msgspec.Struct, frozen=True):
@@ -68,6 +70,7 @@ def write_export(request: ExportRequest, patience: float = _PATIENCE_SECONDS) ->
     """Do what is asked for, after at most `patience` seconds of waiting for another. Raises StorageError."""
     home = Path(request.home)
     with _alone(home, patience):
+        remove_scratch(home / SCRATCH_NAME)  # of one that was killed, wherever this one goes
         plan = ExportPlan(
             node=request.node,
             created_at=request.created_at,
@@ -78,7 +81,7 @@ def write_export(request: ExportRequest, patience: float = _PATIENCE_SECONDS) ->
             quotas=request.quotas,
         )
         store_key = bytes.fromhex(request.store_key) or None
-        destination = open_destination(request.destination, request.options, home)
+        destination = open_destination(request.destination, request.options, home / SCRATCH_NAME)
         return export_store(partial(read_store, home, store_key, request.storage_url), destination, plan)
 
 
@@ -114,7 +117,7 @@ def _open_bodies(connection: Connection, first: int, last: int) -> Iterator[pa.R
     for row in iterate_between(connection, first, last):
         if not (row.is_erased or tables.on_topics[row.topic_num].facts.is_root_branch):
             rows.append(row)
-        if len(rows) == _BODIES_AT_ONCE:
+        if len(rows) == BODIES_PER_GROUP:
             yield _body_batch(connection, tables, rows)
             rows = []
     if rows:

@@ -203,5 +203,5 @@ class Exports:
 
 
 async def _end(process: trio.Process) -> None:
-    """It keeps nothing that a signal could spoil: an export is whole with its manifest, or is not there."""
+    """An export is whole with its manifest, or is not there; the next one removes what it leaves in its scratch folder."""
     process.kill()

@@ -86,8 +86,11 @@ class Backend(Protocol):
         """
         ...
 
-    def sweep(self, writer: Connection, tables: Sequence[str]) -> None:
-        """Write tables anew, so that nothing of what was replaced in them is left; in no transaction."""
+    def sweep(self, writer: Connection, tables: Sequence[str]) -> bool:
+        """Write tables anew, so that nothing of what was replaced in them is left; in no transaction.
+
+        False where something is left, since somebody reads it.
+        """
         ...
 
     def explain(self, error: DBAPIError) -> str:

@@ -9,10 +9,6 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Final
-
-_FIRST_SEALED: Final = "r0017"
-"""The first schema whose stores are sealed when they are opened with a key."""
 
 
 def copy_database(source: Path, target: Path) -> None:
@@ -46,15 +42,27 @@ def take_place(path: Path, revision: str, copy: Callable[[Path], None]) -> Path:
 
 
 def drop_open_copies(folder: Path) -> list[Path]:
-    """Remove copies of stores whose secrets lay in the clear; gives them. Raises OSError."""
+    """Remove copies of stores whose secrets lie in them in the clear, and what was begun of any; gives them. Raises OSError.
+
+    A schema says nothing of that: a store is sealed when it is first opened with a key, and may be migrated before.
+    """
     found = [
         path
-        for path in sorted(folder.glob("*-of-r[0-9][0-9][0-9][0-9].sqlite"))
-        if path.stem.rpartition("-of-")[2] < _FIRST_SEALED
+        for path in sorted(folder.glob("*-of-r[0-9][0-9][0-9][0-9].sqlite*"))
+        if path.is_file() and not (path.suffix == ".sqlite" and _is_sealed(path))
     ]
     for path in found:
         path.unlink(missing_ok=True)
     return found
+
+
+def _is_sealed(path: Path) -> bool:
+    """Whether a copy is of a store that was sealed, and then written anew."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as reader:
+            return bool(reader.execute("SELECT is_clean FROM store_seal").fetchone() == (1,))
+    except sqlite3.Error:  # of an older schema, or none of ours
+        return False
 
 
 def sync_file(path: Path) -> None:

@@ -10,7 +10,6 @@ Credentials are options of the driver or in the environment, where the driver fi
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ Options = Mapping[str, Any]
 """What a driver is told beside the URL: strings, numbers, tables."""
 
 SCRATCH_NAME: Final = ".scratch"
+"""The scratch folder in an export that is a folder of this machine."""
 _OBJECT_STORES: Final = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss")
 """Have no folders to make, and some would make a bucket instead."""
 _EXTRAS: Final[Mapping[str, str]] = {
@@ -75,13 +75,22 @@ class Destination(Protocol):
         ...
 
 
-def open_destination(text: str, options: Options, scratch: Path | None = None) -> Destination:
-    """A destination by its path or URL; `scratch` is where scratch folders for other machines' lie (else the system's).
+def open_destination(text: str, options: Options, scratch: Path) -> Destination:
+    """A destination by its path or URL; `scratch` is the scratch folder of this machine for those of other machines.
 
-    Raises StorageError.
+    Only one may use it at a time. Raises StorageError.
     """
     folder = local_path(text)
     return LocalFolder(folder) if folder is not None else RemoteFolder(text, options, scratch)
+
+
+def remove_scratch(folder: Path) -> None:
+    """Remove a scratch folder that one who was killed left, with what lies in it. Raises StorageError."""
+    try:
+        if folder.exists():
+            shutil.rmtree(folder)
+    except OSError as error:
+        raise StorageError(f"cannot clear what an earlier export left: {error}") from error
 
 
 class LocalFolder:
@@ -142,14 +151,8 @@ class LocalFolder:
         """A folder beside the parts: only inside of one file system is there renaming. What was left there goes."""
         with self._failing():
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder = self._folder / SCRATCH_NAME
-            if folder.exists():
-                shutil.rmtree(folder)
-            folder.mkdir(mode=0o700)
-            try:
+            with _emptied(self._folder / SCRATCH_NAME) as folder:
                 yield folder
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -162,7 +165,7 @@ class LocalFolder:
 class RemoteFolder:
     """A prefix of a store that fsspec has a driver for."""
 
-    def __init__(self, url: str, options: Options, scratch: Path | None = None) -> None:
+    def __init__(self, url: str, options: Options, scratch: Path) -> None:
         self.name = url
         self._secrets = sorted(_strings_of(options), key=len, reverse=True)
         self._scratch = scratch
@@ -222,13 +225,9 @@ class RemoteFolder:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A folder of this machine: it needs room for what is new."""
-        try:
-            folder = tempfile.TemporaryDirectory(prefix="export-", dir=self._scratch)
-        except OSError as error:
-            raise StorageError(f"cannot prepare an export: {error}") from error
-        with folder as path:
-            yield Path(path)
+        """A folder of this machine: it needs room for what is new. What was left there goes."""
+        with _emptied(self._scratch) as folder:
+            yield folder
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
@@ -254,6 +253,19 @@ class RemoteFolder:
         for secret in self._secrets:
             said = said.replace(secret, _HIDDEN)
         return f"cannot export to {self.name}: {said}"
+
+
+@contextmanager
+def _emptied(folder: Path) -> Iterator[Path]:
+    remove_scratch(folder)
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError as error:
+        raise StorageError(f"cannot prepare an export: {error}") from error
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _connect(url: str, options: Options) -> tuple[Any, str]:

@@ -30,7 +30,13 @@ from storage.export_manifest import (
     decode_manifest,
     encode_manifest,
 )
-from storage.export_parts import choose_merge, read_batches, write_parts
+from storage.export_parts import (
+    BODIES_PER_GROUP,
+    ROWS_PER_GROUP,
+    choose_merge,
+    read_batches,
+    write_parts,
+)
 from storage.export_rows import (
     commit_batches,
     edit_batches,
@@ -179,7 +185,8 @@ class _Run:
                 for part in merged
             ]
             del parts[start:]
-            self._add(table, read_batches(sources, schema))
+            rows_max = BODIES_PER_GROUP if table == "bodies" else ROWS_PER_GROUP
+            self._add(table, read_batches(sources, schema, rows_max))
             self._replace(merged, self._plan.created_at)
 
     def put(self, destination: Destination) -> None:

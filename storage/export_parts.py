@@ -1,6 +1,6 @@
 """Parts of an export: written into a scratch folder, measured, named by their checksum; and merged when they get many.
 
-Memory is bounded by a group of rows, whatever a part's size.
+Memory is bounded by a group of rows of the table, whatever a part's size.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +17,8 @@ from storage.export_manifest import Part
 
 ROWS_PER_GROUP: Final = 20_000
 """What is in memory at once: some MB. Spark gives a task one group or many."""
+BODIES_PER_GROUP: Final = 64
+"""The same of `bodies`, which have half a MiB each at most."""
 ROWS_PER_PART: Final = 4_000_000
 """A GB or less, which is never merged again: it costs as much to read, write and upload as it had cost already."""
 _HASH_CHUNK_SIZE: Final = 1 << 20
@@ -58,8 +60,10 @@ def write_parts(
         )
 
 
-def read_batches(paths: Sequence[tuple[Part, Path]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of parts that lie here, which are as the manifest says. Raises StorageError."""
+def read_batches(
+    paths: Sequence[tuple[Part, Path]], schema: pa.Schema, rows_max: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of parts that lie here, which are as the manifest says, at most so many at once. Raises StorageError."""
     for part, path in paths:
         try:
             if measure(path) != (part.bytes, part.blake3):
@@ -67,7 +71,7 @@ def read_batches(paths: Sequence[tuple[Part, Path]], schema: pa.Schema) -> Itera
                     f"{part.path} was altered since it was exported; export to another destination"
                 )
             with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(batch_size=ROWS_PER_GROUP):
+                for batch in file.iter_batches(batch_size=rows_max):
                     yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
         except (OSError, pa.ArrowException) as error:
             raise StorageError(f"{part.path} cannot be read again: {error}") from None

@@ -24,8 +24,11 @@ from storage.schema import (
 
 
 def forget_repo(connection: Connection, repo_num: int) -> None:
-    """Forget a repo without epochs, and its branches. Numbers of its commits are not given again."""
-    for table in (commits, topics):
+    """Forget a repo without epochs, and its branches. Numbers of its commits, topics and files are not given again.
+
+    A file's number is a part of the place that masks its key (`secrecy`), which must never mask another.
+    """
+    for table in (commits, topics, files):
         keep_last_number(connection, table)
     of_repo = select(branches.c.num).where(branches.c.repo_num == repo_num)
     waiting = select(pending.c.num).where(pending.c.branch_num.in_(of_repo))

@@ -218,13 +218,14 @@ class PostgresqlBackend:
             count, last = count + len(rows), rows[-1][0]
         return count
 
-    def sweep(self, writer: Connection, tables: Sequence[str]) -> None:
-        """Write the tables anew; whoever reads them for long is not waited for."""
+    def sweep(self, writer: Connection, tables: Sequence[str]) -> bool:
+        """Write the tables anew; whoever reads them for long is not waited for, and makes it fail."""
         writer.exec_driver_sql(f"SET lock_timeout = '{_CLAIM_SECONDS}s'")
         try:
             writer.exec_driver_sql(f"VACUUM FULL {', '.join(tables)}")
         finally:
             writer.exec_driver_sql("SET lock_timeout = 0")
+        return True
 
     def explain(self, error: DBAPIError) -> str:
         """The first sentence: what the server says below it may hold values of rows, and some of those are secret."""

@@ -130,10 +130,11 @@ class SqliteBackend:
         )
         return connection.exec_driver_sql(statement).rowcount
 
-    def sweep(self, writer: Connection, _tables: Sequence[str]) -> None:
-        """Write the whole file anew, and empty its log."""
+    def sweep(self, writer: Connection, _tables: Sequence[str]) -> bool:
+        """Write the whole file anew, and empty its log: until then, the file itself is as it was."""
         writer.exec_driver_sql("VACUUM")
-        writer.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        is_busy, *_ = writer.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+        return not is_busy
 
     def explain(self, error: DBAPIError) -> str:
         """SQLite's messages hold no values."""

@@ -1,9 +1,9 @@
 """Sealing a store: at its first opening with a key, all secrets in it are sealed in one transaction, and a mark is left.
 
 After that it is opened with the same key, or without one for what takes no secrets. Where secrets lay in the clear, their
-tables are written anew, since databases leave what was replaced where it was; if that fails, for want of room say, it is
-tried again at the next opening. What a PostgreSQL server has elsewhere (its log, archives of it, copies) is not ours to
-sweep.
+tables are written anew, since databases leave what was replaced where it was; if that fails, for want of room say, or
+somebody reads meanwhile, it is tried again at the next opening. What a PostgreSQL server has elsewhere (its log, archives
+of it, copies) is not ours to sweep.
 """
 
 from collections.abc import Callable
@@ -67,8 +67,8 @@ def seal_store(writer: Connection, backend: Backend, store_key: bytes | None) ->
     writer.rollback()
     if is_clean is False:
         with suppress(DBAPIError):  # no room, or somebody reads: the next opening tries again
-            backend.sweep(writer, _TABLES)
-            writer.execute(update(store_seal).values(is_clean=True))
+            if backend.sweep(writer, _TABLES):
+                writer.execute(update(store_seal).values(is_clean=True))
         writer.rollback()
     return found
 

@@ -183,11 +183,6 @@ class WaitingRoomTimeline(_Timeline):
         room = (self._numbered[number].commit_id for number in self._numbers)
         return chain(super().__iter__(), room)
 
-    @property
-    def placed_count(self) -> int:
-        """How many stand at their places; the rest follows them."""
-        return len(self._order)
-
     def position(self, commit_id: bytes) -> int | None:
         """Where the commit stands; None where it is not shown. KeyError where it was not taken."""
         entry = self._causes[commit_id]

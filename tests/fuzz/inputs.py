@@ -32,7 +32,7 @@ def take_config(data: bytes) -> str:
     try:
         config = parse_config(path, data.decode("utf-8"))
     except UnicodeDecodeError:
-        return "not UTF-8"  # refused by `load_config`, which parses text only
+        return "not UTF-8"  # refused by `load_document`, which parses text only
     except ServiceError as error:
         return _message(error, "bad_config")
     name, listen, api = config.node.name, config.network.listen, config.api.listen

@@ -98,9 +98,9 @@ def test_in_the_waiting_room_each_costs_two_edits_at_most(story: _Story) -> None
         touched += names
         *_, shown = replay(shown, taken.edits)
         placed = ordered(complete(known))
-        assert shown[: timeline.placed_count] == placed
+        assert shown[: len(placed)] == placed
         room = [name for before in story.batches for name in before if name in known and name not in placed]
-        assert shown[timeline.placed_count :] == room, "what waits stands behind, in the order of arrival"
+        assert shown[len(placed) :] == room, "what waits stands behind, in the order of arrival"
     assert max(touched.count(name) for name in touched) <= 2
 
 

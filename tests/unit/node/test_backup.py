@@ -13,7 +13,9 @@ from node.home import create_home, hold_content, lock_home, open_home
 from node.identity import read_keys
 from protocol.block import seal_block
 from protocol.limits import BACKUP_MANIFEST_SIZE_MAX
+from storage.database import Database, NewerSchema, NoStore, OlderSchema, StorageError
 from tests.nodes import Node
+from tests.older_stores import make_older_store
 
 NOW = 1_700_000_000
 
@@ -59,6 +61,41 @@ def test_a_backup_beside_a_running_node_is_the_node_as_it_was(tmp_path: Path) ->
     with again.replica.database.read() as connection:
         assert again.replica.packs.find(connection, block.block_id) == block
     again.replica.close()
+
+
+@pytest.mark.sqlite  # rows of an older schema in PostgreSQL are refused
+def test_a_backup_of_an_older_store_says_its_schema(tmp_path: Path) -> None:
+    create_home(tmp_path / "home")
+    make_older_store(tmp_path / "home", "r0009")
+    create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    assert json.loads((tmp_path / "backup" / MANIFEST_NAME).read_text())["schema"] == "r0009"
+    restore_backup(tmp_path / "backup", tmp_path / "again")
+    Database(tmp_path / "again").close()
+
+
+@pytest.mark.parametrize(
+    "error, code, next_step",
+    [
+        (NewerSchema("newer"), "newer_schema", "a newer one"),
+        (OlderSchema("older"), "storage_failed", "ravel run"),
+        (NoStore("none"), "storage_failed", "ravel run"),
+        (StorageError("gone"), "storage_failed", "[storage] url"),
+    ],
+)
+def test_a_store_that_cannot_be_copied_is_answered_by_what_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: StorageError, code: str, next_step: str
+) -> None:
+    create_home(tmp_path / "home")
+
+    def fail(_home: Path, _url: str, _path: Path) -> None:
+        raise error
+
+    monkeypatch.setattr("node.backup.save_database", fail)
+    with pytest.raises(ServiceError) as caught:
+        create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    assert (caught.value.code, caught.value.message) == (code, str(error))
+    assert next_step in caught.value.next_step
+    assert {path.name for path in tmp_path.iterdir()} == {"home"}
 
 
 def test_a_node_without_a_store_is_not_backed_up_and_none_is_made(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from protocol.text import (
     parse_branch_capability,
 )
 from storage.forgetting import forget_repo
-from storage.schema import branches, commits, numbers, repos
+from storage.schema import branches, commits, files, numbers, repos
 from tests.nodes import Node, connected, ids, meet, members_of, open_nodes, renewing_of, share, together
 
 
@@ -183,7 +183,7 @@ async def test_a_link_that_lies_about_its_repo_stands_in_nobodys_way(
             parse_branch_capability(branch_capability_text(replace(link, branch=repo.repo_id)))
 
 
-def test_numbers_of_commits_that_were_forgotten_are_not_given_again(nodes: list[Node]) -> None:
+def test_numbers_that_were_forgotten_are_not_given_again(nodes: list[Node]) -> None:
     carol = nodes[-1]
     with carol.replica.database.write() as connection:
         connection.execute(
@@ -193,8 +193,11 @@ def test_numbers_of_commits_that_were_forgotten_are_not_given_again(nodes: list[
             insert(branches).values(num=1, repo_num=1, branch_id=b"b", name="", root_id=b"", commit_count=0)
         )
         connection.execute(insert(numbers).values(name="commits", last=3))
+        file = {"branch_num": 1, "commit_num": 1, "object_id": b"o" * 32, "object_key": b"", "name": ""}
+        connection.execute(insert(files).values(num=7, **file))
         forget_repo(connection, 1)
     carol.replica.close()
     carol.open()
     with carol.replica.database.write() as connection:
         assert carol.replica.database.next_nums(connection, commits, 1)[0] == 4
+        assert carol.replica.database.next_nums(connection, files, 1)[0] == 8, "its mask would cover two keys"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from node.config import CONFIG_SIZE_MAX, Config, default_config_text, load_config
+from node.config import CONFIG_SIZE_MAX, Config, default_config_text, load_document, read_config
 from node.errors import ServiceError
 from node.home import create_home, lock_home, open_home, read_run_file, run_file
 from node.identity import open_keys
@@ -20,7 +20,7 @@ CONFIGS = Path(__file__).parents[3] / "configs"
 def test_the_default_text_is_the_default_configuration_and_is_shipped(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(default_config_text())
-    assert load_config(path) == Config()
+    assert read_config(path, load_document(path)) == Config()
     assert (CONFIGS / "ravel.toml").read_text() == default_config_text()
 
 
@@ -30,7 +30,7 @@ def test_values_are_read(tmp_path: Path) -> None:
         f'[network]\nlisten = "[::1]:0"\npeers = [{{ address = "a.example:7474", peer = "{PEER}" }}]\n'
         '[api]\nlisten = "localhost:1"\n[log]\nlevel = "debug"\n[node]\nname = "é \\" \\\\"\n'
     )
-    config = load_config(path)
+    config = read_config(path, load_document(path))
     assert (config.network.listen, config.network.peers[0].peer) == ("[::1]:0", b"p" * 32)
     assert (config.api.listen, config.log.level, config.node.name) == ("localhost:1", "debug", 'é " \\')
 
@@ -67,7 +67,7 @@ def test_a_bad_configuration_is_named_with_file_and_key(tmp_path: Path, defect: 
     path = tmp_path / "config.toml"
     path.write_text(text)
     with pytest.raises(ServiceError) as caught:
-        load_config(path)
+        read_config(path, load_document(path))
     assert caught.value.code == "bad_config"
     assert expected in caught.value.message
     assert str(path) in caught.value.message

@@ -1,8 +1,10 @@
 """The keys of a folder: made, opened, sealed in another way, taken over from an older Ravel; nothing lost on the way."""
 
 import os
+import sqlite3
 import stat
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -66,13 +68,21 @@ def test_how_keys_are_kept_can_change_and_the_keys_do_not(tmp_path: Path) -> Non
 
 def test_sealing_removes_copies_of_the_store_that_lie_open(tmp_path: Path) -> None:
     home, keys = _sealed_home(tmp_path)
-    for name in ("ravel-of-r0009.sqlite", "ravel-of-r9999.sqlite", "ravel.sqlite"):
+    begun = ["ravel-of-r0009.sqlite.part", "ravel-of-r0009.sqlite.part-journal"]
+    for name in ("ravel-of-r0009.sqlite", "ravel.sqlite", *begun):  # the first: before there were marks
         (home / name).touch()
+    marks = {"r0018": (), "r0019": ((0,),), "r0020": ((1,),)}  # never sealed, sealed and not swept, sealed
+    for revision, rows in marks.items():
+        with closing(sqlite3.connect(home / f"ravel-of-{revision}.sqlite")) as store:
+            store.execute("CREATE TABLE store_seal (is_clean BOOLEAN NOT NULL)")
+            store.executemany("INSERT INTO store_seal VALUES (?)", rows)
+            store.commit()
     assert change_protection(home, keys, "none") == []
     removed = change_protection(home, keys, "passphrase", b"sealed again", CHEAP)
-    assert removed == [home / "ravel-of-r0009.sqlite"]
+    open_ones = ["ravel-of-r0018.sqlite", "ravel-of-r0019.sqlite"]
+    assert removed == [home / name for name in ("ravel-of-r0009.sqlite", *begun, *open_ones)]
     names = {path.name for path in home.iterdir()}
-    assert names == {"keys.json", "ravel-of-r9999.sqlite", "ravel.sqlite"}
+    assert names == {"keys.json", "ravel-of-r0020.sqlite", "ravel.sqlite"}
 
 
 def test_a_change_that_fails_leaves_the_keys_as_they_were(

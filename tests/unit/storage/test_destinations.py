@@ -43,7 +43,7 @@ def test_an_object_store_holds_what_a_folder_would(world: World, tmp_path: Path)
         world.write(name)
         plan = ExportPlan("node", at, keep_seconds=0, parts_max=2)
         for where in (URL, str(tmp_path / "folder")):
-            export_store(world.replica.database.read, open_destination(where, {}, tmp_path), plan)
+            export_store(world.replica.database.read, open_destination(where, {}, tmp_path / "scratch"), plan)
         assert _fetch(tmp_path) == 3 + at
     files = fsspec.filesystem("memory")
     there = {path.removeprefix("/bucket/exports/") for path in files.find("/bucket")}
@@ -55,6 +55,19 @@ def test_an_object_store_holds_what_a_folder_would(world: World, tmp_path: Path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "out", "world"], (
         "no scratch is left"
     )
+
+
+def test_what_a_killed_export_left_goes_with_the_next(world: World, tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    (scratch / "bodies-of-a-killed-one").write_bytes(b"in the clear")
+    with open_destination(URL, {}, scratch).scratch() as folder:
+        assert (folder, list(folder.iterdir())) == (scratch, [])
+        (folder / "unnamed.parquet").write_bytes(b"half")
+    assert not scratch.exists()
+    scratch.touch()  # not what it should be
+    with pytest.raises(StorageError, match="scratch"), open_destination(URL, {}, scratch).scratch() as folder:
+        raise AssertionError(folder)
 
 
 def test_readers_of_an_object_store_see_one_export_or_the_next(world: World, tmp_path: Path) -> None:
@@ -74,17 +87,21 @@ def test_readers_of_an_object_store_see_one_export_or_the_next(world: World, tmp
             seen.append(_fetch(tmp_path))
             super().delete(name)
 
-    export_store(world.replica.database.read, RemoteFolder(URL, {}), ExportPlan("node", 1))
+    export_store(
+        world.replica.database.read, RemoteFolder(URL, {}, tmp_path / "scratch"), ExportPlan("node", 1)
+    )
     for at, name in enumerate("abc", 2):
         world.write(name)
         plan = ExportPlan("node", at, keep_seconds=0, parts_max=2)
-        export_store(world.replica.database.read, Watched(URL, {}), plan)
+        export_store(world.replica.database.read, Watched(URL, {}, tmp_path / "scratch"), plan)
     assert sorted(seen) == seen
     assert {3, 4, 5, 6} == set(seen)
 
 
 def test_a_store_that_fails_before_the_manifest_keeps_the_old_export(world: World, tmp_path: Path) -> None:
-    export_store(world.replica.database.read, RemoteFolder(URL, {}), ExportPlan("node", 1))
+    export_store(
+        world.replica.database.read, RemoteFolder(URL, {}, tmp_path / "scratch"), ExportPlan("node", 1)
+    )
     world.write("a")
 
     class Failing(RemoteFolder):
@@ -92,20 +109,24 @@ def test_a_store_that_fails_before_the_manifest_keeps_the_old_export(world: Worl
             raise StorageError("no")
 
     with pytest.raises(StorageError):
-        export_store(world.replica.database.read, Failing(URL, {}), ExportPlan("node", 2))
+        export_store(
+            world.replica.database.read, Failing(URL, {}, tmp_path / "scratch"), ExportPlan("node", 2)
+        )
     assert _fetch(tmp_path) == 3
     world.write("b")
-    export_store(world.replica.database.read, RemoteFolder(URL, {}), ExportPlan("node", 3))
+    export_store(
+        world.replica.database.read, RemoteFolder(URL, {}, tmp_path / "scratch"), ExportPlan("node", 3)
+    )
     assert _fetch(tmp_path) == 5
     assert len(fsspec.filesystem("memory").find("/bucket")) == 3, "what nothing listed is swept"
 
 
-def test_errors_of_a_driver_show_no_credentials() -> None:
+def test_errors_of_a_driver_show_no_credentials(tmp_path: Path) -> None:
     options: dict[str, Any] = {
         "secret": "hunter2-hunter2",
         "deep": {"token": ["s3cr3t-t0k3n"], "url": "http://host"},
     }
-    remote = RemoteFolder(URL, options)
+    remote = RemoteFolder(URL, options, tmp_path / "scratch")
 
     def fail() -> None:
         raise ValueError("http://host refused hunter2-hunter2 and s3cr3t-t0k3n")
@@ -118,9 +139,9 @@ def test_errors_of_a_driver_show_no_credentials() -> None:
     assert caught.value.__cause__ is None
 
 
-def test_a_driver_that_is_not_installed_is_named() -> None:
+def test_a_driver_that_is_not_installed_is_named(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"gs://bucket/x needs gcsfs, which is not installed"):
-        open_destination("gs://bucket/x", {})
+        open_destination("gs://bucket/x", {}, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -151,11 +172,13 @@ def test_what_names_none_is_refused_and_not_repeated(text: str) -> None:
 def test_file_urls_are_folders(tmp_path: Path) -> None:
     assert local_path("file:///a%20b/c") == Path("/a b/c")
     assert local_path("s3://b/c") is None
-    assert open_destination(f"file://{tmp_path}", {}).name == str(tmp_path)
+    assert open_destination(f"file://{tmp_path}", {}, tmp_path).name == str(tmp_path)
 
 
 def test_what_is_fetched_stays_below_its_folder(world: World, tmp_path: Path) -> None:
-    export_store(world.replica.database.read, RemoteFolder(URL, {}), ExportPlan("node", 1))
+    export_store(
+        world.replica.database.read, RemoteFolder(URL, {}, tmp_path / "scratch"), ExportPlan("node", 1)
+    )
     files = fsspec.filesystem("memory")
     path = f"/bucket/exports/{MANIFEST_NAME}"
     manifest = json.loads(files.cat(path))
@@ -167,7 +190,9 @@ def test_what_is_fetched_stays_below_its_folder(world: World, tmp_path: Path) ->
 
 
 def test_a_part_that_is_not_in_the_store_is_named(world: World, tmp_path: Path) -> None:
-    export_store(world.replica.database.read, RemoteFolder(URL, {}), ExportPlan("node", 1))
+    export_store(
+        world.replica.database.read, RemoteFolder(URL, {}, tmp_path / "scratch"), ExportPlan("node", 1)
+    )
     files = fsspec.filesystem("memory")
     (part,) = files.find("/bucket/exports/commits")
     files.rm_file(part)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from blake3 import blake3
+from msgspec import structs
 
 from node.export_worker import ExportRequest, write_export
 from node.outbound import Author
@@ -323,7 +324,7 @@ def _content(folder: Path) -> bytes:
 
 
 def _request(
-    world: World, where: Path, *, has_bodies: bool = False, pseudonym_key: bytes = b""
+    world: World, where: Path | str, *, has_bodies: bool = False, pseudonym_key: bytes = b""
 ) -> ExportRequest:
     return ExportRequest(
         home=str(world.folder),
@@ -432,6 +433,25 @@ def test_no_batch_is_larger_than_a_group_of_rows(
     assert [row["commit_id"] for row in by_position] == timeline(world.replica, world.branch)
 
 
+def test_merging_bodies_holds_no_more_of_them_than_writing_did(
+    world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("storage.export", "node.export_worker"):
+        monkeypatch.setattr(f"{module}.BODIES_PER_GROUP", 2)
+    request = structs.replace(_request(world, folder, has_bodies=True), parts_max=1)
+    world.write("a, a <- b, b <- c, c <- d")
+    write_export(request)
+    world.write("d <- e, e <- f, f <- g")
+    write_export(request)
+    (part,) = manifest_of(folder)["tables"]["bodies"]
+    groups = pq.ParquetFile(folder / part["path"]).metadata
+    sizes = [groups.row_group(at).num_rows for at in range(groups.num_row_groups)]
+    assert (sum(sizes), max(sizes)) == (8, 2)
+    assert len(manifest_of(folder)["tables"]["commits"]) == 1, (
+        "of all other tables, groups become larger ones"
+    )
+
+
 def test_the_schema_of_commits_has_no_nulls() -> None:
     assert [field.name for field in COMMITS if field.nullable] == []
     assert isinstance(COMMITS, pa.Schema)
@@ -443,4 +463,17 @@ def test_two_exports_of_one_node_do_not_meet(world: World, folder: Path) -> None
         with pytest.raises(StorageError, match="still being written"):
             write_export(_request(world, folder), patience=0.0)
     assert write_export(_request(world, folder)).commits == 3
-    assert open_destination(str(folder), {}).name == str(folder)
+    assert open_destination(str(folder), {}, folder).name == str(folder)
+
+
+@pytest.mark.parametrize("where", ["memory://killed/exports", "folder"])
+def test_what_a_killed_export_to_another_machine_left_goes_with_the_next_to_anywhere(
+    world: World, tmp_path: Path, where: str
+) -> None:
+    before = {path.name for path in world.folder.iterdir()}
+    scratch = world.folder / ".export-scratch"
+    scratch.mkdir()
+    (scratch / "unnamed.parquet").write_bytes(b"bodies in the clear")
+    destination = str(tmp_path / where) if where == "folder" else where
+    assert write_export(_request(world, destination, has_bodies=True)).commits == 3
+    assert {path.name for path in world.folder.iterdir()} == before | {"export.lock"}

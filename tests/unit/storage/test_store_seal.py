@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.exc import OperationalError
 
 from node.drafting import Draft
@@ -15,9 +15,11 @@ from protocol.object import build_object
 from protocol.text import BranchCapability, BranchChannel
 from storage.alone import add_branch_alone
 from storage.commits import iterate_arrivals, load_commit_keys
+from storage.copying import copy_database, drop_open_copies
 from storage.database import Database, StorageError, read_store
 from storage.files import load_files
 from storage.repos import load_branches, load_epochs, load_repos
+from storage.schema import store_seal
 from storage.secrecy import BadSecret, Sealed, commit_place, file_place
 from storage.sqlite import SqliteBackend
 from tests.builders import STORE_KEY
@@ -148,6 +150,43 @@ async def test_what_could_not_be_swept_is_swept_at_the_next_opening(
     assert _found_in(folder, {leftover}) == 1, "SQLite leaves on its pages what it replaced"
     alice.open()
     assert _found_in(folder, {leftover}) == 0
+
+
+@pytest.mark.sqlite  # VACUUM FULL of PostgreSQL waits for readers, and fails
+def test_what_is_swept_while_somebody_reads_is_swept_again_at_the_next_opening(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storage.sqlite._BUSY_TIMEOUT_SECONDS", 0.0)
+    leftover = b"a secret that lay here once".ljust(32)
+    database = Database(tmp_path, STORE_KEY)
+    with database.write() as connection:
+        connection.execute(text("CREATE TABLE gone (x BLOB)"))
+        connection.execute(text("INSERT INTO gone VALUES (:x)"), {"x": leftover * 200})
+    with database.write() as connection:
+        connection.exec_driver_sql("PRAGMA secure_delete=OFF")
+        connection.execute(text("DROP TABLE gone"))
+        connection.execute(text("UPDATE store_seal SET is_clean = 0"))
+    database.close()
+    with read_store(tmp_path):
+        Database(tmp_path, STORE_KEY).close()
+        assert _found_in(tmp_path, {leftover}) == 1, "or this test shows nothing"
+    with read_store(tmp_path) as reader:
+        assert reader.execute(select(store_seal.c.is_clean)).scalar_one() is False
+    Database(tmp_path, STORE_KEY).close()
+    assert _found_in(tmp_path, {leftover}) == 0
+    with read_store(tmp_path) as reader:
+        assert reader.execute(select(store_seal.c.is_clean)).scalar_one() is True
+
+
+@pytest.mark.sqlite  # copies of PostgreSQL's rows are the same files
+def test_a_copy_of_a_store_that_no_key_had_opened_yet_goes_whatever_its_schema(tmp_path: Path) -> None:
+    Database(tmp_path).close()  # as `ravel gc` opens it
+    before, after = (tmp_path / f"ravel-of-{revision}.sqlite" for revision in ("r0100", "r0101"))
+    copy_database(tmp_path / "ravel.sqlite", before)
+    Database(tmp_path, STORE_KEY).close()
+    copy_database(tmp_path / "ravel.sqlite", after)
+    assert drop_open_copies(tmp_path) == [before]
+    assert {path.name for path in tmp_path.iterdir()} == {"ravel.sqlite", after.name}
 
 
 async def test_another_key_or_none_opens_no_secret(tmp_path: Path, nodes: list[Node]) -> None:
