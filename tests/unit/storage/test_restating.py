@@ -38,7 +38,8 @@ def test_rows_are_made_again_and_blocks_come_back(tmp_path: Path) -> None:
     for topic, encoded in items.items():
         give(replica, replica.by_topic[topic], encoded)
     replica.close()
-    again = repair_store(tmp_path, STORE_KEY)  # of what the membership says, which could not be computed before
+    # Of what the membership says, which could not be computed before.
+    again = repair_store(tmp_path, STORE_KEY)
     assert again.left.problems == check_store(tmp_path, STORE_KEY).problems == []
     with read_store(tmp_path, STORE_KEY) as connection:
         assert connection.execute(rows.order_by(commits.c.num)).all() == before
