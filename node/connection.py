@@ -23,10 +23,7 @@ from node.transport import SecureStream, TransportError
 from node.turns import Previous, Turns
 from node.writing import Outgoing
 from protocol.codec import DecodeError
-from protocol.limits import (
-    IDLE_TIMEOUT_SECONDS,
-    TOPIC_COUNT_MAX,
-)
+from protocol.limits import IDLE_TIMEOUT_SECONDS, TOPIC_COUNT_MAX
 from protocol.messages import (
     Blocks,
     Goodbye,
@@ -46,6 +43,7 @@ from protocol.session_events import (
     CheckDue,
     Close,
     CommitsAccepted,
+    CommitsWanted,
     Event,
     FindPeers,
     HandOver,
@@ -194,6 +192,11 @@ class Connection:
     def introduce(self, topic: bytes, peers: tuple[PeerAddress, ...]) -> None:
         """Tell the peer of these, as far as it may be told and has not been."""
         self._take(PeersFound(topic, peers))
+
+    def want(self, topic: bytes, ids: tuple[bytes, ...]) -> None:
+        """Ask the peer for publications of commits, if it follows the topic; what comes is taken in as ever."""
+        if self.has_joined(topic):
+            self._take(CommitsWanted(topic, ids))
 
     async def fetch(self, topic: bytes, wanted: bytes) -> bytes | None:
         """A block of a joined topic's files, encoded, of just that id; None where the peer has not got it.

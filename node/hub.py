@@ -43,10 +43,14 @@ class Listener(Protocol):
 
 
 class BlockSource(Protocol):
-    """A peer that may have blocks of files."""
+    """A peer that may have blocks of files, and commits."""
 
     def has_joined(self, topic: bytes) -> bool:
         """Whether it follows a topic."""
+        ...
+
+    def want(self, topic: bytes, ids: tuple[bytes, ...]) -> None:
+        """Ask it for publications of commits of a topic, if it follows that; each id once on a connection."""
         ...
 
     async def fetch(self, topic: bytes, wanted: bytes) -> bytes | None:

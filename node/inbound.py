@@ -16,23 +16,33 @@ from functools import partial
 
 from sqlalchemy import Connection
 
+from node.awaited import restore_awaited
+from node.consequences import choose_writing_epoch, show_names
 from node.intake import Intake
 from node.opening import Opened, OpenedBatch, open_batch
-from node.replica import Replica, choose_epoch, load_tables
+from node.replica import Replica, load_tables
+from node.stated_branches import add_stated, follow_stated
 from node.voiding import Review
-from protocol.body import Adopt, BranchAdd, BranchRenew, BranchTopic, EpochAdd, EpochInit, RepoInit
-from protocol.signing import public_key
+from protocol.body import Adopt, BranchAdd, BranchRenew, EpochAdd, EpochInit, RepoInit
+from storage.blocks import DamagedBlock
 from storage.checkpoints import keep_checkpoints
 from storage.commits import NewCommit, accept_commits, load_facts, load_places
 from storage.files import apply_files
 from storage.heads import find_heads
-from storage.repo_changes import name_branch, rename_repo, set_writing_epoch
-from storage.repos import Branch, add_branch, branch_keys, follow_topic
-from storage.waiting import Waiting, keep_rejections, keep_waiting, load_rejected, take_unread, take_waiting
+from storage.repo_changes import rename_repo
+from storage.repos import Branch, follow_topic
+from storage.waiting import (
+    Waiting,
+    keep_rejections,
+    keep_waiting,
+    load_all_causes,
+    load_rejected,
+    take_unread,
+    take_waiting,
+)
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
-from verifier.names import find_branch_names
 from verifier.verify import Accepted, Misplaced, Pending, Rejected, VerifiedCommit, judge
 
 InTransaction = Callable[[Connection], None]
@@ -64,7 +74,10 @@ def accept_batch(
     batch itself adds. `branch` is None when `before` adds it; then everything is in `followups`. Of `is_own` commits
     none may be rejected: that undoes the transaction and raises OwnCommitRejected. `turn` is that of `Database.write`.
     """
+    restored = [] if branch is None else restore_awaited(replica, branch, batch)
     with _transaction(replica, now_ms, turn) as (work, connection):
+        if branch is not None:
+            work.take_restored(branch, restored)
         if before is not None:
             before(connection)
             work.reload_tables(connection)
@@ -75,6 +88,8 @@ def accept_batch(
             work.run_round(connection, [(branch, batch)])
             if is_own and work.intake.rejected:
                 raise OwnCommitRejected(work.intake.rejected[0])
+            if is_own and work.fault is not None:
+                raise work.fault
         for topic, encoded in followups:
             work.reload_tables(connection)
             target = work.tables.by_topic[topic]
@@ -85,10 +100,14 @@ def accept_batch(
     return work.intake
 
 
-def retry_unread(replica: Replica, now_ms: int) -> Intake:
-    """Take up what an older Ravel could not read; what this one cannot read either is kept again. Raises StorageError."""
+def retry_kept(replica: Replica, now_ms: int) -> Intake:
+    """Take up what an older Ravel could not read, and what waits for causes that are here. Raises StorageError.
+
+    What this one cannot read either is kept again. Causes may have come back after damage just before a crash.
+    """
     with _transaction(replica, now_ms) as (work, connection):
         work.run_stored(connection, take_unread(connection))
+        work.settled |= load_facts(connection, load_all_causes(connection)).keys()
         work.release(connection)
     return work.intake
 
@@ -132,6 +151,9 @@ class _Acceptance:
         self._adopted: list[tuple[int, Adopt]] = []  # with the repo's number
         self.intake = Intake()
         self.settled: set[bytes] = set()
+        self.fault: DamagedBlock | None = None
+        """What keeps a repo's membership from being computed."""
+        self._blocking: dict[int, bytes] = {}  # by number of such repos: a commit that is awaited
         # This transaction's own: others see a branch when it is committed, and never one that is rolled back.
         self.tables = replica.tables
         self.has_changed_tables = False
@@ -139,6 +161,15 @@ class _Acceptance:
     def changed_repo_ids(self) -> list[bytes]:
         """Repos whose membership has changed."""
         return [self.tables.repos[num].repo_id for num in self._changed_repos]
+
+    def take_restored(self, branch: Branch, ids: Sequence[bytes]) -> None:
+        """Look again at what waits for commits that are back, and at whether they are void."""
+        self.settled.update(ids)
+        self.intake.restored += len(ids)
+        if ids and branch.facts.is_root_branch:
+            self.intake.is_about_repos = True
+        elif ids:
+            self._new_content.setdefault((branch.repo_num, branch.num), []).extend(ids)
 
     def reload_tables(self, connection: Connection) -> None:
         """See the branches and repos that this transaction has added."""
@@ -202,37 +233,24 @@ class _Acceptance:
             self.reload_tables(connection)
         touched = {repo_num for repo_num, _ in self._new_content} | self._changed_repos.keys()
         for repo_num in touched:
-            membership = self._replica.membership(self.tables.repos[repo_num].repo_id)
+            try:
+                membership = self._replica.membership(self.tables.repos[repo_num].repo_id)
+            except (
+                DamagedBlock
+            ):  # of commits that are back: void marks are as they were, until it can be computed
+                continue
             review = Review(connection, self.tables, repo_num, membership, self._replica.database)
             for (content_repo_num, branch_num), ids in self._new_content.items():
                 if content_repo_num == repo_num:
                     review.of_commits(branch_num, ids)
             if repo_num in self._changed_repos:
-                self._choose_epoch(connection, repo_num, membership)
+                self.has_changed_tables |= choose_writing_epoch(connection, self.tables, repo_num, membership)
                 review.after_removals(self._changed_repos[repo_num])
-                self._name_branches(connection, repo_num, membership)
+                self.has_changed_tables |= show_names(connection, self.tables, repo_num, membership)
             for adopted_repo_num, body in self._adopted:
                 if adopted_repo_num == repo_num:
                     review.of_adopted(body.branch, body.commits)
             self.intake.voided.update(review.changed)
-
-    def _choose_epoch(self, connection: Connection, repo_num: int, membership: Membership) -> None:
-        repo = self.tables.repos[repo_num]
-        here = self.tables.epochs_of(repo, membership)
-        chosen = choose_epoch(membership, repo, here)
-        if chosen != (repo.epoch_num, repo.is_behind):
-            set_writing_epoch(connection, repo_num, chosen[0], is_behind=chosen[1])
-            self.has_changed_tables = True
-
-    def _name_branches(self, connection: Connection, repo_num: int, membership: Membership) -> None:
-        names = find_branch_names(membership)
-        for branch in self.tables.branches.values():
-            shown = names.get(branch.branch_id)
-            if branch.repo_num != repo_num or shown is None:
-                continue
-            if (branch.name, branch.is_archived) != (shown.name, shown.is_archived):
-                name_branch(connection, branch.num, shown.name, is_archived=shown.is_archived)
-                self.has_changed_tables = True
 
     def undo(self) -> None:
         """Take back what memory holds of a transaction that failed."""
@@ -271,7 +289,10 @@ class _Acceptance:
         if commit.commit_id in self._facts or commit.commit_id in self._rejected:
             self.intake.already += 1
             return
-        membership = self._replica.membership(branch.facts.repo_id)
+        membership = self._membership(branch)
+        if membership is None:
+            waiting.append(Waiting(commit.commit_id, opened.encoded, (self._blocking[branch.repo_num],)))
+            return
         match judge(opened.signed, branch.facts, self, membership):
             case Accepted(verified):
                 content = commit.content
@@ -293,6 +314,19 @@ class _Acceptance:
             case Rejected() as verdict:
                 self._rejected.add(commit.commit_id)
                 rejected.append(verdict)
+
+    def _membership(self, branch: Branch) -> Membership | None:
+        """The membership to judge by; None while commits of the root branch are awaited. Raises StorageError."""
+        if branch.repo_num in self._blocking:
+            return None
+        try:
+            return self._replica.membership(branch.facts.repo_id)
+        except DamagedBlock as error:
+            awaited = self._replica.find_awaited_root(branch.facts.repo_id)
+            if awaited is None:
+                raise
+            self._blocking[branch.repo_num], self.fault = awaited, error
+            return None
 
     def _store(
         self,
@@ -329,7 +363,7 @@ class _Acceptance:
                 self.has_changed_tables = True
             case BranchAdd():
                 self.has_changed_tables = True
-                self._add_branch(connection, branch, body)
+                add_stated(self._replica.database, connection, self.tables, branch, body)
             case BranchRenew():
                 self.has_changed_tables = True
                 follow_topic(
@@ -344,41 +378,10 @@ class _Acceptance:
             case EpochInit():
                 self.has_changed_tables = True  # which secrets are right, if any are here
             case EpochAdd():
-                self._follow(connection, branch, body.epoch, body.topics)
+                self.has_changed_tables |= follow_stated(
+                    self._replica.database, connection, self.tables, branch, body
+                )
             case Adopt():
                 self._adopted.append((branch.repo_num, body))
             case _:
                 pass
-
-    def _add_branch(self, connection: Connection, root: Branch, body: BranchAdd) -> None:
-        database = self._replica.database
-        add_branch(database, connection, root.repo_num, body.branch, body.name, body.root.object_id)
-        epoch = self.tables.epochs[root.epoch_num]
-        follow_topic(
-            database,
-            connection,
-            root.facts.repo_id,
-            epoch,
-            body.branch,
-            body.topic,
-            generation=body.generation,
-        )
-        # Added in an older epoch than is written in, it has a topic in that one too, which a writer need not be told.
-        current = self.tables.epochs.get(self.tables.repos[root.repo_num].epoch_num)
-        if current is not None and current.num != epoch.num:
-            keys = branch_keys(root.facts.repo_id, current.read_secret, current.write_secret, body.branch, 0)
-            if keys.topic_seed is not None:
-                topic = public_key(keys.topic_seed)
-                follow_topic(database, connection, root.facts.repo_id, current, body.branch, topic)
-
-    def _follow(
-        self, connection: Connection, root: Branch, epoch_id: bytes, stated: Iterable[BranchTopic]
-    ) -> None:
-        """Follow the topics of an epoch, if its secrets are here; they may come later."""
-        for epoch in self.tables.epochs.values():
-            if (epoch.repo_num, epoch.epoch_id) == (root.repo_num, epoch_id):
-                self.has_changed_tables = True
-                for item in stated:
-                    follow_topic(
-                        self._replica.database, connection, root.facts.repo_id, epoch, item.branch, item.topic
-                    )

@@ -19,6 +19,7 @@ class Intake:
     dropped: Counter[str] = field(default_factory=Counter)
     already: int = 0
     waiting: int = 0
+    restored: int = 0  # awaited ones whose blocks are back
     is_about_repos: bool = False  # whether a root branch got anything, be it only what waits
 
     def with_more(self, more: "Intake") -> "Intake":
@@ -28,6 +29,7 @@ class Intake:
             dropped=self.dropped + more.dropped,
             already=self.already + more.already,
             waiting=self.waiting + more.waiting,
+            restored=self.restored + more.restored,
             is_about_repos=self.is_about_repos or more.is_about_repos,
         )
         for one in (self, more):
