@@ -261,6 +261,8 @@ class _Judging:
         if not isinstance(body, ErasedBody):
             wanted["body_kind"] = body_kind(body)
             wanted["size"] = sum(len(block.encoded) for block in opened.publication.blocks)
+        elif body.tag:
+            wanted["body_kind"] = body.tag
         elif row["body_kind"] not in ERASABLE_KINDS:
             self._findings.add("commit", name, f"its body was erased, and is a {row['body_kind']}")
         wrong = [column for column, value in wanted.items() if row[column] != value]

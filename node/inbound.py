@@ -16,6 +16,7 @@ from functools import partial
 
 from sqlalchemy import Connection
 
+from node.filling import fill_awaited
 from node.intake import Intake
 from node.opening import Opened, OpenedBatch, open_batch
 from node.replica import Replica, choose_epoch, load_tables
@@ -24,6 +25,7 @@ from protocol.body import Adopt, BranchAdd, BranchRenew, BranchTopic, EpochAdd, 
 from protocol.signing import public_key
 from storage.checkpoints import keep_checkpoints
 from storage.commits import NewCommit, accept_commits, load_facts, load_places
+from storage.erasing import keep_bare
 from storage.files import apply_files
 from storage.heads import find_heads
 from storage.repo_changes import name_branch, rename_repo, set_writing_epoch
@@ -168,10 +170,12 @@ class _Acceptance:
             new: list[NewCommit] = []
             waiting = list(batch.waiting)
             rejected = [item for item in batch.rejected if item.commit_id not in self._rejected]
+            again: list[Opened] = []
             for opened in batch.opened:
-                self._judge(branch, opened, new, waiting, rejected)
+                self._judge(branch, opened, new, waiting, rejected, again)
             self._rejected.update(item.commit_id for item in rejected)
             self._store(connection, branch, new, waiting, rejected)
+            fill_awaited(self._replica.database, connection, branch, again, self.intake)
             self.intake.dropped.update(batch.dropped)
             self.intake.rejected += rejected
             self.settled.update(item.commit_id for item in rejected)
@@ -261,10 +265,12 @@ class _Acceptance:
         new: list[NewCommit],
         waiting: list[Waiting],
         rejected: list[Rejected],
+        again: list[Opened],
     ) -> None:
         commit = opened.signed.commit
         if commit.commit_id in self._facts or commit.commit_id in self._rejected:
             self.intake.already += 1
+            again.append(opened)
             return
         membership = self._replica.membership(branch.facts.repo_id)
         match judge(opened.signed, branch.facts, self, membership):
@@ -299,6 +305,7 @@ class _Acceptance:
     ) -> None:
         database = self._replica.database
         nums = accept_commits(database, connection, branch, new, self._now_ms)
+        keep_bare(connection, branch.num, nums, [commit.publication for commit in new], self._now_ms)
         if nums and not branch.facts.is_root_branch:
             ids = self._new_content.setdefault((branch.repo_num, branch.num), [])
             ids.extend(commit.verified.commit.commit_id for commit in new)

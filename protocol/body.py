@@ -302,7 +302,12 @@ class UnknownBody:
 
 @dataclass(frozen=True, slots=True)
 class ErasedBody(UnknownBody):
-    """A body that is not here any more: of content of this kind (`tag` has no version)."""
+    """A body that is not here: of content of this kind (`tag` has no version)."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableBody(UnknownBody):
+    """A body that is not what its commit's header says (`tag` has no version): it says nothing (`said_kind`)."""
 
 
 Body = (
@@ -380,7 +385,7 @@ def content_of(body: Body | UnknownBody) -> Body | UnknownBody:
 
 def body_kind(body: Body | UnknownBody) -> str:
     """The kind's name without its version, for people and exports: `post`, `branch-add`, `unknown:poll7`."""
-    if isinstance(body, ErasedBody):
+    if isinstance(body, ErasedBody | UnreadableBody):
         return body.tag
     if isinstance(body, UnknownBody):
         return f"unknown:{body.tag}"

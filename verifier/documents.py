@@ -49,6 +49,15 @@ DOCUMENTS: Final[dict[str, tuple[type[DocumentBody], ...]]] = {
 
 
 _EDITS: Final = (SetEdit, DictEdit)
+_NO_SET_EDIT: Final = SetEdit((), (), ())
+_NO_DICT_EDIT: Final = DictEdit((), (), ())
+_SILENT: Final[dict[str, DocumentBody]] = {
+    "set": _NO_SET_EDIT,
+    "set-squeeze": _NO_SET_EDIT,
+    "dict": _NO_DICT_EDIT,
+    "dict-squeeze": _NO_DICT_EDIT,
+    "text": TextUpdate(b""),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +299,14 @@ def _said_again(
     for (name, key, value), bits in sayers.items():
         if bits == covered_by[name] & coverage.on_top(key):
             yield name, key, value
+
+
+def say_nothing(kind: str) -> DocumentBody | None:
+    """What a commit says whose body cannot be read, by the kind that its header says; None: it is of no document.
+
+    It keeps its name and place: squeezes and snapshots may say of it what they say of one whose body is not here.
+    """
+    return _SILENT.get(kind)
 
 
 def count_words(body: DocumentBody) -> int:

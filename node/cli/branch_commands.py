@@ -309,8 +309,9 @@ def log(
 
 
 def _kind(item: JsonObject) -> str:
-    if item.get("erased"):
-        return f"({item['kind']}, erased)"
+    for lack in ("erased", "unreadable"):
+        if item.get(lack):
+            return f"({item['kind']}, {lack})"
     named = ", ".join(item.get("files", ()))
     for said in (item.get("continues"), item.get("merged")):
         named = named or (f"{said['branch'][:12]} at {said['commits'][0][:12]}" if said else "")

@@ -88,6 +88,7 @@ from protocol.publication import Publication, encode_bare, encode_publication, s
 from protocol.range_items import SortedItems
 from protocol.ranges import LIST, NOTHING, PRINT, Range, Ranges, answer_ranges
 from protocol.riblt import SHORT_ID_SIZE, Prefix
+from protocol.said_kind import say_kind
 from protocol.sealing import seal_secret
 from protocol.set_digest import SetDigest
 from protocol.symbols import AskSymbols, answer, encode_lacks, opening
@@ -263,6 +264,20 @@ def commits() -> JsonObject:
     }
 
 
+def said_kinds() -> JsonObject:
+    """The metadata of a commit that says its body's kind, by the body's tag."""
+    made: tuple[Body, ...] = (
+        Post(""),
+        Imported("1", "", 0, ""),
+        SetEdit((), (), ()),
+        SetSqueeze("", None, ()),
+        DictEdit((), (), ()),
+        DictSqueeze("", None, ()),
+        TextUpdate(b"u"),
+    )
+    return {str(type(body).__struct_config__.tag): say_kind(body).hex() for body in made}
+
+
 def files() -> JsonObject:
     """Files of a branch: a commit that adds two, and the next, which removes one of them and adds a third.
 
@@ -432,6 +447,7 @@ FILES = {
     "objects.json": objects,
     "bodies.json": bodies,
     "commits.json": commits,
+    "said_kinds.json": said_kinds,
     "files.json": files,
     "messages.json": messages,
     "links.json": links,

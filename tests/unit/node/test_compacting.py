@@ -38,7 +38,7 @@ from storage.collecting import collect_garbage
 from storage.commits import load_timeline
 from tests.builders import STORE_KEY
 from tests.exports import export_node
-from tests.nodes import Node, connected, meet, members_of, open_nodes, share, together, until_equal
+from tests.nodes import Node, connected, members_of, open_nodes, share, together, until_equal
 from tests.relays import PLENTY
 
 ANY_TIME = 1 << 62
@@ -290,36 +290,37 @@ async def test_squeezes_of_more_than_one_body_hold_all_and_conflicts_too_long_ar
     assert await _entries(alice) == {"k": "one"}
 
 
-async def test_a_newcomer_waits_with_who_erased_and_gets_all_from_who_did_not(
+async def test_a_newcomer_gets_all_that_is_needed_from_those_who_erased_and_writes(
     nodes: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     alice, bob, carol = nodes
     await share(alice, bob)
-    documents = _documents(alice)
-    await documents.edit_set("main", ["pears"], [])
-    for said in ("one", "two"):
-        alice.write(alice.branch(), said)
+    await _fill(alice)
     await _compact(alice)
     async with connected(bob, alice):
         await until_equal(alice, bob)
-    assert _erase(alice, tmp_path / "alice").bodies == 3
-    async with connected(
-        bob, alice
-    ):  # between those who have it all nothing is to be sent, whoever erased what
-        bob.write(bob.branch(), "three")
+    assert _erase(alice, tmp_path / "alice").bodies == _erase(bob, tmp_path / "bob").bodies == 8
+    async with connected(bob, alice):  # those who have it all need to be sent nothing, whoever erased what
+        bob.write(bob.branch(), "after all that")
         await until_equal(alice, bob)
-    link = alice.invite(alice.repo())
-    await carol.joiner.begin(link)
-    await meet(alice, carol)
-    assert carol.digest(carol.branch("root")) == alice.digest(alice.branch("root"))
-    assert carol.hub.totals.refused.keys() == {"bare"}
-    length = carol.digest(carol.branch())[1]
-    assert length < alice.digest(alice.branch())[1], "verdicts need bodies"
-    async with connected(carol, bob):
-        await until_equal(carol, bob)
+    await carol.joiner.begin(alice.invite(alice.repo()))
+    await together(alice, carol)
+    assert not carol.hub.totals.refused
     assert carol.digest(carol.branch()) == alice.digest(alice.branch())
-    assert await _items(carol) == ["pears"]
-    assert [item["text"] for item in _timeline(carol) if item["kind"] == "post"] == ["one", "two", "three"]
+    assert carol.heads(carol.branch()) == alice.heads(alice.branch())
+    assert (await _items(carol), await _entries(carol)) == (
+        ["figs", "pears"],
+        {"colour": "green", "size": "large"},
+    )
+    assert (await _texts(carol).pull("main", "notes"))["text"] == "onetwothree"
+    shown = [(item["text"], item.get("erased", False)) for item in _timeline(carol) if item["kind"] == "post"]
+    assert shown == [(None, True), ("after all that", False)]
+    await _documents(carol).edit_set("main", ["plums"], ["figs"])
+    await together(bob, carol)
+    assert await _items(bob) == ["pears", "plums"]
+    carol.replica.close()
+    assert check_store(tmp_path / "carol", STORE_KEY).problems == []
+    carol.open()
 
 
 async def test_a_relay_keeps_nothing_bare_and_goes_on_for_who_brings_bodies(
@@ -355,7 +356,10 @@ async def test_lies_of_squeezes_and_erasings_that_are_none_are_found(
     assert await _items(alice) == [], "it counts, as a delete would"
     with alice.replica.database.write() as connection:
         connection.execute(
-            text("INSERT INTO erasures SELECT num, branch_num, commit_id, 1 FROM commits WHERE rank = 2")
+            text(
+                "INSERT INTO erasures (commit_num, branch_num, body_id, erased_at) "
+                "SELECT num, branch_num, commit_id, 1 FROM commits WHERE rank = 2"
+            )
         )
     found = check_store(tmp_path / "alice", STORE_KEY)
     assert sorted(problem.kind for problem in found.problems) == ["erasure", "squeeze"]
