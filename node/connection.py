@@ -48,6 +48,7 @@ from protocol.session_events import (
     CheckDue,
     Close,
     CommitsAccepted,
+    CommitsWanted,
     Event,
     FindPeers,
     HandOver,
@@ -74,8 +75,7 @@ from storage.repos import Branch
 log = structlog.get_logger()
 
 _OUTGOING_COUNT_MAX: Final = 3 * TOPIC_COUNT_MAX
-"""Messages waiting to be written: batches are bounded by the window, the rest is small (a summary of each topic is most
-of it); a peer beyond it is cut off."""
+"""Messages waiting to be written: batches are bounded by the window, the rest is small; a peer beyond it is cut off."""
 _LAST_WORDS_SECONDS: Final = 1.0
 """Seconds that what is queued may take to be written once the connection is ending."""
 
@@ -199,6 +199,11 @@ class Connection:
         """Tell the peer of these, as far as it may be told and has not been."""
         self._take(PeersFound(topic, peers))
 
+    def want(self, topic: bytes, ids: tuple[bytes, ...]) -> None:
+        """Ask the peer for publications of commits, if it follows the topic; what comes is taken in as ever."""
+        if self.has_joined(topic):
+            self._take(CommitsWanted(topic, ids))
+
     async def fetch(self, topic: bytes, wanted: bytes) -> bytes | None:
         """A block of a joined topic's files, encoded, of just that id; None where the peer has not got it.
 
@@ -237,11 +242,8 @@ class Connection:
                     self.end(error.reason)
             if self._is_ending():
                 return
-            if self._reading.cancelled_caught:
-                self.end("idle")
-                return
-            if frame is None:
-                self.end("closed")
+            if self._reading.cancelled_caught or frame is None:
+                self.end("idle" if self._reading.cancelled_caught else "closed")
                 return
             try:
                 message = decode_message(frame)
@@ -332,8 +334,7 @@ class Connection:
             wanted: list[bytes] = []
             if intake.waiting:
                 wanted = await self._hub.run_blocking(find_missing_causes, self._hub.replica, followed)
-            dropped = intake.dropped
-            accepted = len(intake.accepted.get(output.topic, ()))
+            dropped, accepted = intake.dropped, len(intake.accepted.get(output.topic, ()))
             taken = BatchTaken(output.topic, accepted, tuple(wanted), dropped=dropped.total())
         else:
             assert self._hub.relay is not None, "it keeps the topic"

@@ -43,10 +43,14 @@ class Listener(Protocol):
 
 
 class BlockSource(Protocol):
-    """A peer that may have blocks of files."""
+    """A peer that may have blocks of files, and commits."""
 
     def has_joined(self, topic: bytes) -> bool:
         """Whether it follows a topic."""
+        ...
+
+    def want(self, topic: bytes, ids: tuple[bytes, ...]) -> None:
+        """Ask it for publications of commits of a topic, if it follows that; each id once on a connection."""
         ...
 
     async def fetch(self, topic: bytes, wanted: bytes) -> bytes | None:
@@ -189,7 +193,7 @@ class Hub:
             )
         if intake.dropped:
             log.warning("publications dropped", reasons=dict(intake.dropped))
-        if not intake.accepted and not intake.unread and not intake.is_about_repos:
+        if not (intake.accepted or intake.unread or intake.is_about_repos or intake.filled):
             return
         for listener in list(self._listeners):
             if intake.is_about_repos:

@@ -272,6 +272,8 @@ REJECTION_COUNT_MAX: Final = 10_000
 """Rejections remembered per branch; the oldest are forgotten first."""
 FETCH_TIMEOUT_SECONDS: Final = 60.0
 """Seconds that a peer may take to answer for blocks; then others are asked."""
+BODIES_LOOK_SECONDS: Final = 1.0
+"""Seconds after which it is looked again whether a peer is there, or late, that may have bodies which are awaited."""
 FETCH_WINDOW_COUNT_MAX: Final = 16
 """Blocks of a file that are fetched together, from all peers that have them, before the first is read: 16 MiB in memory."""
 RELAY_TOPIC_COUNT_MAX: Final = 100_000

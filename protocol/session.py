@@ -52,6 +52,7 @@ from protocol.session_events import (
     CheckDue,
     Close,
     CommitsAccepted,
+    CommitsWanted,
     Event,
     FindWanted,
     HandOver,
@@ -138,6 +139,8 @@ class Session:
                 return self._introducing.found(self._blind[event.topic], event)
             case BlocksWanted():
                 return self._fetch(event)
+            case CommitsWanted(topic, ids):
+                return self._ask(self._topics[self._blind[topic]], ids)
             case TopicsRefused(topics, reason):
                 blinds = [blind_topic(topic, self._session_id) for topic in topics]
                 return [Send(Refused(blind, reason)) for blind in blinds]
@@ -231,6 +234,17 @@ class Session:
             return self._close("too_many_topics")
         return [OpenTopics(topics)]
 
+    def _ask(self, progress: TopicProgress, ids: tuple[bytes, ...]) -> list[Output]:
+        """Ask for commits, each once on this session, while the peer has to answer."""
+        if not progress.is_joined:
+            return []
+        room = WANTED_COUNT_MAX - len(self._asked)
+        wanted = [commit_id for commit_id in dict.fromkeys(ids) if commit_id not in self._asked][:room]
+        self._asked.update(wanted)
+        blind = self._blind[progress.topic]
+        parts = (wanted[start : start + WANT_COUNT_MAX] for start in range(0, len(wanted), WANT_COUNT_MAX))
+        return [Send(Want(blind, tuple(part))) for part in parts]
+
     def _wanted(self, progress: TopicProgress, ids: tuple[bytes, ...]) -> list[Output]:
         """Look up what the peer lacks, one message after the other. A peer asks for an id once, and so do we."""
         self._wanted_count += len(ids)
@@ -298,11 +312,7 @@ class Session:
                 progress.received += event.accepted
                 progress.dropped += event.dropped
                 outputs: list[Output] = [Send(Receipt(blind))]
-                room = min(WANT_COUNT_MAX, WANTED_COUNT_MAX - len(self._asked))
-                wanted = [commit_id for commit_id in event.wanted if commit_id not in self._asked][:room]
-                if wanted:
-                    self._asked.update(wanted)
-                    outputs.append(Send(Want(blind, tuple(wanted))))
+                outputs += self._ask(progress, event.wanted[:WANT_COUNT_MAX])
                 if event.refused:
                     outputs.append(Send(Refused(blind, event.refused)))
                 return outputs

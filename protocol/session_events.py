@@ -89,6 +89,14 @@ class CommitsAccepted:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitsWanted:
+    """Ask the peer for publications of these commits of a topic, as far as it was not asked on this session."""
+
+    topic: bytes
+    ids: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BlocksWanted:
     """Ask the peer for these blocks, which this node needs of a joined topic."""
 
@@ -145,6 +153,7 @@ Event = (
     | BatchLoaded
     | BatchTaken
     | CommitsAccepted
+    | CommitsWanted
     | BlocksWanted
     | BlocksLoaded
     | Reconciled

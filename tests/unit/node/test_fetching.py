@@ -85,6 +85,9 @@ class _Source:
     def has_joined(self, topic: bytes) -> bool:
         return topic == self._topic
 
+    def want(self, topic: bytes, ids: tuple[bytes, ...]) -> None:
+        """Asked for commits, it sends none."""
+
     async def fetch(self, topic: bytes, wanted: bytes) -> bytes | None:
         await trio.sleep(1)
         if len(self.given) == self._answers:
