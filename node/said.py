@@ -125,11 +125,12 @@ class SaidReader:
 
 
 def not_here(error: ErasedWords) -> ServiceError:
-    """The answer where erased bodies are needed, since what stood for them is void or was not here."""
+    """The answer where bodies are needed that are not here: erased, and what stood for them is void, or never come."""
     return ServiceError(
         "incomplete",
-        f"{error}, and what stood for them does not count now",
-        "adopt what is void of it (`ravel branch adopt`), or restore a backup that has them",
+        f"{error}, and nothing that counts stands for them",
+        "connect to a peer that has them; adopt what is void of it (`ravel branch adopt`); or give them up, for everybody: "
+        "`ravel branch compact --without-missing`",
     )
 
 

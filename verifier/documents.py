@@ -99,7 +99,7 @@ class ErasedWords(Exception):
     """What a document holds cannot be told: so many bodies were erased that no squeeze or snapshot here stands for."""
 
     def __init__(self, count: int) -> None:
-        super().__init__(f"{count} bodies that the document needs were erased")
+        super().__init__(f"{count} bodies that the document needs are not here")
         self.count = count
 
 
@@ -307,6 +307,11 @@ def say_nothing(kind: str) -> DocumentBody | None:
     It keeps its name and place: squeezes and snapshots may say of it what they say of one whose body is not here.
     """
     return _SILENT.get(kind)
+
+
+def pass_over_missing(said: Iterable[Said], document: str) -> list[Said]:
+    """The same as if commits whose bodies are not here said nothing of a set, a dict or a text."""
+    return [one if one.body is not None else replace(one, body=_SILENT[document]) for one in said]
 
 
 def count_words(body: DocumentBody) -> int:
