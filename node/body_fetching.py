@@ -7,7 +7,6 @@ next one is. What comes late counts all the same: it takes the way of every publ
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,10 +26,21 @@ _ABOVE_ALL: Final = 1 << 62
 
 
 @dataclass(slots=True)
+class _Peer:
+    """How far a peer was asked on a topic: for commits from `top` down to `before`, and for all up to `floor` earlier."""
+
+    source: BlockSource
+    before: int = _ABOVE_ALL
+    top: int = 0
+    floor: int = 0
+    has_none: bool = False
+
+
+@dataclass(slots=True)
 class _Question:
     """What a peer was asked for: numbers of commits, how many of them it still owes, and when that was seen to change."""
 
-    source: BlockSource
+    peer: _Peer
     nums: list[int]
     owed: int
     since: float
@@ -38,10 +48,10 @@ class _Question:
 
 @dataclass(slots=True)
 class _Asking:
-    """How far the peers were asked on one topic: each up to a commit's number; 0: for no more."""
+    """What is asked on one topic, and of whom: those first who were asked last."""
 
     question: _Question | None = None
-    before: list[tuple[BlockSource, int]] = field(default_factory=list)
+    peers: list[_Peer] = field(default_factory=list)
 
 
 class BodyFetcher:
@@ -78,39 +88,33 @@ class BodyFetcher:
 
     async def _look_at(self, branch: Branch, asking: _Asking) -> None:
         """See what came of the last question on a topic, and ask the next one."""
-        run = self._hub.run_blocking
-        asking.before = [one for one in asking.before if one[0] in self._hub.sources]
-        if asking.question is not None:
-            question = asking.question
+        run, sources = self._hub.run_blocking, self._hub.sources
+        known = [peer.source for peer in asking.peers]
+        asking.peers = [peer for peer in asking.peers if peer.source in sources]
+        asking.peers += [_Peer(source) for source in sources if source not in known]
+        question = asking.question
+        if question is not None:
             owed = await run(self._count, question.nums)
             if owed < question.owed:
                 question.owed, question.since = owed, trio.current_time()
             is_late = trio.current_time() - question.since >= FETCH_TIMEOUT_SECONDS
-            if owed and not is_late and question.source in self._hub.sources:
+            if owed and not is_late and question.peer.source in sources:
                 return
+            question.peer.has_none |= owed == len(question.nums)
             asking.question = None
-            if owed == len(question.nums):
-                self._note(asking, question.source, 0)
-        for source, before in list(self._sources(asking, branch)):
-            found = await run(self._load, branch, before)
-            if found and source in self._hub.sources:
+        for peer in list(asking.peers):
+            if peer.has_none or not peer.source.has_joined(branch.topic):
+                continue
+            found = await run(self._load, branch, peer.before, peer.floor)
+            if not found:  # what came since stands above all that it was asked for
+                peer.before, peer.floor = _ABOVE_ALL, max(peer.floor, peer.top)
+            elif peer.source in sources:
                 nums = [num for num, _ in found]
-                asking.question = _Question(source, nums, len(nums), trio.current_time())
-                self._note(asking, source, nums[-1])
-                source.want(branch.topic, tuple(commit_id for _, commit_id in found))
+                peer.before, peer.top = nums[-1], max(peer.top, nums[0])
+                asking.question = _Question(peer, nums, len(nums), trio.current_time())
+                asking.peers.sort(key=lambda one: one is not peer)
+                peer.source.want(branch.topic, tuple(commit_id for _, commit_id in found))
                 return
-            self._note(asking, source, 0)
-
-    def _sources(self, asking: _Asking, branch: Branch) -> Iterator[tuple[BlockSource, int]]:
-        """Peers that may still be asked, those first that have answered, and below which number."""
-        before = [one for one in asking.before if one[1]]
-        known = [source for source, _ in asking.before]
-        before += [(source, _ABOVE_ALL) for source in self._hub.sources if source not in known]
-        return (one for one in before if one[0].has_joined(branch.topic))
-
-    @staticmethod
-    def _note(asking: _Asking, source: BlockSource, before: int) -> None:
-        asking.before = [(source, before), *(one for one in asking.before if one[0] is not source)]
 
     # --- in threads ---
 
@@ -122,6 +126,7 @@ class BodyFetcher:
         with self._hub.replica.database.read() as connection:
             return count_awaited(connection, nums)
 
-    def _load(self, branch: Branch, before: int) -> list[tuple[int, bytes]]:
+    def _load(self, branch: Branch, before: int, after: int) -> list[tuple[int, bytes]]:
+        place = (branch.num, branch.topic_num)
         with self._hub.replica.database.read() as connection:
-            return load_awaited(connection, branch.num, branch.topic_num, before, WANT_COUNT_MAX)
+            return load_awaited(connection, *place, before, after, WANT_COUNT_MAX)

@@ -139,9 +139,9 @@ def find_awaiting(connection: Connection) -> list[int]:
 
 
 def load_awaited(
-    connection: Connection, branch_num: int, topic_num: int, before: int, limit: int
+    connection: Connection, branch_num: int, topic_num: int, before: int, after: int, limit: int
 ) -> list[tuple[int, bytes]]:
-    """Commits (number, id) of a topic of a branch whose bodies are awaited: below the number `before`, the latest first."""
+    """Commits (number, id) of a topic of a branch whose bodies are awaited: between two numbers, the latest first."""
     query = (
         select(commits.c.num, commits.c.commit_id)
         .join(erasures, erasures.c.commit_num == commits.c.num)
@@ -149,6 +149,7 @@ def load_awaited(
             erasures.c.is_awaited,
             erasures.c.branch_num == branch_num,
             erasures.c.commit_num < before,
+            erasures.c.commit_num > after,
             commits.c.topic_num == topic_num,
         )
         .order_by(erasures.c.commit_num.desc())

@@ -11,6 +11,7 @@ from trio.testing import MockClock
 from node.body_fetching import BodyFetcher
 from node.fsck import check_store
 from node.views import timeline_items
+from protocol.content import Post
 from protocol.limits import FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
 from protocol.publication import decode_publication
 from storage.commits import load_timeline
@@ -144,6 +145,27 @@ async def test_who_gives_some_is_asked_for_the_others_and_who_leaves_is_not_wait
         (last,) = carol.hub.sources
         assert isinstance(last, _Source)
         assert (len(leaving.asked), len(last.asked)) == (1, 1)
+
+
+async def test_who_had_all_before_is_asked_for_what_comes_bare_later(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, _, carol = nodes
+    await _strip(alice, carol, 2)
+    async with _fetching(carol), connected(carol, alice):
+        with trio.fail_after(10):
+            await _all_there(carol)
+        await trio.sleep(10)
+        silent = _Source()
+        carol.hub.sources.append(silent)
+        _, intake = alice.author.write(alice.branch(), Post("not told to carol"))
+        assert len(intake.accepted) == 1
+        item = _publications(alice)[-1]
+        carol.hub.announce(give(carol.replica, carol.branch(), [bare_of(item)]))
+        assert _is_awaiting(carol)
+        with trio.fail_after(2 * FETCH_TIMEOUT_SECONDS):
+            await _all_there(carol)
+    assert _texts(carol)[-1] == "not told to carol"
 
 
 async def test_members_who_erased_send_the_bare_ones_again_and_nothing_changes(
