@@ -188,8 +188,6 @@ def _read_body(
             raise _Drop("bare")  # a verdict needs the body, which others may have
         return ErasedBody("" if said is None else kind_name(said))
     blocks = {block.block_id: block for block in publication.blocks[1:]}
-    if said is not None and commit.content.body.object_id not in blocks:
-        raise _Drop("missing_body")
     used: set[bytes] = set()
 
     def look_up(block_id: bytes) -> Block | None:

@@ -47,9 +47,12 @@ def read_body(
 ) -> tuple[Body | UnknownBody, bytes]:
     """A commit's body and its encoding. Of a body whose kind is said and that is not so an UnreadableBody, and nothing.
 
-    Of the others raises MissingBlocks, WrongKey, DecodeError.
+    Raises MissingBlocks where the body's block is not found; of bodies whose kind is not said also where another one is
+    not, WrongKey, DecodeError.
     """
     said = said_kind(commit, is_root_branch=is_root_branch)
+    if said is not None and lookup(commit.content.body.object_id) is None:
+        raise MissingBlocks((commit.content.body.object_id,))
     try:
         encoded = open_object(commit.content.body, lookup, convergence_secret, size_max=BODY_SIZE_MAX)
         body = decode_body(encoded)

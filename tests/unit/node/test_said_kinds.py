@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from node.erasing import ERASABLE_KINDS
 from node.fsck import check_store
@@ -28,14 +28,16 @@ from protocol.content import (
     TextSnapshot,
     TextUpdate,
 )
+from protocol.object import MissingBlocks
 from protocol.publication import decode_publication, is_bare, open_sealed_key
 from protocol.said_kind import ERASABLE, said_kind, say_kind
 from protocol.text import id_text
 from storage import waiting as waiting_module
 from storage.commits import load_timeline
 from storage.erasing import Erasure, erase_bodies
+from storage.id_keys import id_key
 from storage.repos import Branch
-from storage.schema import commits, erasures, pending
+from storage.schema import blocks, commits, erasures, pending
 from storage.waiting import count_rejections
 from tests.builders import STORE_KEY, World, give, timeline
 from tests.forging import BAD_BODIES, Forger, bare_of
@@ -165,13 +167,13 @@ def test_what_is_wrong_with_the_publication_is_its_carriers_fault(world: World) 
     bare = decode_publication(bare_of(item))
     replica, branch = world.copy()
     key = open_sealed_key(whole, branch.read_key)
-    for blocks, reason in (
+    for sent, reason in (
         (whole.blocks[:1], "missing_body"),
         ((whole.blocks[0], more.blocks[1]), "missing_body"),
         ((*whole.blocks, more.blocks[1]), "surplus_blocks"),
         ((*whole.blocks, whole.blocks[1]), "surplus_blocks"),
     ):
-        assert _reasons(give(replica, branch, [forger.publish(key, blocks)])) == [reason]
+        assert _reasons(give(replica, branch, [forger.publish(key, sent)])) == [reason]
     assert bare.body_id == whole.blocks[1].block_id
     assert bare.publication_id == whole.publication_id
     assert give(replica, branch, [item]).accepted
@@ -289,3 +291,16 @@ def test_documents_hold_the_same_with_bodies_that_say_nothing_and_without_them(w
         assert [type(one.body) for one in reduce_text(said["text"]).standing] == [TextSnapshot]
         give(replica, branch, items)
         assert _shown(replica, branch) == _shown(*seen), "also once they have come"
+
+
+def test_a_damaged_block_is_not_taken_for_a_body_that_says_nothing(world: World) -> None:
+    (item,) = world.write("a")
+    replica, branch = world.copy()
+    give(replica, branch, [item])
+    body = decode_publication(item).blocks[1]
+    with replica.database.write() as connection:
+        here = blocks.c.id_key == id_key(body.block_id)
+        connection.execute(update(blocks).where(here).values(encoded=body.encoded[:-1] + b"!"))
+    with pytest.raises(MissingBlocks):
+        _shown(replica, branch)
+    assert any("missing_body" in problem for problem in _problems(replica))
