@@ -68,6 +68,8 @@ class Causes:
 
     def __init__(self, waiting_max: int) -> None:
         self.waiting_count = 0
+        self.rank_max = -1
+        """The highest rank of what waits no longer."""
         self._waiting_max = waiting_max
         self._entries: dict[bytes, Entry] = {}
         self._awaited: dict[bytes, list[Entry]] = {}
@@ -127,6 +129,8 @@ class Causes:
             return []
         completed = [entry]
         for cause in completed:  # grows while it is read
+            if cause.rank > self.rank_max:
+                self.rank_max = cause.rank
             above = cause.rank + 1
             for effect in cause.effects:
                 if effect.rank < above:
@@ -170,19 +174,18 @@ def _look_back(stratum: int, behind: set[Entry]) -> bool:
 
 def _lift(effects: Sequence[Entry], stratum: int, behind: set[Entry]) -> bool:
     """Raise what stands below this stratum, and what follows from it; where that leads to `behind`, undo it: True."""
-    lifted: list[tuple[Entry, int]] = []
-    ahead = [effect for effect in effects if effect.stratum < stratum]
-    while ahead:
-        entry = ahead.pop()
-        if entry.stratum >= stratum:
-            continue
-        lifted.append((entry, entry.stratum))
+    lifted = [effect for effect in effects if effect.stratum < stratum]
+    strata = [effect.stratum for effect in lifted]
+    for entry in lifted:
         entry.stratum = stratum
+    for entry in lifted:  # grows while it is read
         for effect in entry.effects:
-            if effect in behind:
-                for undone, before in lifted:
-                    undone.stratum = before
-                return True
             if effect.stratum < stratum:
-                ahead.append(effect)
-    return False
+                lifted.append(effect)
+                strata.append(effect.stratum)
+                effect.stratum = stratum
+    if all(behind.isdisjoint(entry.effects) for entry in lifted):
+        return False
+    for entry, before in zip(lifted, strata, strict=True):
+        entry.stratum = before
+    return True

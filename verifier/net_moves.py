@@ -11,16 +11,14 @@ keep, such as causes before effects, holds in between.
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from itertools import count, groupby
-from operator import sub
-from typing import TypeVar
+from itertools import compress, count, islice
+from operator import ne, sub
+from typing import NamedTuple, TypeVar
 
 Item = TypeVar("Item", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class _Mover:
+class _Mover(NamedTuple):
     """Places in the two lists, and how many of the staying items stand before them."""
 
     old: int
@@ -35,14 +33,13 @@ def net_moves(before: Sequence[Item], after: Sequence[Item]) -> list[tuple[Item,
     The lists hold the same items, each once. O(n) for n items, in C, and O(k log k) for what moves.
     """
     places = dict(zip(before, range(len(before)), strict=True))
-    blocks: list[tuple[int, int, int]] = []  # place in the old list, in the new one, length
-    new = 0
-    for shift, block in groupby(map(sub, map(places.__getitem__, after), count())):
-        length = len(list(block))
-        blocks.append((new + shift, new, length))
-        new += length
-    if len(blocks) <= 1:
+    shifts = list(map(sub, map(places.__getitem__, after), count()))
+    starts = [0, *compress(count(1), map(ne, shifts, islice(shifts, 1, None)))]
+    if len(starts) == 1:
         return []
+    ends = [*starts[1:], len(after)]
+    # Place in the old list, in the new one, length.
+    blocks = [(new + shifts[new], new, end - new) for new, end in zip(starts, ends, strict=True)]
     staying = _heaviest_run(blocks)
     return [(after[mover.new], left, put) for mover, left, put in _in_order(_movers(blocks, staying))]
 

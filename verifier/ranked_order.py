@@ -8,7 +8,7 @@ of commits change their rank with every delivery: it takes them out and in one b
 Commits of one rank are expected to be few, at most some ten thousand: an insert moves those that follow.
 """
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from operator import attrgetter
@@ -55,14 +55,20 @@ class RankedOrder:
         self._reach(high)
         return self._levels[low : high + 1]
 
+    def count(self, rank: int) -> int:
+        """How many stand at this rank."""
+        return len(self._levels[rank]) if rank < len(self._levels) else 0
+
     def insert(self, entry: Entry) -> int:
         """Place an entry by its rank, and give its position."""
         entry.level = entry.rank
         entry.is_placed = True
         self._reach(entry.rank)
-        insort(self._levels[entry.rank], entry, key=_BY_ID)
+        level = self._levels[entry.rank]
+        at = bisect_left(level, entry.commit_id, key=_BY_ID)
+        level.insert(at, entry)
         self._count(entry.rank, 1)
-        return self.position(entry)
+        return self.start(entry.rank) + at
 
     def remove(self, entry: Entry) -> int:
         """Take out a placed entry, and give the position where it stood."""
@@ -105,6 +111,16 @@ class RankedOrder:
             if len(kept) != len(level):
                 self._count(rank, len(kept) - len(level))
 
+    def shift(self, rank: int, more: int) -> None:
+        """Raise all that stands at this rank and above by as much, as it stands."""
+        for entry in chain.from_iterable(self._levels[rank:]):
+            entry.level = entry.rank = entry.level + more
+        self._levels[rank:rank] = [[] for _ in range(more)]
+        block = rank >> _SHIFT
+        self._counts[block:] = _sums_of([len(level) for level in self._levels[block << _SHIFT :]])
+        part = block >> _SHIFT
+        self._sums[part:] = _sums_of(self._counts[part << _SHIFT :])
+
     def _count(self, rank: int, more: int) -> None:
         self._len += more
         self._counts[rank >> _SHIFT] += more
@@ -117,6 +133,11 @@ class RankedOrder:
                     self._sums.append(0)
                 self._counts.append(0)
             self._levels.append([])
+
+
+def _sums_of(counts: list[int]) -> list[int]:
+    """Of 64 each, and of the rest."""
+    return [sum(counts[start : start + (1 << _SHIFT)]) for start in range(0, len(counts), 1 << _SHIFT)]
 
 
 def _without(level: list[Entry], left: list[Entry]) -> list[Entry]:

@@ -17,7 +17,7 @@ index in its database, and needs none of this.
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import chain
@@ -118,8 +118,7 @@ class _Timeline(ABC):
                 refused.append((commit_id, entry))
                 continue
             came.append(entry)
-            if entry.effects:
-                self._rise(entry)
+            self._came(entry)
             completed += self._causes.complete(entry)
         return Taken(tuple(self._edits(came, completed)), tuple(refused))
 
@@ -143,8 +142,8 @@ class _Timeline(ABC):
                     edits += self._edits([entry], [] if entry.lacking else [entry])
         return Taken(tuple(edits))
 
-    def _rise(self, _entry: Entry) -> None:
-        """A commit came whose effects are here, and may have ranks that are too low: nothing that these ways show."""
+    def _came(self, _entry: Entry) -> None:
+        """A commit came. Its effects may have ranks that are too low: of no concern to who does not show them yet."""
         return
 
     @abstractmethod
@@ -233,9 +232,19 @@ class EagerTimeline(_Timeline):
     def __init__(self, *, waiting_max: int = TIMELINE_WAITING_COUNT_MAX) -> None:
         super().__init__(waiting_max=waiting_max)
         self._before: dict[int, list[Entry]] = {}  # what stood at the ranks that changed in this delivery
+        self._unplaced = set[Entry]()  # what came in this delivery, and what is void and waits
+
+    def _came(self, entry: Entry) -> None:
+        if entry.effects:
+            self._rise(entry)
+        self._unplaced.add(entry)
 
     def _rise(self, entry: Entry) -> None:
-        """Raise what follows from an entry, each once: lower ranks first, so that their causes are final."""
+        """Raise what follows from an entry, each once: lower ranks first, so that their causes are final.
+
+        Where a whole rank rises by as much, and nothing above it by more, all that is above does as it does, and is
+        shifted as it stands: most of what rises.
+        """
         leaving: dict[int, list[Entry]] = {}
         arriving: defaultdict[int, list[Entry]] = defaultdict(list)
         ranks: list[int] = []
@@ -251,16 +260,40 @@ class EagerTimeline(_Timeline):
                     rank = effect.rank
                     if rank < above:
                         if effect.level == rank:  # for the first time
-                            try:
+                            if rank in leaving:
                                 leaving[rank].append(effect)
-                            except KeyError:
+                            else:
                                 leaving[rank] = [effect]
                                 heappush(ranks, rank)
                         effect.rank = above
             if not ranks:
                 break
-            rising = leaving[heappop(ranks)]
+            lowest = heappop(ranks)
+            rising = leaving[lowest]
+            if shift := self._common_rise(lowest, ranks, leaving):
+                for rank in (lowest, *ranks):
+                    del leaving[rank]
+                self._order.shift(lowest, shift)
+                break
         self._order.rerank(leaving, arriving, self._before)
+
+    def _common_rise(self, rank: int, higher: Sequence[int], leaving: Mapping[int, Sequence[Entry]]) -> int:
+        """By how much all at this rank and above rise, given what is known to there; 0 if not all by as much.
+
+        What waits has its rank from a cause at the rank below, which waits too if that is above all that waits no longer.
+        So it rises by no less than a whole rank below it does, and by no more than the most that any cause of it does.
+        """
+        rising = leaving[rank]
+        shift = rising[0].rank - rank
+        is_common = (
+            len(rising) == self._order.count(rank)
+            and rank > self._causes.rank_max
+            and all(entry.rank == rank + shift for entry in rising)
+            and not self._before  # which speaks of ranks as they are
+            and all(entry.rank <= other + shift for other in higher for entry in leaving[other])
+            and all(entry.level < rank for entry in self._unplaced)
+        )
+        return shift if is_common else 0
 
     def _edits(self, came: Sequence[Entry], _completed: Sequence[Entry]) -> list[Edit]:
         edits: list[Edit] = []
@@ -274,4 +307,13 @@ class EagerTimeline(_Timeline):
             edits += [Move(entry.commit_id, start + old, start + new) for entry, old, new in moves]
         shown = sorted(self._shown(came), key=attrgetter("rank", "commit_id"))
         edits += [Insert(entry.commit_id, self._order.insert(entry)) for entry in shown]
+        if self._void:
+            self._unplaced = {entry for entry in self._unplaced if entry.lacking and not entry.is_placed}
+        else:
+            self._unplaced.clear()
         return edits
+
+    def _hide(self, entry: Entry) -> list[Edit]:
+        if entry.lacking:
+            self._unplaced.add(entry)
+        return super()._hide(entry)

@@ -1,8 +1,11 @@
 """Bounds and names of timelines in memory; their order and edits are tested for all inputs in `tests/property`."""
 
+import random
+
 import pytest
 
 from protocol.limits import ACK_COUNT_MAX, TIMELINE_WAITING_COUNT_MAX
+from tests.timeline_models import fewest_edits, ordered, replay
 from verifier.causes import Refusal
 from verifier.ranked_order import RankedOrder
 from verifier.timelines import CausalTimeline, EagerTimeline, Insert, Taken, WaitingRoomTimeline
@@ -92,3 +95,36 @@ def test_few_may_leave_a_rank_of_many() -> None:
     timeline.add(b"late", [])
     assert list(timeline)[-2:] == [b"late", bytes([50])]
     assert len(RankedOrder()) == 0
+
+
+@pytest.mark.parametrize("batch_max", [1, 3])
+@pytest.mark.parametrize("is_voiding", [False, True])
+def test_what_is_shifted_together_stands_where_it_should(*, batch_max: int, is_voiding: bool) -> None:
+    """Deeper than what property tests draw: most of what rises here is shifted, across ranks that are counted together."""
+    dice = random.Random(batch_max)
+    feeds: list[list[bytes]] = [[] for _ in range(4)]
+    commits: dict[bytes, list[bytes]] = {}
+    for number in range(320):
+        feed, other = dice.sample(feeds, 2)
+        commit_id = (number * 40_503 % 65_536).to_bytes(2, "big")
+        commits[commit_id] = feed[-1:] + other[-1:]
+        feed.append(commit_id)
+    timeline = EagerTimeline()
+    known: dict[bytes, list[bytes]] = {}
+    void: set[bytes] = set()
+    shown: list[bytes] = []
+    while rest := [feed for feed in feeds if feed]:
+        feed = dice.choice(rest)
+        batch, feed[:] = feed[: (size := dice.randint(1, batch_max))], feed[size:]
+        before = shown
+        edits = timeline.take([(commit_id, commits[commit_id]) for commit_id in batch]).edits
+        known |= {commit_id: commits[commit_id] for commit_id in batch}
+        *_, shown = replay(shown, edits)
+        assert shown == [commit_id for commit_id in ordered(known) if commit_id not in void]
+        assert len(edits) == fewest_edits(before, shown)
+        last = shown[-1]
+        assert timeline.position(last) == len(shown) - 1
+        if is_voiding and dice.random() < 0.2:
+            void ^= {last}
+            timeline.void([last])
+            shown = shown[:-1]
