@@ -20,7 +20,7 @@ from node.api_gate import Gate, error_response
 from node.api_members import MemberHandlers
 from node.api_meter import Meter
 from node.api_requests import Handler, answer_json, answer_of, read_body, read_number
-from node.errors import ServiceError
+from node.errors import ServiceError, damaged
 from node.event_streams import EventStreams
 from node.metrics import CONTENT_TYPE
 from node.qr import draw_qr
@@ -30,6 +30,7 @@ from node.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
 from protocol.limits import (
     TANGLE_WINDOW_MAX,
 )
+from storage.blocks import DamagedBlock
 from storage.database import StorageError
 
 log = structlog.get_logger()
@@ -270,6 +271,9 @@ def _mapped(handler: Handler) -> Handler:
         except ClientDisconnect:
             log.info("client left", path=request.url.path)
             return Response()
+        except DamagedBlock as error:
+            log.error("damaged", path=request.url.path, error=str(error))
+            return error_response(damaged(error))
         except StorageError as error:
             log.error("storage failed", path=request.url.path, error=str(error))
             return error_response(

@@ -23,10 +23,7 @@ from node.transport import SecureStream, TransportError
 from node.turns import Previous, Turns
 from node.writing import Outgoing
 from protocol.codec import DecodeError
-from protocol.limits import (
-    IDLE_TIMEOUT_SECONDS,
-    TOPIC_COUNT_MAX,
-)
+from protocol.limits import IDLE_TIMEOUT_SECONDS, TOPIC_COUNT_MAX
 from protocol.messages import (
     Blocks,
     Goodbye,

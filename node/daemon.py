@@ -29,10 +29,11 @@ from node.home import Home, lock_home, run_file
 from node.http_server import open_api_listener, serve_api
 from node.hub import Hub
 from node.identity import read_keys
-from node.inbound import retry_unread
+from node.inbound import retry_kept
 from node.joining import Joiner
 from node.key_file import Keys
 from node.lan import LanDiscovery, watch_lan
+from node.mending import Mender
 from node.network import Network, listening_address, open_listener
 from node.outbound import Author
 from node.readiness import READY, STOPPING, notify
@@ -45,6 +46,7 @@ from protocol.limits import MIB, RELAY_TOPIC_COUNT_MAX
 from protocol.signing import public_key
 from protocol.text import id_text
 from storage.addresses import load_reached
+from storage.blocks import DamagedBlock
 from storage.copying import drop_open_copies
 from storage.database import NewerSchema, StorageError
 from storage.peers import load_links, load_peers
@@ -73,6 +75,8 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
             raise ServiceError(
                 "newer_schema", str(error), "install the Ravel that last ran here, or a newer one"
             ) from None
+        except DamagedBlock as error:
+            raise ServiceError("damaged", str(error), "ravel fsck --repair") from None
         except StorageError as error:
             raise ServiceError("storage_failed", str(error), _advice(home)) from None
         pool = SignaturePool()
@@ -100,8 +104,8 @@ async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) 
     author = Author(replica, keys.user_seed, _clock_ms)
     joiner = Joiner(hub, author)
     node_key = public_key(keys.node_seed)
-    if (accepted := sum(map(len, retry_unread(replica, _clock_ms()).accepted.values()))) > 0:
-        log.info("commits read that an older version could not", count=accepted)
+    if (accepted := sum(map(len, retry_kept(replica, _clock_ms()).accepted.values()))) > 0:
+        log.info("commits accepted that were kept until they could be", count=accepted)
     host, _, port = home.config.api.listen.rpartition(":")
     with _listening(home, "api", home.config.api.listen):
         api_listener = open_api_listener(host.strip("[]"), int(port))
@@ -147,6 +151,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) 
                 nursery.start_soon(LanDiscovery(network, listen, watch_lan).run)
             nursery.start_soon(joiner.run)
             nursery.start_soon(exports.run)
+            nursery.start_soon(Mender(hub).run)
             nursery.start_soon(BodyFetcher(hub).run)
             for peer, address, source in kept:
                 network.keep(peer, address, source)

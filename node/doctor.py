@@ -24,6 +24,7 @@ from node.identity import KEYS_NAME, read_keys
 from node.version import RELEASED_AT
 from node.watching import free_space, store_sizes
 from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
+from storage.awaiting import Awaited, count_awaited
 from storage.database import NewerSchema, NoStore, OlderSchema, StorageError, read_store
 from storage.inspection import name_server
 from storage.postgresql import find_risks
@@ -36,6 +37,7 @@ PROBLEM: Final = "problem"
 _DISK_LOW: Final = 1 << 30
 """Bytes of free disk below which one should look for more."""
 _FILES_FREE_LOW: Final = 1000
+AWAITED_ADVICE: Final = "let the daemon run, and connect to a peer that has them: `ravel peer add`"
 _KEPT: Final = (Source.CONFIGURED, Source.LINK)
 """Addresses at which somebody expects the peer: what was learned may be wrong, and is given up by itself."""
 JsonObject = dict[str, Any]
@@ -139,7 +141,7 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
             newest = connection.execute(
                 select(func.coalesce(func.max(commits.c.received_at), 0))
             ).scalar_one()
-            unread = count_waiting(connection, reason=UNREAD)
+            unread, awaited = count_waiting(connection, reason=UNREAD), count_awaited(connection)
             name, risks = name_server(connection), find_risks(connection)
             is_clean = connection.execute(select(store_seal.c.is_clean)).scalar()
     except NoStore:
@@ -152,7 +154,7 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
         advice = (
             "is that server up, and [storage] url right?"
             if home.storage_url
-            else "ravel fsck; ravel restore BACKUP"
+            else "ravel fsck; ravel fsck --repair; ravel restore BACKUP"
         )
         yield Check("store", PROBLEM, str(error), advice)
     else:
@@ -162,6 +164,11 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
         if unread:
             detail = f"{unread} commits are of a format that this Ravel does not know"
             yield Check("store", WARNING, detail, "install a newer Ravel")
+        if awaited != Awaited(0, 0):
+            detail = (
+                f"damaged, and asked of peers: {awaited.commits} commits, {awaited.blocks} blocks of files"
+            )
+            yield Check("store", WARNING, detail, AWAITED_ADVICE)
         if is_clean is False:
             detail = "secrets that lay in it before it was sealed may still stand on its pages"
             yield Check("store", WARNING, detail, "make room for a copy of it: the next start writes it anew")

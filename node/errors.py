@@ -76,3 +76,13 @@ class ServiceError(Exception):
     def as_json(self) -> dict[str, object]:
         """The one JSON form of an error, for the API and for `--json`."""
         return {"error": {"code": self.code, "message": self.message, "next": self.next_step}}
+
+
+def damaged(error: Exception) -> ServiceError:
+    """The answer where the store lacks bytes that it had."""
+    return ServiceError(
+        "damaged",
+        f"blocks of it were damaged: {error}",
+        "`ravel status` says whether they are awaited: connect to a peer that has them; "
+        "else stop the daemon, and: ravel fsck --repair",
+    )

@@ -127,8 +127,25 @@ def find_missing_causes(replica: Replica, branch: Branch) -> list[bytes]:
 
 def _load_batch(connection: Connection, followed: Followed, nums: Sequence[int]) -> list[bytes]:
     if isinstance(followed, Branch):
-        return load_publications(connection, followed, nums, BATCH_SIZE_TARGET)
+        try:
+            return load_publications(connection, followed, nums, BATCH_SIZE_TARGET)
+        except DamagedBlock:
+            return _load_whole(connection, followed, nums)
     return load_kept_publications(connection, followed.num, nums, BATCH_SIZE_TARGET)
+
+
+def _load_whole(connection: Connection, branch: Branch, nums: Sequence[int]) -> list[bytes]:
+    """The same up to the first commit whose blocks are not here whole; where that is the first, it is passed over."""
+    items: list[bytes] = []
+    for num in nums:
+        try:
+            items += load_publications(connection, branch, [num], BATCH_SIZE_TARGET)
+        except DamagedBlock as error:
+            log.warning("a damaged commit is not sent", error=str(error))
+            break
+        if sum(map(len, items)) >= BATCH_SIZE_TARGET:
+            break
+    return items
 
 
 def _find_block(replica: Replica, connection: Connection, block_id: bytes) -> bytes:

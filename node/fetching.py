@@ -30,6 +30,19 @@ async def fetch_blocks(hub: Hub, branch: Branch, ids: Sequence[bytes]) -> None:
             "the file's content is not here, and no peer that follows the branch is connected",
             "`ravel peer list` shows peers; try again when one is connected",
         )
+    missing = len(ids) - len(await fetch_from(hub, sources, ids))
+    if missing:
+        raise ServiceError(
+            "incomplete",
+            f"the file's content is not here whole, and none of {len(sources)} connected peers has {missing} of its blocks",
+            "try again when a peer that has it is connected",
+        )
+
+
+async def fetch_from(
+    hub: Hub, sources: Sequence[tuple[BlockSource, bytes]], ids: Sequence[bytes]
+) -> list[Block]:
+    """Get what these peers (each with a topic that it follows) have of these blocks, and keep it. Raises StorageError."""
     fetch = _Fetch(ids, len(sources))
     async with trio.open_nursery() as nursery:
         for number, (source, topic) in enumerate(sources):
@@ -37,13 +50,7 @@ async def fetch_blocks(hub: Hub, branch: Branch, ids: Sequence[bytes]) -> None:
                 nursery.start_soon(fetch.ask, number, source, topic)
     if fetch.found:  # what came is kept, also where something is missing
         await hub.run_blocking(_keep, hub, fetch.found)
-    missing = len(ids) - len(fetch.found)
-    if missing:
-        raise ServiceError(
-            "incomplete",
-            f"the file's content is not here whole, and none of {len(sources)} connected peers has {missing} of its blocks",
-            "try again when a peer that has it is connected",
-        )
+    return fetch.found
 
 
 class _Fetch:

@@ -6,7 +6,7 @@ commit passes both doors again: its blocks are opened, its signature is checked,
 Content of files that has not come to this node is no fault; what is here of it must be what its ids say.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,25 +15,34 @@ from sqlalchemy import Connection, select
 from node.erasing import ERASABLE_KINDS
 from node.errors import ServiceError
 from node.home import hold_content
-from node.opening import Opened, open_batch
+from node.kept import (
+    UNREADABLE,
+    KeptFile,
+    load_kept_files,
+    load_kept_removals,
+    load_kept_rows,
+    open_kept,
+    removed_by,
+    wanted_columns,
+    wanted_files,
+)
+from node.opening import Opened
 from node.replica import Tables, load_membership, load_tables
 from node.said import SaidReader
 from node.voiding import Review
-from protocol.block import WrongKey
-from protocol.body import Checkpoint, ErasedBody, body_kind, content_of
+from protocol.body import Checkpoint, ErasedBody
 from protocol.codec import DecodeError
-from protocol.commit import Commit, UnknownVersion
-from protocol.content import Files
-from protocol.object import MissingBlocks
+from protocol.commit import Commit
 from protocol.publication import decode_publication
+from storage.awaiting import find_awaited, find_awaited_in
 from storage.checkpoints import load_checkpoint_ids
 from storage.commits import load_facts, load_places
 from storage.database import StorageError, read_store
-from storage.difference import load_publications
-from storage.id_keys import chunks, id_key, pack_ids
+from storage.id_keys import chunks
 from storage.inspection import (
     Findings,
     count_unnamed_packs,
+    inspect_awaited,
     inspect_erasures,
     inspect_packs,
     inspect_pages,
@@ -51,9 +60,8 @@ from storage.recounting import (
     recount_sums,
 )
 from storage.repos import Branch
-from storage.schema import authors, commits, file_removals, files, pending
-from storage.secrecy import BadSecret, commit_place, file_place, secrecy_of
-from storage.voids import load_judged
+from storage.schema import commits, pending
+from storage.secrecy import secrecy_of
 from verifier.ancestry import Place
 from verifier.documents import find_false_squeezes
 from verifier.facts import CommitFacts
@@ -61,81 +69,60 @@ from verifier.membership import Membership
 from verifier.verify import Accepted, judge
 
 _BATCH: Final = 200
-_NO_BOUND: Final = 1 << 62
-_UNREADABLE: Final = (
-    StorageError,
-    BadSecret,
-    DecodeError,
-    WrongKey,
-    MissingBlocks,
-    UnknownVersion,
-    KeyError,
-    IndexError,
-    ValueError,
-)
-"""What reading rows may raise that are not what this Ravel wrote."""
-_ROW = (
-    select(
-        commits.c.num,
-        commits.c.commit_id,
-        authors.c.user,
-        commits.c.feed_sequence,
-        commits.c.rank,
-        commits.c.acks,
-        commits.c.commit_key,
-        commits.c.body_kind,
-        commits.c.timestamp,
-        commits.c.size,
-        commits.c.is_void,
-    )
-    .join(authors, authors.c.num == commits.c.author_num)
-    .order_by(commits.c.num)
-)
 
 
 def check_store(home: Path, store_key: bytes | None = None, url: str = "") -> Findings:
     """Everything that is wrong with the store in a node's folder. Raises ServiceError, StorageError."""
-    findings = Findings()
     with hold_content(home, alone=False), read_store(home, store_key, url) as connection:
-        inspect_pages(connection, findings)
-        if findings.kinds:  # what the database itself cannot read is not to be read on
-            return findings
-        inspect_references(connection, findings)
-        inspect_erasures(connection, findings)
-        inspect_rows(connection, findings)
-        inspect_packs(connection, home, findings)
-        inspect_relayed(connection, findings)
-        recount_graph(connection, findings)
-        recount_sums(connection, findings)
-        recount_forks(connection, findings)
-        recount_sketches(connection, findings)
-        recount_passed(connection, findings)
-        recount_order(connection, findings)
-        if not findings.kinds["reference"]:
-            _judge_all(connection, findings)
-            _check_squeezes(connection, findings)
-            _check_waiting(connection, findings)
-        try:
-            reached = mark_reached(connection, home)
-            findings.checked["files"] = reached.objects
-            findings.checked["files_incomplete"] = reached.incomplete
-        except StorageError as error:
-            findings.add("file", "content", str(error))
-        findings.checked["unnamed_packs"] = count_unnamed_packs(connection, home)
+        return check_all(connection, home)
+
+
+def check_all(connection: Connection, home: Path) -> Findings:
+    """The same of an open transaction; `home` has the packs. Raises StorageError."""
+    findings = Findings()
+    inspect_pages(connection, findings)
+    if findings.kinds:  # what the database itself cannot read is not to be read on
+        return findings
+    inspect_references(connection, findings)
+    inspect_awaited(connection, findings)
+    inspect_erasures(connection, findings)
+    inspect_rows(connection, findings)
+    inspect_packs(connection, home, findings)
+    inspect_relayed(connection, findings)
+    recount_graph(connection, findings)
+    recount_sums(connection, findings)
+    recount_forks(connection, findings)
+    recount_sketches(connection, findings)
+    recount_passed(connection, findings)
+    recount_order(connection, findings)
+    if not findings.kinds["reference"]:
+        _judge_all(connection, findings)
+        _check_squeezes(connection, findings)
+        _check_waiting(connection, findings)
+    try:
+        reached = mark_reached(connection, home)
+        findings.checked["files"] = reached.objects
+        findings.checked["files_incomplete"] = reached.incomplete
+    except StorageError as error:
+        findings.add("file", "content", str(error))
+    findings.checked["unnamed_packs"] = count_unnamed_packs(connection, home)
     return findings
 
 
 def _judge_all(connection: Connection, findings: Findings) -> None:
     try:
         tables = load_tables(connection)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         findings.add("repo", "tables", f"cannot be read: {error!r}")
         return
     memberships: dict[int, Membership] = {}
     for repo in tables.repos.values():
         try:
             memberships[repo.num] = load_membership(connection, tables, repo.repo_id)
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
+            root = next((one for one in tables.branches.values() if one.branch_id == repo.repo_id), None)
+            if root is not None and find_awaited_in(connection, root.num) is not None:
+                continue  # named before
             findings.add("repo", repo.name, f"its membership cannot be computed: {error!r}")
     for branch in tables.on_topics.values():
         if branch.repo_num in memberships:
@@ -161,22 +148,22 @@ class _Judging:
         self._review = Review(connection, tables, branch.repo_num, membership)
         self._checkpoints = set(load_checkpoint_ids(connection, branch.num))
         self._facts: dict[bytes, CommitFacts] = {}
-        # Of the batch, what is kept and what follows: files and removals by number, ids of void commits.
-        self._files: dict[int, list[tuple[object, ...]]] = {}
-        self._removals: dict[int, set[int]] = {}
-        self._voids: set[bytes] = set()
+        # Of the batch, what is kept and what follows: files and removals by number, which of the commits are void.
+        self._files: Mapping[int, list[tuple[int, KeptFile]]] = {}
+        self._removals: Mapping[int, set[int]] = {}
+        self._voids: Mapping[bytes, bool] = {}
 
     def run(self) -> None:
         """Judge them, a batch at a time."""
         of_topic = select(commits.c.num).where(commits.c.topic_num == self._branch.topic_num)
         nums = list(self._connection.execute(of_topic.order_by(commits.c.num)).scalars())
         for part in chunks(nums, _BATCH):
-            opened = {one.signed.commit.commit_id: one for one in self._open(part)}
+            opened = dict(self._open(part))
             self._facts = load_facts(self._connection, _named(opened.values()))
-            self._load_kept(part, list(opened))
-            for row in self._connection.execute(_ROW.where(commits.c.num.in_(part))):
-                if row.commit_id in opened:
-                    self._check(dict(row._mapping), opened[row.commit_id])
+            self._load_kept(part, [one.signed.commit.commit_id for one in opened.values()])
+            for row in load_kept_rows(self._connection, part):
+                if row["num"] in opened:
+                    self._check(row, opened[row["num"]])
 
     def accepted(self, commit_id: bytes) -> CommitFacts | None:
         """Facts of an accepted commit (`CommitLookup`)."""
@@ -195,51 +182,18 @@ class _Judging:
         return False
 
     def _load_kept(self, nums: Sequence[int], ids: Sequence[bytes]) -> None:
-        self._files, self._removals = {}, {}
-        columns = (
-            files.c.num,
-            files.c.commit_num,
-            files.c.object_id,
-            files.c.object_key,
-            files.c.name,
-            files.c.size,
-        )
-        query = select(*columns).where(files.c.commit_num.in_(nums)).order_by(files.c.num)
-        for num, commit_num, object_id, kept, *rest in self._connection.execute(query):
-            key = self._secrecy.mask(file_place(num, object_id), kept)
-            self._files.setdefault(commit_num, []).append((object_id, key, *rest))
-        removals = select(file_removals.c.commit_num, file_removals.c.file_num)
-        for num, file_num in self._connection.execute(removals.where(file_removals.c.commit_num.in_(nums))):
-            self._removals.setdefault(num, set()).add(file_num)
-        self._voids = set()
-        facts = self._branch.facts
-        if facts.has_members and not facts.is_root_branch and self._membership.now().counting:
-            judged = load_judged(self._connection, self._branch.num, ids)
-            self._voids = {
-                one.commit_id for one in judged if self._review.find_void(self._branch, one) is not None
-            }
+        self._files = load_kept_files(self._connection, nums)
+        self._removals = load_kept_removals(self._connection, nums)
+        self._voids = self._review.find_voids(self._branch, ids)
 
-    def _open(self, nums: Sequence[int]) -> list[Opened]:
-        """Through door one; what is damaged is found one by one."""
-        try:
-            items = load_publications(self._connection, self._branch, nums, _NO_BOUND)
-            batch = open_batch(self._branch, items, with_bare=True)
-        except _UNREADABLE as error:
-            if len(nums) == 1:
-                self._findings.add("commit", self._name(nums[0]), f"cannot be read: {error!r}")
-                return []
-            return [one for num in nums for one in self._open([num])]
-        if len(batch.opened) == len(nums):
-            return batch.opened
-        if len(nums) > 1:
-            return [one for num in nums for one in self._open([num])]
-        reasons = [
-            *(item.code for item in batch.rejected),
-            *batch.dropped,
-            *(one.reason for one in batch.waiting),
-        ]
-        self._findings.add("commit", self._name(nums[0]), f"does not open: {', '.join(reasons)}")
-        return []
+    def _open(self, nums: Sequence[int]) -> Iterator[tuple[int, Opened]]:
+        for num, found in open_kept(self._connection, self._branch, nums):
+            if not isinstance(found, str):
+                yield num, found
+            elif not find_awaited(
+                self._connection, [bytes.fromhex(self._name(num))]
+            ):  # those are named before
+                self._findings.add("commit", self._name(num), found)
 
     def _name(self, num: int) -> str:
         query = select(commits.c.commit_id).where(commits.c.num == num)
@@ -251,26 +205,15 @@ class _Judging:
         verdict = judge(opened.signed, self._branch.facts, self, self._membership)
         if not isinstance(verdict, Accepted):
             self._findings.add("verdict", name, f"would not be accepted: {verdict}")
-        wanted = {
-            "user": commit.content.author,
-            "feed_sequence": commit.content.feed_sequence,
-            "acks": pack_ids(commit.acks),
-            "commit_key": self._secrecy.mask(commit_place(commit.commit_id), commit.key),
-            "timestamp": commit.content.timestamp,
-        }
-        if not isinstance(body, ErasedBody):
-            wanted["body_kind"] = body_kind(body)
-            wanted["size"] = sum(len(block.encoded) for block in opened.publication.blocks)
-        elif body.tag:
-            wanted["body_kind"] = body.tag
-        elif row["body_kind"] not in ERASABLE_KINDS:
+        wanted = wanted_columns(self._secrecy, opened)
+        if isinstance(body, ErasedBody) and row["body_kind"] not in ERASABLE_KINDS:
             self._findings.add("commit", name, f"its body was erased, and is a {row['body_kind']}")
         wrong = [column for column, value in wanted.items() if row[column] != value]
         if wrong:
             self._findings.add("commit", name, f"its row says otherwise than it does: {', '.join(wrong)}")
         if isinstance(body, Checkpoint) != (commit.commit_id in self._checkpoints):
             self._findings.add("commit", name, "is kept as a checkpoint and is none, or the other way round")
-        if (commit.commit_id in self._voids) != row["is_void"]:
+        if self._voids.get(commit.commit_id, row["is_void"]) != row["is_void"]:
             self._findings.add(
                 "void",
                 name,
@@ -279,35 +222,10 @@ class _Judging:
         self._check_files(row["num"], commit, opened)
 
     def _check_files(self, num: int, commit: Commit, opened: Opened) -> None:
-        body = content_of(opened.signed.body)
-        entries = body.added if isinstance(body, Files) else ()
-        wanted = [
-            (
-                object_id,
-                commit.content.keys.files[place],
-                *((entries[place].name, entries[place].size) if entries else ("", None)),
-            )
-            for place, object_id in enumerate(commit.links.files)
-        ]
-        if self._files.get(num, []) != wanted:
+        if [file for _, file in self._files.get(num, [])] != wanted_files(opened):
             self._findings.add("file", commit.commit_id.hex(), "its files are not kept as it says")
-        if self._removals.get(num, set()) != self._removed_by(commit):
+        if self._removals.get(num, set()) != removed_by(self._connection, self._branch.num, commit):
             self._findings.add("file", commit.commit_id.hex(), "what it removes is not kept as it says")
-
-    def _removed_by(self, commit: Commit) -> set[int]:
-        """Files that a commit removes: of objects that it names, those that commits it depends on added."""
-        if not commit.links.nfiles:
-            return set()
-        query = (
-            select(files.c.num, commits.c.commit_id)
-            .join(commits, commits.c.num == files.c.commit_num)
-            .where(
-                files.c.branch_num == self._branch.num,
-                files.c.object_id.in_(commit.links.nfiles),
-                commits.c.id_key.in_([id_key(dep) for dep in commit.links.deps]),
-            )
-        )
-        return {num for num, adder in self._connection.execute(query) if adder in commit.links.deps}
 
 
 def _named(opened: Iterable[Opened]) -> set[bytes]:
@@ -326,7 +244,7 @@ def _check_squeezes(connection: Connection, findings: Findings) -> None:
     """Compare squeezes with what their pasts come to, in branches where nothing is void."""
     try:
         tables = load_tables(connection)
-    except _UNREADABLE:  # named before
+    except UNREADABLE:  # named before
         return
     for branch in tables.branches.values():
         if branch.facts.is_root_branch or branch.void_count:
@@ -336,7 +254,7 @@ def _check_squeezes(connection: Connection, findings: Findings) -> None:
                 said = [one for one, _ in SaidReader(tables).read(connection, branch, document)]
             except (
                 ServiceError,
-                *_UNREADABLE,
+                *UNREADABLE,
             ):  # what is damaged is named, what is too much or not here is no fault
                 continue
             findings.checked["squeezes"] += sum(one.bit > 0 for one in said)

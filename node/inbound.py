@@ -1,10 +1,5 @@
 """The way in, second half: verdicts, heads and membership, one transaction. Everything that is kept has passed here.
 
-    frame -> message            node.connection, protocol.messages        shape: door one
-    publication -> signed commit   node.opening                              blocks, commit, body, signatures
-    signed commit -> verdict       verifier.verify                           meaning: door two
-    verdict -> store, notice       here                                      one transaction, then the hub tells
-
 A commit's faults and its carrier's are kept apart. What is wrong with the *commit* follows from its id, so it is
 rejected for good and the rejection remembered. What is wrong with the *publication* was dropped and counted before:
 remembering it would let anyone poison an id.
@@ -16,21 +11,31 @@ from functools import partial
 
 from sqlalchemy import Connection
 
+from node.awaited import restore_awaited
 from node.filling import fill_awaited
 from node.intake import Intake
 from node.opening import Opened, OpenedBatch, open_batch
 from node.replica import Replica, choose_epoch, load_tables
+from node.stated_branches import add_stated, follow_stated
 from node.voiding import Review
-from protocol.body import Adopt, BranchAdd, BranchRenew, BranchTopic, EpochAdd, EpochInit, RepoInit
-from protocol.signing import public_key
+from protocol.body import Adopt, BranchAdd, BranchRenew, EpochAdd, EpochInit, RepoInit
+from storage.blocks import DamagedBlock
 from storage.checkpoints import keep_checkpoints
 from storage.commits import NewCommit, accept_commits, load_facts, load_places
 from storage.erasing import keep_bare
 from storage.files import apply_files
 from storage.heads import find_heads
 from storage.repo_changes import name_branch, rename_repo, set_writing_epoch
-from storage.repos import Branch, add_branch, branch_keys, follow_topic
-from storage.waiting import Waiting, keep_rejections, keep_waiting, load_rejected, take_unread, take_waiting
+from storage.repos import Branch, follow_topic
+from storage.waiting import (
+    Waiting,
+    keep_rejections,
+    keep_waiting,
+    load_all_causes,
+    load_rejected,
+    take_unread,
+    take_waiting,
+)
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
@@ -66,7 +71,10 @@ def accept_batch(
     batch itself adds. `branch` is None when `before` adds it; then everything is in `followups`. Of `is_own` commits
     none may be rejected: that undoes the transaction and raises OwnCommitRejected. `turn` is that of `Database.write`.
     """
+    restored = [] if branch is None else restore_awaited(replica, branch, batch, now_ms)
     with _transaction(replica, now_ms, turn) as (work, connection):
+        if branch is not None:
+            work.take_restored(branch, restored)
         if before is not None:
             before(connection)
             work.reload_tables(connection)
@@ -77,6 +85,8 @@ def accept_batch(
             work.run_round(connection, [(branch, batch)])
             if is_own and work.intake.rejected:
                 raise OwnCommitRejected(work.intake.rejected[0])
+            if is_own and work.fault is not None:
+                raise work.fault
         for topic, encoded in followups:
             work.reload_tables(connection)
             target = work.tables.by_topic[topic]
@@ -87,10 +97,14 @@ def accept_batch(
     return work.intake
 
 
-def retry_unread(replica: Replica, now_ms: int) -> Intake:
-    """Take up what an older Ravel could not read; what this one cannot read either is kept again. Raises StorageError."""
+def retry_kept(replica: Replica, now_ms: int) -> Intake:
+    """Take up what an older Ravel could not read, and what waits for causes that are here. Raises StorageError.
+
+    What this one cannot read either is kept again. Causes may have come back after damage just before a crash.
+    """
     with _transaction(replica, now_ms) as (work, connection):
         work.run_stored(connection, take_unread(connection))
+        work.settled |= load_facts(connection, load_all_causes(connection)).keys()
         work.release(connection)
     return work.intake
 
@@ -127,15 +141,28 @@ class _Acceptance:
         self._heads: set[bytes] = set()  # of what the batch acks, and of what it has added
         self._load_places: Callable[[Iterable[bytes]], Mapping[bytes, Place]] = lambda _ids: {}
         self._rejected: set[bytes] = set()
-        # By number of repos whose membership has changed: the removals that counted before.
-        self._changed_repos: dict[int, frozenset[bytes]] = {}
+        self._changed_repos: dict[
+            int, frozenset[bytes]
+        ] = {}  # the removals that counted before, by repos' numbers
         self._new_content: dict[tuple[int, int], list[bytes]] = {}  # ids by numbers of repo and branch
         self._adopted: list[tuple[int, Adopt]] = []  # with the repo's number
+        self._again: list[Opened] = []  # of the batch, what was settled before
         self.intake = Intake()
         self.settled: set[bytes] = set()
-        # This transaction's own: others see a branch when it is committed, and never one that is rolled back.
-        self.tables = replica.tables
+        self.fault: DamagedBlock | None = None
+        """What keeps a repo's membership from being computed."""
+        self._blocking: dict[int, bytes] = {}  # by number of such repos: a commit that is awaited
+        self.tables = replica.tables  # this transaction's own: others see a branch when it is committed
         self.has_changed_tables = False
+
+    def take_restored(self, branch: Branch, ids: Sequence[bytes]) -> None:
+        """Look again at what waits for commits that are back, and at whether they are void."""
+        self.settled.update(ids)
+        self.intake.restored += len(ids)
+        if ids and branch.facts.is_root_branch:
+            self.intake.is_about_repos = True
+        elif ids:
+            self._new_content.setdefault((branch.repo_num, branch.num), []).extend(ids)
 
     def reload_tables(self, connection: Connection) -> None:
         """See the branches and repos that this transaction has added."""
@@ -170,12 +197,12 @@ class _Acceptance:
             new: list[NewCommit] = []
             waiting = list(batch.waiting)
             rejected = [item for item in batch.rejected if item.commit_id not in self._rejected]
-            again: list[Opened] = []
+            self._again = []
             for opened in batch.opened:
-                self._judge(branch, opened, new, waiting, rejected, again)
+                self._judge(branch, opened, new, waiting, rejected)
             self._rejected.update(item.commit_id for item in rejected)
             self._store(connection, branch, new, waiting, rejected)
-            fill_awaited(self._replica.database, connection, branch, again, self.intake)
+            fill_awaited(self._replica.database, connection, branch, self._again, self.intake)
             self.intake.dropped.update(batch.dropped)
             self.intake.rejected += rejected
             self.settled.update(item.commit_id for item in rejected)
@@ -184,10 +211,8 @@ class _Acceptance:
         """Judge publications that were kept, by the number of their topic."""
         if self.has_changed_tables:
             self.reload_tables(connection)
-        branches = self.tables.on_topics
-        self.run_round(
-            connection, [(branches[num], open_batch(branches[num], items)) for num, items in stored.items()]
-        )
+        found = [(self.tables.on_topics[num], items) for num, items in stored.items()]
+        self.run_round(connection, [(branch, open_batch(branch, items)) for branch, items in found])
 
     def release(self, connection: Connection) -> None:
         """Judge what waited for what was settled, and what waited for that."""
@@ -201,7 +226,12 @@ class _Acceptance:
             self.reload_tables(connection)
         touched = {repo_num for repo_num, _ in self._new_content} | self._changed_repos.keys()
         for repo_num in touched:
-            membership = self._replica.membership(self.tables.repos[repo_num].repo_id)
+            try:
+                membership = self._replica.membership(self.tables.repos[repo_num].repo_id)
+            except (
+                DamagedBlock
+            ):  # of commits that are back: void marks are as they were, until it can be computed
+                continue
             review = Review(connection, self.tables, repo_num, membership, self._replica.database)
             for (content_repo_num, branch_num), ids in self._new_content.items():
                 if content_repo_num == repo_num:
@@ -265,14 +295,16 @@ class _Acceptance:
         new: list[NewCommit],
         waiting: list[Waiting],
         rejected: list[Rejected],
-        again: list[Opened],
     ) -> None:
         commit = opened.signed.commit
         if commit.commit_id in self._facts or commit.commit_id in self._rejected:
             self.intake.already += 1
-            again.append(opened)
+            self._again.append(opened)
             return
-        membership = self._replica.membership(branch.facts.repo_id)
+        membership = self._membership(branch)
+        if membership is None:
+            waiting.append(Waiting(commit.commit_id, opened.encoded, (self._blocking[branch.repo_num],)))
+            return
         match judge(opened.signed, branch.facts, self, membership):
             case Accepted(verified):
                 content = commit.content
@@ -295,6 +327,19 @@ class _Acceptance:
                 self._rejected.add(commit.commit_id)
                 rejected.append(verdict)
 
+    def _membership(self, branch: Branch) -> Membership | None:
+        """The membership to judge by; None while commits of the root branch are awaited. Raises StorageError."""
+        if branch.repo_num in self._blocking:
+            return None
+        try:
+            return self._replica.membership(branch.facts.repo_id)
+        except DamagedBlock as error:
+            awaited = self._replica.find_awaited_root(branch.facts.repo_id)
+            if awaited is None:
+                raise
+            self._blocking[branch.repo_num], self.fault = awaited, error
+            return None
+
     def _store(
         self,
         connection: Connection,
@@ -303,9 +348,9 @@ class _Acceptance:
         waiting: list[Waiting],
         rejected: list[Rejected],
     ) -> None:
-        database = self._replica.database
+        database, publications = self._replica.database, [commit.publication for commit in new]
         nums = accept_commits(database, connection, branch, new, self._now_ms)
-        keep_bare(connection, branch.num, nums, [commit.publication for commit in new], self._now_ms)
+        keep_bare(connection, branch.num, nums, publications, self._now_ms)
         if nums and not branch.facts.is_root_branch:
             ids = self._new_content.setdefault((branch.repo_num, branch.num), [])
             ids.extend(commit.verified.commit.commit_id for commit in new)
@@ -331,7 +376,7 @@ class _Acceptance:
                 self.has_changed_tables = True
             case BranchAdd():
                 self.has_changed_tables = True
-                self._add_branch(connection, branch, body)
+                add_stated(self._replica.database, connection, self.tables, branch, body)
             case BranchRenew():
                 self.has_changed_tables = True
                 follow_topic(
@@ -346,41 +391,10 @@ class _Acceptance:
             case EpochInit():
                 self.has_changed_tables = True  # which secrets are right, if any are here
             case EpochAdd():
-                self._follow(connection, branch, body.epoch, body.topics)
+                self.has_changed_tables |= follow_stated(
+                    self._replica.database, connection, self.tables, branch, body
+                )
             case Adopt():
                 self._adopted.append((branch.repo_num, body))
             case _:
                 pass
-
-    def _add_branch(self, connection: Connection, root: Branch, body: BranchAdd) -> None:
-        database = self._replica.database
-        add_branch(database, connection, root.repo_num, body.branch, body.name, body.root.object_id)
-        epoch = self.tables.epochs[root.epoch_num]
-        follow_topic(
-            database,
-            connection,
-            root.facts.repo_id,
-            epoch,
-            body.branch,
-            body.topic,
-            generation=body.generation,
-        )
-        # Added in an older epoch than is written in, it has a topic in that one too, which a writer need not be told.
-        current = self.tables.epochs.get(self.tables.repos[root.repo_num].epoch_num)
-        if current is not None and current.num != epoch.num:
-            keys = branch_keys(root.facts.repo_id, current.read_secret, current.write_secret, body.branch, 0)
-            if keys.topic_seed is not None:
-                topic = public_key(keys.topic_seed)
-                follow_topic(database, connection, root.facts.repo_id, current, body.branch, topic)
-
-    def _follow(
-        self, connection: Connection, root: Branch, epoch_id: bytes, stated: Iterable[BranchTopic]
-    ) -> None:
-        """Follow the topics of an epoch, if its secrets are here; they may come later."""
-        for epoch in self.tables.epochs.values():
-            if (epoch.repo_num, epoch.epoch_id) == (root.repo_num, epoch_id):
-                self.has_changed_tables = True
-                for item in stated:
-                    follow_topic(
-                        self._replica.database, connection, root.facts.repo_id, epoch, item.branch, item.topic
-                    )

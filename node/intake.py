@@ -20,6 +20,7 @@ class Intake:
     already: int = 0
     filled: set[bytes] = field(default_factory=set)  # commits whose bodies were awaited, and came
     waiting: int = 0
+    restored: int = 0  # awaited ones whose blocks are back
     is_about_repos: bool = False  # whether a root branch got anything, be it only what waits
 
     def with_more(self, more: "Intake") -> "Intake":
@@ -30,6 +31,7 @@ class Intake:
             already=self.already + more.already,
             filled=self.filled | more.filled,
             waiting=self.waiting + more.waiting,
+            restored=self.restored + more.restored,
             is_about_repos=self.is_about_repos or more.is_about_repos,
         )
         for one in (self, more):

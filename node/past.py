@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from node.replica import Replica, load_blocks_of, open_stored
-from node.views import body_fields, place_text
+from node.views import body_fields, load_whole_blocks, place_text, stored_fields
 from node.why import explain, find_commit
 from protocol.text import id_text
 from storage.commits import TimelineRow, load_position, load_rows
@@ -53,20 +53,18 @@ def list_past(replica: Replica, branch: Branch, text: str, limit: int) -> JsonOb
     with replica.database.read() as connection:
         found = find_commit(connection, text)
         rows = load_past(connection, branch, [found.commit_id], limit)
-        blocks = load_blocks_of(connection, rows)
-        items = []
-        for row in rows:
-            _, body = open_stored(replica.on_topics[row.topic_num], row, blocks[row.num])
-            items.append(
-                {
-                    "commit": id_text(row.commit_id),
-                    "rank": row.rank,
-                    "author": id_text(row.author),
-                    "kind": row.body_kind,
-                    "acks": [id_text(ack) for ack in row.acks],
-                    **body_fields(body, row.timestamp),
-                }
-            )
+        blocks = load_whole_blocks(connection, rows)
+        items = [
+            {
+                "commit": id_text(row.commit_id),
+                "rank": row.rank,
+                "author": id_text(row.author),
+                "kind": row.body_kind,
+                "acks": [id_text(ack) for ack in row.acks],
+                **stored_fields(replica.on_topics[row.topic_num], row, blocks.get(row.num)),
+            }
+            for row in rows
+        ]
         return {"at": id_text(found.commit_id), "items": items}
 
 

@@ -9,13 +9,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
 from sqlalchemy import Connection
 
 from protocol.block import decode_block
 from protocol.body import Body, EpochInit, ErasedBody, Permission, UnknownBody
 from protocol.commit import Commit, open_commit
 from protocol.said_kind import read_body
-from storage.blocks import read_blocks
+from storage.awaiting import Awaited, count_awaited, find_awaited_in
+from storage.blocks import DamagedBlock, read_blocks
 from storage.commits import TimelineRow, iterate_arrivals
 from storage.database import Database, StorageError
 from storage.id_keys import unpack_nums
@@ -26,6 +28,8 @@ from storage.sketches import Sketches
 from verifier.epochs import find_preferred
 from verifier.membership import Membership, mark_of
 from verifier.refusal import Refused
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,9 @@ class Replica:
         self.packs = Packs(self.database)
         self.sketches = Sketches(self.database)
         self.packs.sweep()
+        with self.database.read() as connection:
+            self.has_awaited = count_awaited(connection) != Awaited(0, 0)
+            """Whether anything was damaged that peers are asked for; until none of it is left."""
         self._refreshing = threading.Lock()
         self._is_outdated = False
         self.judging = threading.RLock()
@@ -134,7 +141,24 @@ class Replica:
             self.tables = load_tables(connection)
         for repo in self.repos.values():
             if repo.has_members:
-                self.membership(repo.repo_id)
+                self._load_membership(repo.repo_id)
+
+    def _load_membership(self, repo_id: bytes) -> None:
+        """At start. Of a repo whose root branch has awaited commits there is none until they are back."""
+        try:
+            self.membership(repo_id)
+        except DamagedBlock as error:
+            if self.find_awaited_root(repo_id) is None:
+                raise
+            log.error("a repo waits for damaged commits", repo=repo_id.hex(), error=str(error))
+
+    def find_awaited_root(self, repo_id: bytes) -> bytes | None:
+        """A commit of a repo's root branch that is awaited, if any is. Raises StorageError."""
+        if not self.has_awaited:
+            return None
+        num = next((one.num for one in self.branches.values() if one.branch_id == repo_id), None)
+        with self.database.read() as connection:
+            return None if num is None else find_awaited_in(connection, num)
 
     def close(self) -> None:
         """Close the store."""

@@ -42,6 +42,8 @@ from node.watching import Watching
 from node.why import explain, list_voids
 from protocol.content import Post
 from protocol.text import PeerAddress, id_text
+from storage.awaiting import Awaited, count_awaited
+from storage.blocks import DamagedBlock
 from storage.commits import load_facts
 from storage.forgetting import forget_repo
 from storage.heads import count_heads, load_heads
@@ -99,7 +101,7 @@ class NodeService:
 
     async def status(self) -> JsonObject:
         """The node at a glance."""
-        waiting = await self._hub.run_blocking(self._count_waiting)
+        waiting, awaited = await self._hub.run_blocking(self._count_waiting)
         replica = self._hub.replica
         return {
             "version": VERSION,
@@ -113,6 +115,7 @@ class NodeService:
                 branch.commit_count - branch.void_count for branch in await self._fresh_branches()
             ),
             "pending": waiting,
+            "awaited": {"commits": awaited.commits, "blocks": awaited.blocks},
             "rejected": self._hub.totals.rejected,
             "dropped": self._hub.totals.dropped,
             "export": self.exports.status(),
@@ -289,9 +292,9 @@ class NodeService:
             "branch", branch_text, ((branch.branch_id, branch.name, branch) for branch in branches)
         )
 
-    def _count_waiting(self) -> int:
+    def _count_waiting(self) -> tuple[int, Awaited]:
         with self._hub.replica.database.read() as connection:
-            return count_waiting(connection)
+            return count_waiting(connection), count_awaited(connection)
 
     async def _fresh_branches(self) -> list[Branch]:
         def read() -> list[Branch]:
@@ -302,12 +305,16 @@ class NodeService:
 
     async def _repo_view(self, repo: Repo) -> JsonObject:
         branches = [branch for branch in await self._fresh_branches() if branch.repo_num == repo.num]
-        permission = await self._hub.run_blocking(self.sharing.permission, repo)
-        was_member = await self._hub.run_blocking(self._hub.replica.was_member, repo, self._author.user)
+        permission, was_member, is_damaged = None, False, False
+        try:
+            permission = await self._hub.run_blocking(self.sharing.permission, repo)
+            was_member = await self._hub.run_blocking(self._hub.replica.was_member, repo, self._author.user)
+        except DamagedBlock:
+            is_damaged = True
         current = self._hub.replica.repos.get(repo.num)
         if current is None:
             raise ServiceError("not_found", "the repo was forgotten meanwhile")
-        return repo_view(current, branches, permission, was_member=was_member)
+        return repo_view(current, branches, permission, was_member=was_member, is_damaged=is_damaged)
 
     async def _branch_view(self, branch: Branch) -> JsonObject:
         def read() -> JsonObject:

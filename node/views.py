@@ -1,6 +1,7 @@
 """How things are shown: rows and values to plain JSON, in one place, so that every answer uses the same fields."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import Connection
@@ -23,6 +24,7 @@ from protocol.content import Files, Imported, Post
 from protocol.limits import STALLED_SECONDS
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
+from storage.blocks import DamagedBlock
 from storage.commits import TimelineRow
 from storage.repos import Branch, Repo
 
@@ -30,12 +32,22 @@ JsonObject = dict[str, Any]
 
 
 def repo_view(
-    repo: Repo, branches: list[Branch], permission: Permission | None, *, was_member: bool
+    repo: Repo,
+    branches: list[Branch],
+    permission: Permission | None,
+    *,
+    was_member: bool,
+    is_damaged: bool = False,
 ) -> JsonObject:
-    """A repo. Who is no member may read what there is, was one, or is "joining" until the membership has arrived."""
+    """A repo. Who is no member may read what there is, was one, or is "joining" until the membership has arrived.
+
+    Where it cannot be computed for damage, nobody can tell.
+    """
     held = "former" if was_member else "read"
     if permission is not None:
         held = permission.name.lower()
+    if is_damaged:
+        held = "damaged"
     return {
         "repo": id_text(repo.repo_id),
         "name": repo.name,
@@ -130,15 +142,36 @@ def timeline_items(
     connection: Connection, on_topics: Mapping[int, Branch], rows: list[TimelineRow], position: int
 ) -> list[JsonObject]:
     """Timeline rows with their bodies opened, from `position` on; `on_topics` are branches by their topics' numbers."""
-    blocks = load_blocks_of(connection, rows)
+    blocks = load_whole_blocks(connection, rows)
     return [
-        _timeline_item(on_topics[row.topic_num], row, blocks[row.num], position + index)
+        _timeline_item(on_topics[row.topic_num], row, blocks.get(row.num), position + index)
         for index, row in enumerate(rows)
     ]
 
 
-def _timeline_item(branch: Branch, row: TimelineRow, encoded: list[bytes], position: int) -> JsonObject:
+def load_whole_blocks(connection: Connection, rows: list[TimelineRow]) -> dict[int, list[bytes]]:
+    """`load_blocks_of` these commits, those left out whose blocks were damaged."""
+    try:
+        return load_blocks_of(connection, rows)
+    except DamagedBlock:
+        found: dict[int, list[bytes]] = {}
+        for row in rows:
+            with suppress(DamagedBlock):
+                found |= load_blocks_of(connection, [row])
+        return found
+
+
+def stored_fields(branch: Branch, row: TimelineRow, encoded: list[bytes] | None) -> JsonObject:
+    """`body_fields` of a commit as it is stored; None where its blocks were damaged."""
+    if encoded is None:
+        return {"time": row.timestamp // 1000, "text": None, "damaged": True}
     _, body = open_stored(branch, row, encoded)
+    return body_fields(body, row.timestamp)
+
+
+def _timeline_item(
+    branch: Branch, row: TimelineRow, encoded: list[bytes] | None, position: int
+) -> JsonObject:
     return {
         "position": position,
         "commit": id_text(row.commit_id),
@@ -147,7 +180,7 @@ def _timeline_item(branch: Branch, row: TimelineRow, encoded: list[bytes], posit
         "kind": row.body_kind,
         "acks": [id_text(ack) for ack in row.acks],
         "place": place_text(row.passed, row.rank, row.commit_id),
-        **body_fields(body, row.timestamp),
+        **stored_fields(branch, row, encoded),
     }
 
 

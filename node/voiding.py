@@ -1,16 +1,18 @@
 """Which commits of a repo are void, looked at again at the end of a transaction that may have changed it."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from sqlalchemy import Connection
 
 from node.replica import Tables
-from protocol.block import decode_block
+from protocol.block import WrongKey, decode_block
 from protocol.body import Adopt, FeedEnd, Permission, Remove, kind_name
+from protocol.codec import DecodeError
 from protocol.commit import Commit, open_commit
 from protocol.content import Compaction
-from storage.blocks import read_blocks
+from storage.blocks import DamagedBlock, read_blocks
 from storage.checkpoints import load_checkpoint_ids
 from storage.database import Database
 from storage.id_keys import unpack_nums
@@ -102,10 +104,24 @@ class Review:
             Permission.MANAGE if one.body_kind == _COMPACTION else Permission.WRITE,
         )
 
+    def find_voids(self, branch: Branch, ids: Sequence[bytes]) -> dict[bytes, bool]:
+        """Whether these commits are void, by id; nothing of one where damage hides it."""
+        facts = branch.facts
+        if not facts.has_members or facts.is_root_branch or not self._membership.now().counting:
+            return dict.fromkeys(ids, False)
+        found: dict[bytes, bool] = {}
+        for one in load_judged(self._connection, branch.num, ids):
+            with suppress(DamagedBlock, WrongKey, DecodeError):
+                found[one.commit_id] = self.find_void(branch, one) is not None
+        return found
+
     def _look_at(self, branch: Branch, judged: Iterable[Judged]) -> None:
         new: dict[bool, list[int]] = {True: [], False: []}
         for one in judged:
-            is_void = self.find_void(branch, one) is not None
+            try:
+                is_void = self.find_void(branch, one) is not None
+            except DamagedBlock:  # looked at again when its blocks are back
+                continue
             if is_void != one.is_void:
                 new[is_void].append(one.num)
         for is_void, nums in new.items():

@@ -142,7 +142,7 @@ SUMMARY_ROUND_MAX: Final = 4
 WANT_COUNT_MAX: Final = 256
 """Commit ids asked for in one message."""
 WANTED_COUNT_MAX: Final = 100_000
-"""Commit ids asked for on one session, each once: 3 MB to remember; beyond it a reconnect starts afresh."""
+"""Commit ids asked for on one session, each once on a topic: 10 MB to remember; beyond it a reconnect starts afresh."""
 FETCHED_COUNT_MAX: Final = 4
 """Blocks of files asked for on one connection and not answered yet: of 1 MiB each, so what a peer can have in memory."""
 VARIANTS_WANTED_MAX: Final = 8
@@ -288,6 +288,10 @@ BODIES_LOOK_SECONDS: Final = 1.0
 """Seconds after which it is looked again whether a peer is there, or late, that may have bodies which are awaited."""
 FETCH_WINDOW_COUNT_MAX: Final = 16
 """Blocks of a file that are fetched together, from all peers that have them, before the first is read: 16 MiB in memory."""
+AWAITED_ASKED_COUNT_MAX: Final = 4096
+"""Damaged commits that peers are asked for together: 128 KiB of ids, and what they send for them in the pause after."""
+AWAITED_PAUSE_SECONDS: Final = 5.0
+"""Seconds between two times that peers are asked for what was damaged: they come and go, and need time to send."""
 RELAY_TOPIC_COUNT_MAX: Final = 100_000
 """Topics that a relay keeps: 30 MB in memory."""
 SUBNET_IPV4_BITS: Final = 24

@@ -97,7 +97,7 @@ class Session:
             bytes, bytes
         ] = {}  # how the peer would announce a followed topic -> blinded topic
         self._heard: set[bytes] = set()  # announced by the peer, and not followed here
-        self._asked: set[bytes] = set()
+        self._asked_count = 0
         self._wanted_count = 0
         self._turn: deque[bytes] = deque()
         self._is_dead = False
@@ -235,12 +235,13 @@ class Session:
         return [OpenTopics(topics)]
 
     def _ask(self, progress: TopicProgress, ids: tuple[bytes, ...]) -> list[Output]:
-        """Ask for commits, each once on this session, while the peer has to answer."""
+        """Ask for commits, each once on a topic: another may have it, and what is kept under one is not found by another."""
         if not progress.is_joined:
             return []
-        room = WANTED_COUNT_MAX - len(self._asked)
-        wanted = [commit_id for commit_id in dict.fromkeys(ids) if commit_id not in self._asked][:room]
-        self._asked.update(wanted)
+        room = WANTED_COUNT_MAX - self._asked_count
+        wanted = [commit_id for commit_id in dict.fromkeys(ids) if commit_id not in progress.asked][:room]
+        progress.asked.update(wanted)
+        self._asked_count += len(wanted)
         blind = self._blind[progress.topic]
         parts = (wanted[start : start + WANT_COUNT_MAX] for start in range(0, len(wanted), WANT_COUNT_MAX))
         return [Send(Want(blind, tuple(part))) for part in parts]
@@ -312,7 +313,7 @@ class Session:
                 progress.received += event.accepted
                 progress.dropped += event.dropped
                 outputs: list[Output] = [Send(Receipt(blind))]
-                outputs += self._ask(progress, event.wanted[:WANT_COUNT_MAX])
+                outputs += self._ask(progress, event.wanted)
                 if event.refused:
                     outputs.append(Send(Refused(blind, event.refused)))
                 return outputs

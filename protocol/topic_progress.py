@@ -39,6 +39,7 @@ class TopicProgress:
     unreceipted: int = 0
     # What the peer asked for; the first is being looked up.
     wants: "deque[tuple[bytes, ...]]" = field(default_factory=deque)
+    asked: set[bytes] = field(default_factory=set)  # commits that the peer was asked for
     fetched: "deque[bytes]" = field(default_factory=deque)  # blocks that the peer was asked for
     # That the peer asked for; the first ones are being read.
     served: "deque[bytes]" = field(default_factory=deque)

@@ -48,8 +48,8 @@ class Backend(Protocol):
         """See that the rows are those of this folder."""
         ...
 
-    def copy_before_migration(self, engine: Engine, revision: str) -> Path:
-        """Keep a copy of a store of an older schema in the folder."""
+    def copy_aside(self, engine: Engine, label: str, revision: str) -> Path:
+        """Keep a copy of a store of this schema in the folder, as `take_place` names it."""
         ...
 
     def prepare_commit(self, writer: Connection) -> str:

@@ -169,7 +169,7 @@ def accept_commits(
     shared = (block for commit in new for block in commit.publication.blocks[1:])
     block_nums = put_blocks(database, connection, fresh, shared)
     stored = [commit.verified.commit for commit in new]
-    author_nums = _author_nums(database, connection, {commit.content.author for commit in stored})
+    author_nums = number_authors(database, connection, {commit.content.author for commit in stored})
     nums = database.next_nums(connection, commits, len(new))
     rows = []
     keys: list[OrderKey] = []
@@ -364,7 +364,8 @@ def load_merged(connection: Connection, branch_num: int) -> set[bytes]:
     return set(connection.execute(query).scalars())
 
 
-def _author_nums(database: Database, connection: Connection, users: set[bytes]) -> dict[bytes, int]:
+def number_authors(database: Database, connection: Connection, users: set[bytes]) -> dict[bytes, int]:
+    """Numbers of authors, new ones included."""
     query = select(authors.c.user, authors.c.num).where(authors.c.user.in_(users))
     found = {row[0]: row[1] for row in connection.execute(query)}
     new = sorted(users - found.keys())

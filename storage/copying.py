@@ -28,20 +28,25 @@ def copy_database(source: Path, target: Path) -> None:
     sync_file(target)
 
 
-def take_place(path: Path, revision: str, copy: Callable[[Path], None]) -> Path:
-    """Have a store of an older revision copied to a file beside its own; copies of earlier times go.
+OLDER: Final = "of-"
+"""With a revision behind it, the label of a copy that was made before a migration."""
 
-    Raises OSError, and what `copy` does.
+
+def take_place(path: Path, label: str, copy: Callable[[Path], None]) -> Path:
+    """Have a store copied to a file beside its own, named by the label; earlier ones of that label go.
+
+    Of copies before migrations the latest stays. Raises OSError, and what `copy` does.
     """
-    target = path.with_name(f"{path.stem}-of-{revision}{path.suffix}")
+    target = path.with_name(f"{path.stem}-{label}{path.suffix}")
     begun = target.with_name(target.name + ".part")
     begun.unlink(missing_ok=True)
     copy(begun)
     begun.rename(target)
     sync_folder(target.parent)
-    for older in path.parent.glob(f"{path.stem}-of-*{path.suffix}"):
-        if older != target:
-            older.unlink()
+    if label.startswith(OLDER):
+        for older in path.parent.glob(f"{path.stem}-{OLDER}*{path.suffix}"):
+            if older != target:
+                older.unlink()
     return target
 
 

@@ -17,6 +17,7 @@ from sqlalchemy.exc import DBAPIError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from storage.backends import Backend, choose_backend
+from storage.copying import OLDER
 from storage.errors import NewerSchema, NoStore, OlderSchema, StorageError
 from storage.revisions import newest_revision, revision_of, upgrade
 from storage.schema import numbers
@@ -136,6 +137,15 @@ class Database:
         except BadSecret as error:
             raise StorageError(str(error)) from error
 
+    def copy_aside(self, label: str) -> Path:
+        """Keep a copy of what is committed in the folder, under a name with the label. Raises StorageError."""
+        try:
+            return self._backend.copy_aside(self._engine, label, newest_revision())
+        except (*FAILURES, sqlite3.Error, OSError) as error:
+            raise StorageError(
+                f"{self._backend.name} could not be copied ({explain(self._backend, error)}); it was left as it is"
+            ) from error
+
     def size(self, connection: Connection) -> int | None:
         """Bytes of the rows where they are not in a file of the folder."""
         return self._backend.size(connection)
@@ -250,7 +260,7 @@ class Database:
     def _keep_older(self, revision: str) -> None:
         """Keep a copy of what is about to be migrated: the way back to the Ravel that last ran here."""
         try:
-            self._backend.copy_before_migration(self._engine, revision)
+            self._backend.copy_aside(self._engine, f"{OLDER}{revision}", revision)
         except OSError as error:
             raise StorageError(
                 f"{self._backend.name} has schema {revision}, and could not be copied before it is migrated ({error}); "

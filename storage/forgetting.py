@@ -4,6 +4,7 @@ from sqlalchemy import Connection, Select, delete, select
 
 from storage.database import keep_last_number
 from storage.schema import (
+    awaited_commits,
     branches,
     changes,
     checkpoints,
@@ -33,6 +34,8 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
     connection.execute(delete(pending_causes).where(pending_causes.c.pending_num.in_(waiting)))
     connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(added)))
     forget_sketches(connection, select(topics.c.topic).where(topics.c.branch_num.in_(of_repo)))
+    of_topics = select(topics.c.num).where(topics.c.branch_num.in_(of_repo))
+    connection.execute(delete(awaited_commits).where(awaited_commits.c.topic_num.in_(of_topics)))
     for table in (
         pending,
         files,

@@ -36,7 +36,8 @@ def pack_nums(nums: Sequence[int]) -> bytes:
 
 def unpack_nums(packed: bytes) -> tuple[int, ...]:
     """The numbers that `pack_nums` packed."""
-    return struct.unpack(f"<{len(packed) // BLOCK_NUM_SIZE}q", packed)
+    count = len(packed) // BLOCK_NUM_SIZE  # what damage left of another number is none
+    return struct.unpack_from(f"<{count}q", packed)
 
 
 def chunks(values: Sequence[T], size: int = LOOKUP_COUNT_MAX) -> Iterator[Sequence[T]]:

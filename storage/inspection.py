@@ -27,7 +27,7 @@ from storage.streaming import stream_rows
 from storage.tables import metadata
 
 _BATCH: Final = 500
-_REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
+REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
     (schema.topics.c.branch_num, schema.branches.c.num),
     (schema.branches.c.repo_num, schema.repos.c.num),
     (schema.commits.c.branch_num, schema.branches.c.num),
@@ -36,6 +36,7 @@ _REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
     (schema.heads.c.topic_num, schema.topics.c.num),
     (schema.checkpoints.c.commit_num, schema.commits.c.num),
     (schema.erasures.c.commit_num, schema.commits.c.num),
+    (schema.awaited_commits.c.commit_num, schema.commits.c.num),
     (schema.feed_forks.c.branch_num, schema.branches.c.num),
     (schema.feed_forks.c.author_num, schema.authors.c.num),
     (schema.files.c.commit_num, schema.commits.c.num),
@@ -64,12 +65,24 @@ class Problem:
 
 
 @dataclass(slots=True)
+class Damage:
+    """Blocks whose bytes are not what their ids say, as far as what names them is here."""
+
+    rows: dict[int, int] = field(default_factory=dict)  # numbers of rows, with the keys of their ids
+    packed: dict[int, bytes] = field(default_factory=dict)  # numbers among the packed, with their ids
+    sizes: dict[int, int | None] = field(
+        default_factory=dict
+    )  # packs of another size than is said; None: gone
+
+
+@dataclass(slots=True)
 class Findings:
     """All problems by kind, the first of them one by one, and counts of what was looked at."""
 
     problems: list[Problem] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
     checked: Counter[str] = field(default_factory=Counter)
+    damage: Damage = field(default_factory=Damage)
 
     def add(self, kind: str, about: str, detail: str) -> None:
         """One more problem."""
@@ -100,7 +113,7 @@ def _inspect_declared(connection: Connection, findings: Findings) -> None:
 
 def inspect_references(connection: Connection, findings: Findings) -> None:
     """See that every row that another names is there."""
-    _find_dangling(connection, findings, "reference", _REFERENCES)
+    _find_dangling(connection, findings, "reference", REFERENCES)
 
 
 def _find_dangling(
@@ -124,15 +137,27 @@ def _find_dangling(
 def inspect_erasures(connection: Connection, findings: Findings) -> None:
     """See that exactly those commits have no body whose erasing is written down."""
     erasures, commits = schema.erasures.c, schema.commits.c
+    awaited = schema.awaited_commits.c.commit_num
     is_bare = func.length(commits.block_nums) <= BLOCK_NUM_SIZE
     is_noted = select(erasures.commit_num).where(erasures.commit_num == commits.num).exists()
-    query = select(commits.commit_id, is_bare).where(is_bare != is_noted).limit(_BATCH)
+    is_awaited = select(awaited).where(awaited == commits.num).exists()
+    query = select(commits.commit_id, is_bare).where(is_bare != is_noted, ~is_awaited).limit(_BATCH)
     for commit_id, has_none in connection.execute(query):
         said = "has no body, and no erasing is noted" if has_none else "has a body, and is noted as erased"
         findings.add("erasure", commit_id.hex(), said)
     findings.checked["erased"] += connection.execute(
         select(func.count()).select_from(schema.erasures)
     ).scalar_one()
+
+
+def inspect_awaited(connection: Connection, findings: Findings) -> None:
+    """Name what was damaged and taken out, and has not come back yet."""
+    commits, awaited = schema.commits.c, schema.awaited_commits.c
+    query = select(commits.commit_id).where(commits.num.in_(select(awaited.commit_num)))
+    for (commit_id,) in stream_rows(connection, query, _BATCH):
+        findings.add("awaited", commit_id.hex(), "its blocks were damaged, and are asked of peers")
+    for (block_id,) in stream_rows(connection, select(schema.awaited_blocks.c.block_id), _BATCH):
+        findings.add("awaited", block_id.hex(), "the block of a file was damaged, and is asked of peers")
 
 
 def inspect_rows(connection: Connection, findings: Findings) -> None:
@@ -142,11 +167,13 @@ def inspect_rows(connection: Connection, findings: Findings) -> None:
         findings.checked["blocks"] += 1
         if id_key(hash_block(encoded)) != key:
             findings.add("block", f"row {num}", "its bytes are not what its id says")
+            findings.damage.rows[num] = key
             continue
         try:
             decode_block(encoded)
         except DecodeError as error:
             findings.add("block", f"row {num}", str(error))
+            findings.damage.rows[num] = key
 
 
 def inspect_packs(connection: Connection, folder: Path, findings: Findings) -> None:
@@ -158,10 +185,13 @@ def inspect_packs(connection: Connection, folder: Path, findings: Findings) -> N
             handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             findings.add("pack", name, error.strerror or str(error))
+            if isinstance(error, FileNotFoundError):  # what may not be read is not lost
+                findings.damage.sizes[num] = None
             continue
         try:
             if os.fstat(handle).st_size != size:
                 findings.add("pack", name, f"has {os.fstat(handle).st_size} bytes, and {size} were written")
+                findings.damage.sizes[num] = os.fstat(handle).st_size
             _inspect_pack(connection, num, name, handle, findings)
         finally:
             os.close(handle)
@@ -169,18 +199,26 @@ def inspect_packs(connection: Connection, folder: Path, findings: Findings) -> N
 
 def _inspect_pack(connection: Connection, pack_num: int, name: str, handle: int, findings: Findings) -> None:
     query = (
-        select(pack_blocks.c.block_id, pack_blocks.c.id_key, pack_blocks.c.offset, pack_blocks.c.size)
+        select(
+            pack_blocks.c.num,
+            pack_blocks.c.block_id,
+            pack_blocks.c.id_key,
+            pack_blocks.c.offset,
+            pack_blocks.c.size,
+        )
         .where(pack_blocks.c.pack_num == pack_num)
         .order_by(pack_blocks.c.offset)
     )
-    for wanted, key, offset, size in stream_rows(connection, query, _BATCH):
+    for num, wanted, key, offset, size in stream_rows(connection, query, _BATCH):
         findings.checked["blocks"] += 1
         try:
             encoded = os.pread(handle, size, offset)
         except OSError as error:
             findings.add("block", wanted.hex(), f"at {offset} of pack {name}: {error.strerror}")
+            findings.damage.packed[num] = wanted
             continue
         if hash_block(encoded) != wanted or id_key(wanted) != key:
+            findings.damage.packed[num] = wanted
             findings.add(
                 "block", wanted.hex(), f"at {offset} of pack {name}: its bytes are not what its id says"
             )

@@ -158,8 +158,8 @@ class PostgresqlBackend:
                 " database than this store's"
             )
 
-    def copy_before_migration(self, engine: Engine, revision: str) -> Path:
-        """Copy the rows to an SQLite file of the folder, which the older Ravel reads; those of earlier times go."""
+    def copy_aside(self, engine: Engine, label: str, revision: str) -> Path:
+        """Copy the rows to an SQLite file of the folder, which a Ravel of that schema reads."""
 
         def copy(begun: Path) -> None:
             with engine.connect() as connection:
@@ -167,7 +167,7 @@ class PostgresqlBackend:
                 copy_to_file(connection, begun, revision)
                 connection.rollback()
 
-        return take_place(self._folder / DATABASE_NAME, revision, copy)
+        return take_place(self._folder / DATABASE_NAME, label, copy)
 
     def prepare_commit(self, writer: Connection) -> str:
         """See that no statement failed, for COMMIT would then undo all and not say so. Gives the transaction's number."""

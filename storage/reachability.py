@@ -5,6 +5,7 @@ are most of the bytes of a store; of them only the first few are read.
 """
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,19 +40,29 @@ class Reached:
     incomplete: int = 0  # objects of which blocks are not here
 
 
-def mark_reached(connection: Connection, folder: Path, *, with_removed: bool = True) -> Reached:
+def _pass_over(_block_id: bytes) -> None:
+    pass
+
+
+def mark_reached(
+    connection: Connection,
+    folder: Path,
+    *,
+    with_removed: bool = True,
+    on_missing: Callable[[bytes], None] = _pass_over,
+) -> Reached:
     """All blocks that commits need, and files; those that were removed from their branch only `with_removed`.
 
-    Raises StorageError.
+    `on_missing` is told of each block of a file that is not here. Raises StorageError.
     """
     reached = Reached(_marks(connection, blocks.c.num), _marks(connection, pack_blocks.c.num))
     for (nums,) in stream_rows(connection, select(commits.c.block_nums), _BATCH):
         for num in unpack_nums(nums):
-            if num < len(reached.rows):
+            if 0 <= num < len(reached.rows):
                 reached.rows[num] = 1
     condition: ColumnElement[bool] = true() if with_removed else _IS_THERE
     wanted = select(files.c.object_id).where(condition).distinct()
-    walk = _Walk(connection, folder / FOLDER_NAME, reached)
+    walk = _Walk(connection, folder / FOLDER_NAME, reached, on_missing)
     for (object_id,) in stream_rows(connection, wanted, _BATCH):
         reached.objects += 1
         reached.incomplete += not walk.mark(object_id)
@@ -61,10 +72,13 @@ def mark_reached(connection: Connection, folder: Path, *, with_removed: bool = T
 class _Walk:
     """Marks trees of blocks, each once."""
 
-    def __init__(self, connection: Connection, folder: Path, reached: Reached) -> None:
+    def __init__(
+        self, connection: Connection, folder: Path, reached: Reached, on_missing: Callable[[bytes], None]
+    ) -> None:
         self._connection = connection
         self._folder = folder
         self._reached = reached
+        self._on_missing = on_missing
 
     def mark(self, object_id: bytes) -> bool:
         """Mark an object's blocks; whether all are here."""
@@ -77,6 +91,7 @@ class _Walk:
                 children = self._mark_row(block_id)
             if children is None:
                 is_whole = False
+                self._on_missing(block_id)
             else:
                 ahead.extend(children)
         return is_whole

@@ -170,6 +170,18 @@ erasures = Table(
 )
 """Commits whose bodies are not here, with the ids of the bodies' blocks; see `erasing`."""
 
+awaited_commits = Table(
+    "awaited_commits",
+    metadata,
+    Column("commit_num", NUM, primary_key=True),
+    Column("topic_num", NUM, nullable=False),  # by which it came, and is asked for
+    Index("awaited_commits_topic", "topic_num", "commit_num"),
+)
+"""Commits whose blocks were damaged, and are asked of peers; see `awaiting`."""
+
+awaited_blocks = Table("awaited_blocks", metadata, Column("block_id", Bytes(32), primary_key=True))
+"""Blocks of files that were damaged, and are asked of peers."""
+
 checkpoints = Table(
     "checkpoints",
     metadata,

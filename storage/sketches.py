@@ -93,6 +93,16 @@ class Sketches:
                 sketch.written = sketch.prefix.id_count
             self._leaving.clear()
 
+    def forget(self, topic: bytes) -> None:
+        """Make a topic's sketches anew when they are asked for: its set is another one. Raises StorageError."""
+        with self._lock:
+            for kept in [one for one in self._kept if one.topic == topic]:
+                self._size -= self._kept.pop(kept).size
+            for kept in [one for one in self._leaving if one.topic == topic]:
+                del self._leaving[kept]
+            with self._database.write() as connection:
+                connection.execute(delete(sketches).where(sketches.c.topic == topic))
+
     def _current(self, connection: Connection, kept: TopicSet) -> _Sketch:
         sketch = self._kept.pop(kept, None)
         if sketch is None:

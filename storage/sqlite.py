@@ -74,9 +74,9 @@ class SqliteBackend:
         """The file is the folder's, unless that belongs to another database."""
         check_unbound(self._path.parent)
 
-    def copy_before_migration(self, engine: Engine, revision: str) -> Path:
-        """Copy the file to one beside it, named by the older schema; those of earlier times go."""
-        return take_place(self._path, revision, lambda begun: copy_database(self._path, begun))
+    def copy_aside(self, engine: Engine, label: str, revision: str) -> Path:
+        """Copy the file to one beside it."""
+        return take_place(self._path, label, lambda begun: copy_database(self._path, begun))
 
     def prepare_commit(self, writer: Connection) -> str:
         """SQLite undoes what fails or says so at the end."""

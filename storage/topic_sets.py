@@ -17,6 +17,7 @@ from storage.blocks import read_blocks
 from storage.difference import TopicTables
 from storage.erasing import load_body_ids
 from storage.id_keys import LOOKUP_COUNT_MAX, chunks, id_key, unpack_nums
+from storage.schema import awaited_commits
 from storage.streaming import stream_parts
 
 _READ_AT_ONCE: Final = 10_000
@@ -98,7 +99,9 @@ def _select(kept: TopicSet) -> "Select[Any]":
     """A number, and what `_ids` needs."""
     columns = kept.tables.commits.c
     if _is_made_anew(kept):
-        return select(columns.num, columns.sealed_key, columns.block_nums)
+        # Of what is awaited nobody can say here what its publication was: it counts as not here.
+        is_awaited = select(awaited_commits.c.commit_num).where(awaited_commits.c.commit_num == columns.num)
+        return select(columns.num, columns.sealed_key, columns.block_nums).where(~is_awaited.exists())
     return select(columns.num, columns.publication_id if kept.of_publications else columns.commit_id)
 
 

@@ -196,6 +196,11 @@ def missing_causes(connection: Connection, topic_num: int, limit: int) -> list[b
     return list(connection.execute(query).scalars())
 
 
+def load_all_causes(connection: Connection) -> set[bytes]:
+    """All that anything waits for."""
+    return set(connection.execute(select(pending_causes.c.cause).distinct()).scalars())
+
+
 def load_waiting(
     connection: Connection, branch_num: int, known: Collection[bytes]
 ) -> list[tuple[bytes, int, bytes]]:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from node.cli.fsck_report import findings_report, print_findings, print_repair, repair_report
 from node.cli.shared import (
     JsonOption,
-    display_safe,
     iso_time,
     print_fields,
     print_json,
@@ -66,37 +66,47 @@ def restore(
     print(f"Start it with:  ravel --home {home} run")
 
 
-def fsck(context: typer.Context, as_json: JsonOption = False) -> None:
+def fsck(
+    context: typer.Context,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Put right what can be, and ask peers for the rest.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --repair: say what it would do, and keep nothing.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
     """Check all that the store says: every hash, reference, signature and verdict, ranks, heads and counts.
 
     It reads one moment of the store, beside the daemon or without one, and changes nothing.
+    With --repair, for which the daemon must be stopped, a copy of the database is kept, what follows from commits is made
+    again, and damaged blocks are taken out. The daemon asks peers for them, once it runs and is connected to any.
     """
-    from dataclasses import asdict
-
     from node.fsck import check_store
     from node.home import open_home
+    from node.repair import repair_store
     from storage.database import StorageError
 
+    if dry_run and not repair:
+        raise typer.BadParameter("--dry-run goes with --repair")
     home = open_home(settings(context).home)
+    store_key = unlocked(context).store_key
     try:
-        findings = check_store(home.path, unlocked(context).store_key, home.storage_url)
+        if repair:
+            done = repair_store(home.path, store_key, home.storage_url, dry_run=dry_run)
+            left = done.left
+            report = {"repair": repair_report(done, dry_run=dry_run)}
+        else:
+            done, left, report = None, check_store(home.path, store_key, home.storage_url), {}
     except StorageError as error:
         raise ServiceError("storage_failed", str(error), "restore a backup: ravel restore BACKUP") from None
     if as_json:
-        print_json(
-            {
-                "checked": dict(findings.checked),
-                "problems": findings.kinds.total(),
-                "kinds": dict(findings.kinds),
-                "shown": [asdict(problem) for problem in findings.problems],
-            }
-        )
+        print_json({**findings_report(left), **report})
     else:
-        print_fields((f"checked {name.replace('_', ' ')}", count) for name, count in findings.checked.items())
-        for problem in findings.problems:
-            print(display_safe(f"{problem.kind}: {problem.about}: {problem.detail}"))
-        print(f"{findings.kinds.total()} problems" if findings.kinds else "all is as it must be")
-    if findings.kinds:
+        if done is not None:
+            print_repair(done, dry_run=dry_run)
+        print_findings(left, is_repaired=repair)
+    if left.kinds:
         raise typer.Exit(ERROR_KINDS["damaged"].exit_code)
 
 

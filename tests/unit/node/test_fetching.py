@@ -86,7 +86,7 @@ class _Source:
         return topic == self._topic
 
     def want(self, topic: bytes, ids: tuple[bytes, ...]) -> None:
-        """Asked for commits, it sends none."""
+        """It has no commits."""
 
     async def fetch(self, topic: bytes, wanted: bytes) -> bytes | None:
         await trio.sleep(1)

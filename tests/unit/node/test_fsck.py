@@ -118,7 +118,7 @@ def test_damage_is_found(tmp_path: Path, damage: str) -> None:
     assert kind in findings.kinds, findings.kinds
 
 
-def _with_file(folder: Path) -> Node:
+def with_file(folder: Path) -> Node:
     """A node with a file in a pack."""
     node = Node(folder, "alice")
     _, branch = node.create_repo()
@@ -148,7 +148,7 @@ PACKS: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("damage", PACKS)
 def test_damage_of_packs_is_found(tmp_path: Path, damage: str) -> None:
-    _with_file(tmp_path).replica.close()
+    with_file(tmp_path).replica.close()
     good = check_store(tmp_path, STORE_KEY)
     assert (good.problems, good.checked["files"], good.checked["files_incomplete"]) == ([], 1, 0)
     (pack,) = (tmp_path / "packs").iterdir()
@@ -162,7 +162,7 @@ def test_damage_of_packs_is_found(tmp_path: Path, damage: str) -> None:
     ["UPDATE files SET name = 'other'", "DELETE FROM files", "INSERT INTO file_removals VALUES (1, 2)"],
 )
 def test_files_are_compared_with_what_commits_say(tmp_path: Path, statement: str) -> None:
-    node = _with_file(tmp_path)
+    node = with_file(tmp_path)
     with node.replica.database.write() as connection:
         connection.execute(text(statement))
     node.replica.close()
@@ -170,7 +170,7 @@ def test_files_are_compared_with_what_commits_say(tmp_path: Path, statement: str
 
 
 def test_content_that_never_came_is_no_damage(tmp_path: Path) -> None:
-    node = _with_file(tmp_path)
+    node = with_file(tmp_path)
     with node.replica.database.write() as connection:
         connection.execute(text("DELETE FROM pack_blocks"))
         connection.execute(text("DELETE FROM packs"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from node.inbound import accept_batch, retry_unread
+from node.inbound import accept_batch, retry_kept
 from node.opening import open_batch
 from node.outbound import Author
 from node.replica import Replica
@@ -274,12 +274,12 @@ def test_what_an_older_version_could_not_read_is_taken_up_at_start(world: World)
         keep_waiting(replica.database, connection, branch, [unread])
     give(replica, branch, [items[0], items[2]])
     assert len(timeline(replica, branch)) == 2, "c waits for b"
-    intake = retry_unread(replica, NOW_MS)
+    intake = retry_kept(replica, NOW_MS)
     assert len(intake.accepted[branch.topic]) == 2
     assert timeline(replica, branch) == timeline(world.replica, world.branch)
     block, key = seal_block(b"\x92\xa7commit2\xc0", world.branch.convergence_secret, acks=(b"a" * 32,))
     give(replica, branch, [_publish(world.branch, key, (block,))])
-    assert retry_unread(replica, NOW_MS).accepted == {}
+    assert retry_kept(replica, NOW_MS).accepted == {}
     with replica.database.read() as connection:
         assert count_waiting(connection, branch.num, reason=UNREAD) == 1, "still of a version not known here"
 
@@ -296,7 +296,7 @@ def test_a_bad_publication_of_what_cannot_be_read_yet_does_not_stand_in_for_the_
     with replica.database.write() as connection:
         assert len(keep_waiting(replica.database, connection, branch, unread).unread) == 2, "each once"
         assert keep_waiting(replica.database, connection, branch, unread).unread == ()
-    intake = retry_unread(replica, NOW_MS)
+    intake = retry_kept(replica, NOW_MS)
     assert intake.dropped == {"missing_body": 1}
     assert len(intake.accepted[branch.topic]) == 1
 

@@ -223,6 +223,30 @@ def test_a_received_batch_is_taken_receipted_and_its_missing_causes_asked_for_on
     assert session.take(BatchTaken(MAIN, 0, wanted)) == [Send(Receipt(BLIND_MAIN))]
 
 
+def test_commits_are_asked_for_once_on_a_topic_and_so_many_in_a_message() -> None:
+    session = _joined(MAIN, ROOT)
+    ids = tuple(number.to_bytes(32, "big") for number in range(WANT_COUNT_MAX + 1))
+    assert session.take(CommitsWanted(MAIN, ids)) == [
+        Send(Want(BLIND_MAIN, ids[:-1])),
+        Send(Want(BLIND_MAIN, ids[-1:])),
+    ]
+    assert session.take(CommitsWanted(MAIN, ids)) == []
+    assert session.take(CommitsWanted(ROOT, ids[:1])) == [Send(Want(BLIND_ROOT, ids[:1]))], "another topic"
+
+
+def test_no_more_commits_are_asked_for_on_a_session_than_a_peer_answers() -> None:
+    session = _joined(MAIN)
+    ids = tuple(number.to_bytes(32, "big") for number in range(WANTED_COUNT_MAX + 1))
+    asked = [one.message for one in session.take(CommitsWanted(MAIN, ids)) if isinstance(one, Send)]
+    assert sum(len(one.ids) for one in asked if isinstance(one, Want)) == WANTED_COUNT_MAX
+
+
+def test_nothing_is_asked_for_on_a_topic_that_the_peer_does_not_follow() -> None:
+    session = Session(SESSION_ID, is_dialer=True)
+    session.take(TopicFollowed(MAIN, is_root=False))
+    assert session.take(CommitsWanted(MAIN, (b"w" * 32,))) == []
+
+
 def test_wanted_commits_are_looked_up_and_sent() -> None:
     session = _joined(MAIN)
     assert session.take(MessageReceived(Want(BLIND_MAIN, (b"w" * 32,)))) == [FindWanted(MAIN, (b"w" * 32,))]

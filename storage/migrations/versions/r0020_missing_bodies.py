@@ -1,10 +1,10 @@
-"""Revision 19: bodies that never came here, beside those that this node has erased."""
+"""Revision 20: bodies that never came here, beside those that this node has erased."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "r0019"
-down_revision = "r0018"
+revision = "r0020"
+down_revision = "r0019"
 branch_labels = None
 depends_on = None
 

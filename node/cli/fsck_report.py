@@ -1,0 +1,69 @@
+"""What `ravel fsck` prints: what was found, what a repair did, and what to do about the rest."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from node.cli.shared import display_safe, print_fields
+
+if TYPE_CHECKING:  # commands that check nothing do not load it
+    from node.repair import Repair
+    from storage.inspection import Findings
+
+_ADVICE: Final = {
+    "awaited": "let the daemon run, and connect to a peer that follows the branch: `ravel peer add`; "
+    "`ravel status` counts what is left",
+    "squeeze": "its author wrote it so; nothing of the store is damaged",
+}
+_ELSE: Final = (
+    "restore a backup (`ravel restore`), or take the repo up from a peer in a new folder (docs/identity.md)"
+)
+_REPAIR: Final = "stop the daemon, and: ravel fsck --repair"
+JsonObject = dict[str, Any]
+
+
+def findings_report(findings: "Findings") -> JsonObject:
+    """What a check found, for `--json`."""
+    return {
+        "checked": dict(findings.checked),
+        "problems": findings.kinds.total(),
+        "kinds": dict(findings.kinds),
+        "shown": [asdict(problem) for problem in findings.problems],
+    }
+
+
+def repair_report(repair: "Repair", *, dry_run: bool) -> JsonObject:
+    """What a repair did, for `--json`."""
+    return {
+        "dry_run": dry_run,
+        "found": dict(repair.found.kinds),
+        "changed": dict(repair.changed),
+        "awaited": {"commits": repair.awaited.commits, "blocks": repair.awaited.blocks},
+        "advice": {kind: _ADVICE.get(kind, _ELSE) for kind in repair.left.kinds},
+        "copy": None if repair.copy is None else str(repair.copy),
+    }
+
+
+def print_repair(repair: "Repair", *, dry_run: bool) -> None:
+    """What a repair did, for people."""
+    print_fields((f"found {kind}", count) for kind, count in repair.found.kinds.items())
+    done = "would change" if dry_run else "changed"
+    print_fields((f"{done} {name}", count) for name, count in repair.changed.items())
+    if not repair.found.kinds:
+        print("there is nothing to repair")
+    elif repair.copy is not None:
+        print(display_safe(f"the database as it was: {repair.copy}"))
+    elif not repair.changed:
+        print("nothing of it can be put right here")
+    if repair.left.kinds:
+        print("what is left:")
+
+
+def print_findings(findings: "Findings", *, is_repaired: bool) -> None:
+    """What a check found, for people; after a repair with what to do about the rest."""
+    print_fields((f"checked {name.replace('_', ' ')}", count) for name, count in findings.checked.items())
+    for problem in findings.problems:
+        print(display_safe(f"{problem.kind}: {problem.about}: {problem.detail}"))
+    advice = {_ADVICE.get(kind, _ELSE if is_repaired else _REPAIR) for kind in findings.kinds}
+    for one in sorted(advice):
+        print(f"what to do: {one}")
+    print(f"{findings.kinds.total()} problems" if findings.kinds else "all is as it must be")

@@ -1,0 +1,107 @@
+"""A damaged store with real daemons: one command, and what was lost comes back from the peer; SIGKILL costs nothing."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from node.errors import ERROR_KINDS, ServiceError
+from tests.e2e.cluster import RAVEL, digest, join, peers, run_ravel, until, until_equal
+
+pytestmark = pytest.mark.slow
+DAMAGED = ERROR_KINDS["damaged"].exit_code
+
+
+def _harm(store: Path) -> None:
+    """As a failing disk does: a post's block, a block of the root branch, ranks and heads."""
+    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM heads")
+        connection.execute("UPDATE commits SET rank = rank + 1")
+        for branch_num in (1, 2):
+            (nums,) = connection.execute(
+                "SELECT block_nums FROM commits WHERE branch_num = ? ORDER BY num DESC LIMIT 1", (branch_num,)
+            ).fetchone()
+            num = int.from_bytes(nums[:8], "little")
+            connection.execute("UPDATE blocks SET encoded = zeroblob(40) WHERE num = ?", (num,))
+
+
+def test_a_damaged_store_is_repaired_and_the_peer_brings_what_was_lost(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        _, branch = join(alice, bob)
+        for number in range(5):
+            alice.client.write(branch, f"post {number}")
+        content = os.urandom(3 << 20)
+        alice.client.add_file(branch, "large", iter([content]))
+        until_equal(alice, bob, branch)
+        with bob.client.get_file(branch, "large") as download:
+            assert b"".join(download.pieces) == content
+        before = digest(bob, branch)
+        alice.stop()
+        bob.stop()
+        _harm(bob.home / "ravel.sqlite")
+        for pack in (bob.home / "packs").iterdir():
+            pack.unlink()
+
+        found = json.loads(run_ravel(bob, "fsck", "--json", code=DAMAGED).stdout)
+        assert "repair" not in found
+        foreseen = json.loads(run_ravel(bob, "fsck", "--repair", "--dry-run", "--json", code=DAMAGED).stdout)
+        assert not (bob.home / "ravel-before-repair.sqlite").exists()
+        done = json.loads(run_ravel(bob, "fsck", "--repair", "--json", code=DAMAGED).stdout)
+        assert done["repair"]["changed"] == foreseen["repair"]["changed"]
+        assert done["repair"]["found"] == found["kinds"]
+        assert done["kinds"] == {"awaited": sum(done["repair"]["awaited"].values())}
+        assert done["repair"]["awaited"]["commits"] == 2
+        assert done["repair"]["awaited"]["blocks"] >= 3
+        assert Path(done["repair"]["copy"]).exists()
+
+        bob.start()
+        assert bob.client.status()["awaited"] == done["repair"]["awaited"]
+        assert "asked of peers" in run_ravel(bob, "doctor").stdout
+        assert bob.client.list_repos()["repos"][0]["permission"] == "damaged"
+        shown = bob.client.timeline(branch, -1, 100)["items"]
+        assert sum(item.get("damaged", False) for item in shown) == 1
+        with pytest.raises(ServiceError) as caught:
+            bob.client.write(branch, "by whose right?")
+        assert caught.value.code == "damaged"
+        assert digest(bob, branch) == before, "places are known"
+
+        alice.start()
+        until(lambda: bob.client.status()["awaited"] == {"commits": 0, "blocks": 0}, "all is back", 60)
+        alice.stop()
+        assert bob.client.list_repos()["repos"][0]["permission"] == "write"
+        bob.client.write(branch, "goes on")
+        with bob.client.get_file(branch, "large") as download:
+            assert b"".join(download.pieces) == content, "without a peer"
+        bob.stop()
+        assert run_ravel(bob, "fsck").stdout.endswith("all is as it must be\n")
+        assert "there is nothing to repair" in run_ravel(bob, "fsck", "--repair").stdout
+
+
+def test_a_killed_repair_is_finished_by_the_next(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        repo = str(alice.client.create_repo("notes")["repo"])
+        branch = str(alice.client.list_branches(repo)["branches"][0]["branch"])
+        for number in range(5):
+            alice.client.write(branch, f"post {number}")
+        before = digest(alice, branch)
+        alice.stop()
+        with closing(sqlite3.connect(alice.home / "ravel.sqlite", isolation_level=None)) as connection:
+            connection.execute("DELETE FROM heads")
+            connection.execute("UPDATE commits SET rank = 7, passed = 3")
+        copy = alice.home / "ravel-before-repair.sqlite"
+        process = subprocess.Popen([*RAVEL, "--home", str(alice.home), "fsck", "--repair"])
+        part = copy.with_name(copy.name + ".part")
+        with suppress(ProcessLookupError):
+            while not part.exists() and not copy.exists() and process.poll() is None:
+                pass  # everything is done by then, and nothing of it is durable
+            process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert run_ravel(alice, "fsck", "--repair").stdout.endswith("all is as it must be\n")
+        assert not part.exists()
+        alice.start()
+        assert digest(alice, branch) == before
