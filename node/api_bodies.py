@@ -131,6 +131,7 @@ class Compact(_Strict, frozen=True):
     """Compacts a branch, or says what that would let go."""
 
     dry_run: bool = False
+    without_missing: bool = False
 
 
 class Fork(_Strict, frozen=True):

@@ -43,7 +43,11 @@ class DocumentHandlers:
     async def _compact(self, request: Request) -> Response:
         body = await read_body(request, bodies.Compact)
         branch = request.path_params["branch"]
-        return await answer_json(self._service.compacting.compact(branch, dry_run=body.dry_run))
+        return await answer_json(
+            self._service.compacting.compact(
+                branch, dry_run=body.dry_run, without_missing=body.without_missing
+            )
+        )
 
     async def _show_set(self, request: Request) -> Response:
         branch, offset, limit = _window_of(request)

@@ -6,7 +6,7 @@ from storage.awaiting import find_awaited, restore_commit
 from storage.repos import Branch
 
 
-def restore_awaited(replica: Replica, branch: Branch, batch: OpenedBatch) -> list[bytes]:
+def restore_awaited(replica: Replica, branch: Branch, batch: OpenedBatch, now_ms: int) -> list[bytes]:
     """Put blocks back of commits that are awaited and came by this topic; gives their ids. Durable when it returns.
 
     Before verdicts, in a transaction of its own: a membership may be computed only of what this brings. Raises StorageError.
@@ -19,9 +19,8 @@ def restore_awaited(replica: Replica, branch: Branch, batch: OpenedBatch) -> lis
         for commit_id, awaited in find_awaited(connection, list(by_id)).items():
             if awaited.topic_num == branch.topic_num:
                 opened = by_id[commit_id]
-                restore_commit(
-                    replica.database, connection, awaited, opened.signed.commit, opened.publication
-                )
+                found = (opened.signed.commit, opened.publication)
+                restore_commit(replica.database, connection, branch.num, awaited, *found, now_ms)
                 restored.append(commit_id)
     if restored:
         replica.sketches.forget(branch.topic)

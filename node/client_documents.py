@@ -40,9 +40,10 @@ class DocumentsClient:
         """Squeeze a branch's set or dict."""
         return self._call("POST", f"{_path(branch)}/{kind}/squeezes", {})
 
-    def compact(self, branch: str, *, dry_run: bool) -> JsonObject:
+    def compact(self, branch: str, *, dry_run: bool, without_missing: bool = False) -> JsonObject:
         """Compact a branch."""
-        return self._call("POST", f"{_path(branch)}/compactions", {"dry_run": dry_run})
+        asked = {"dry_run": dry_run, "without_missing": without_missing}
+        return self._call("POST", f"{_path(branch)}/compactions", asked)
 
     def push_text(self, branch: str, update: bytes) -> JsonObject:
         """Push a Yjs update to a branch's text."""

@@ -228,11 +228,8 @@ class Connection:
                     self.end(error.reason)
             if self._is_ending():
                 return
-            if self._reading.cancelled_caught:
-                self.end("idle")
-                return
-            if frame is None:
-                self.end("closed")
+            if self._reading.cancelled_caught or frame is None:
+                self.end("idle" if self._reading.cancelled_caught else "closed")
                 return
             try:
                 message = decode_message(frame)
@@ -328,8 +325,7 @@ class Connection:
             wanted: list[bytes] = []
             if intake.waiting:
                 wanted = await self._hub.run_blocking(find_missing_causes, self._hub.replica, followed)
-            dropped = intake.dropped
-            accepted = len(intake.accepted.get(output.topic, ()))
+            dropped, accepted = intake.dropped, len(intake.accepted.get(output.topic, ()))
             taken = BatchTaken(output.topic, accepted, tuple(wanted), dropped=dropped.total())
         else:
             assert self._hub.relay is not None, "it keeps the topic"

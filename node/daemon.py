@@ -20,6 +20,7 @@ from node import logs
 from node.addresses import Source
 from node.api import create_app
 from node.blocking import threads, tune_interpreter
+from node.body_fetching import BodyFetcher
 from node.config import PeerConfig
 from node.errors import ServiceError
 from node.event_streams import EventStreams
@@ -154,6 +155,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) 
             nursery.start_soon(joiner.run)
             nursery.start_soon(exports.run)
             nursery.start_soon(Mender(hub).run)
+            nursery.start_soon(BodyFetcher(hub).run)
             for peer, address, source in kept:
                 network.keep(peer, address, source)
             log.info("ready", node=id_text(node_key), listen=listen, api=api)

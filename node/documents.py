@@ -35,6 +35,7 @@ from verifier.documents import (
     count_words,
     find_settled,
     in_byte_order,
+    pass_over_missing,
     reduce_dict,
     reduce_set,
 )
@@ -121,10 +122,11 @@ class Documents:
             "erased": [key for key, value in said if value is None],
         }
 
-    async def squeeze(self, branch_text: str, kind: str) -> JsonObject:
+    async def squeeze(self, branch_text: str, kind: str, *, without_missing: bool = False) -> JsonObject:
         """Say again, in as few commits as hold it, all that stands in the branch's set or dict, where others said it.
 
-        Raises ServiceError `too_large` where one key's conflicts alone are too long.
+        `without_missing`, bodies that are not here are taken to say nothing. Raises ServiceError `too_large` where one
+        key's conflicts alone are too long, `incomplete`.
         """
         branch = self._find_branch(branch_text)
 
@@ -133,7 +135,7 @@ class Documents:
             settled = {id(one) for one in find_settled(said)}
             if all(id(one) in settled or one.bit for one in said):
                 return []
-            entries = self._reduce_said(kind, said)
+            entries = self._reduce_said(kind, pass_over_missing(said, kind) if without_missing else said)
             return [Draft(body) for body in squeeze(entries, kind)]
 
         written, intake = await self._hub.run_blocking(self._author.write_many, branch, plan)

@@ -15,6 +15,7 @@ from protocol.codec import DecodeError
 from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, seal_commit
 from protocol.object import build_object
 from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
+from protocol.said_kind import say_kind
 from storage.repos import Branch, Epoch, branch_keys
 from verifier.facts import BranchFacts
 from verifier.tangle_kinds import GROUP
@@ -89,7 +90,7 @@ def seal_draft(keys: AuthorKeys, now_ms: int, branch: Branch, draft: Draft, plac
             place.previous,
             () if branch.facts.is_root_branch else (group,),
             now_ms if draft.timestamp is None else draft.timestamp,
-            b"",
+            b"" if branch.facts.is_root_branch else say_kind(draft.body),
             reference,
             place.keys,
         )

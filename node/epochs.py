@@ -17,18 +17,9 @@ from node.intake import Intake
 from node.opening import read_waiting
 from node.outbound import Author
 from node.replica import Replica, choose_epoch, load_tables
-from protocol.body import (
-    Body,
-    BranchTopic,
-    EpochAdd,
-    EpochBox,
-    EpochHistory,
-    EpochInit,
-    Grant,
-    Permission,
-    UnknownBody,
-)
+from protocol.body import Body, Grant, Permission, UnknownBody
 from protocol.commit import Commit
+from protocol.epochs import BranchTopic, EpochAdd, EpochBox, EpochHistory, EpochInit
 from protocol.hashing import epoch_read_secret
 from protocol.limits import (
     EPOCH_BOX_COUNT_MAX,

@@ -21,19 +21,11 @@ from sqlalchemy import Connection
 from node.covering import find_pasts
 from node.errors import ServiceError
 from node.lineage import lineage
-from node.replica import Replica, Tables, load_blocks_of, load_tables, open_encoded
+from node.replica import Replica, Tables, load_blocks_of, load_tables, open_stored
 from node.said import SaidReader
-from protocol.body import Body, kind_name
-from protocol.content import (
-    Compaction,
-    DictEdit,
-    DictSqueeze,
-    Imported,
-    Post,
-    SetEdit,
-    SetSqueeze,
-    TextUpdate,
-)
+from protocol.body import kind_name
+from protocol.content import Compaction, DictEdit, DictSqueeze, SetEdit, SetSqueeze, TextUpdate
+from protocol.said_kind import ERASABLE, WORDS
 from storage.commits import TimelineRow
 from storage.database import Database, read_store
 from storage.erasing import Erasure, erase_bodies, load_compactions, load_whole, measure_bodies
@@ -41,11 +33,9 @@ from storage.repos import Branch
 from verifier.documents import ErasedWords, Said, find_settled, find_snapshotted
 
 _LOADED_AT_ONCE: Final = 500
-_WORDS: Final[tuple[type[Body], ...]] = (SetEdit, SetSqueeze, DictEdit, DictSqueeze, TextUpdate)
-_WORD_KINDS: Final = tuple(kind_name(kind) for kind in _WORDS)
-_TIMELINE_KINDS: Final = (kind_name(Post), kind_name(Imported))
-ERASABLE_KINDS: Final = (*_TIMELINE_KINDS, *_WORD_KINDS)
-"""Kinds of bodies that may be erased. Carried ones stay: they say by which name a word is known."""
+_TIMELINE_KINDS: Final = tuple(kind_name(kind) for kind in ERASABLE if kind not in WORDS)
+ERASABLE_KINDS: Final = tuple(map(kind_name, ERASABLE))
+"""Kinds of bodies that may be erased."""
 _SQUEEZES: Final = {
     kind_name(SetEdit): kind_name(SetSqueeze),
     kind_name(DictEdit): kind_name(DictSqueeze),
@@ -159,5 +149,5 @@ def _erasures(tables: Tables, connection: Connection, rows: Sequence[TimelineRow
         part = list(rows[start : start + _LOADED_AT_ONCE])
         blocks = load_blocks_of(connection, part)
         for row in part:
-            commit, _ = open_encoded(tables.on_topics[row.topic_num], row, blocks[row.num])
+            commit, _ = open_stored(tables.on_topics[row.topic_num], row, blocks[row.num])
             yield Erasure(row.num, row.block_nums, commit.content.body.object_id)

@@ -111,7 +111,7 @@ def _try_lock(handle: int) -> bool:
 
 
 def _open_bodies(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
-    """Bodies of the commits of these numbers that were not erased, but for root branches: these say secrets and rights."""
+    """Readable bodies of the commits of these numbers, but for root branches: these say secrets and rights."""
     tables = load_tables(connection)
     rows: list[TimelineRow] = []
     for row in iterate_between(connection, first, last):
@@ -126,12 +126,12 @@ def _open_bodies(connection: Connection, first: int, last: int) -> Iterator[pa.R
 
 def _body_batch(connection: Connection, tables: Tables, rows: Sequence[TimelineRow]) -> pa.RecordBatch:
     blocks = load_blocks_of(connection, list(rows))
-    columns: list[list[Any]] = [
-        [row.num for row in rows],
-        [row.commit_id for row in rows],
-        [row.body_kind for row in rows],
-        [open_encoded(tables.on_topics[row.topic_num], row, blocks[row.num])[1] for row in rows],
+    opened = [
+        (row.num, row.commit_id, row.body_kind, encoded)
+        for row in rows
+        if (encoded := open_encoded(tables.on_topics[row.topic_num], row, blocks[row.num])[2])
     ]
+    columns: list[list[Any]] = [list(values) for values in zip(*opened, strict=True)] or [[] for _ in BODIES]
     arrays = [pa.array(values, field.type) for values, field in zip(columns, BODIES, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=BODIES)
 

@@ -10,7 +10,8 @@ from node.drafting import Written
 from node.intake import Intake
 from node.replica import Replica
 from protocol import signing
-from protocol.body import Body, BranchTopic, EarlierEpoch, EpochAdd, EpochHistory, EpochInit
+from protocol.body import Body
+from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochHistory, EpochInit
 from protocol.limits import EPOCH_HISTORY_COUNT_MAX, EPOCH_TOPIC_COUNT_MAX
 from storage.id_keys import chunks
 from storage.repos import Branch, Epoch, Repo, branch_keys

@@ -194,7 +194,7 @@ class Hub:
             )
         if intake.dropped:
             log.warning("publications dropped", reasons=dict(intake.dropped))
-        if not intake.accepted and not intake.unread and not intake.is_about_repos:
+        if not (intake.accepted or intake.unread or intake.is_about_repos or intake.filled):
             return
         for listener in list(self._listeners):
             if intake.is_about_repos:

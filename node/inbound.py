@@ -1,10 +1,5 @@
 """The way in, second half: verdicts, heads and membership, one transaction. Everything that is kept has passed here.
 
-    frame -> message            node.connection, protocol.messages        shape: door one
-    publication -> signed commit   node.opening                              blocks, commit, body, signatures
-    signed commit -> verdict       verifier.verify                           meaning: door two
-    verdict -> store, notice       here                                      one transaction, then the hub tells
-
 A commit's faults and its carrier's are kept apart. What is wrong with the *commit* follows from its id, so it is
 rejected for good and the rejection remembered. What is wrong with the *publication* was dropped and counted before:
 remembering it would let anyone poison an id.
@@ -18,15 +13,18 @@ from sqlalchemy import Connection
 
 from node.awaited import restore_awaited
 from node.consequences import choose_writing_epoch, show_names
+from node.filling import fill_awaited
 from node.intake import Intake
 from node.opening import Opened, OpenedBatch, open_batch
 from node.replica import Replica, load_tables
 from node.stated_branches import add_stated, follow_stated
 from node.voiding import Review
-from protocol.body import Adopt, BranchAdd, BranchRenew, EpochAdd, EpochInit, RepoInit
+from protocol.body import Adopt, BranchAdd, BranchRenew, RepoInit
+from protocol.epochs import EpochAdd, EpochInit
 from storage.blocks import DamagedBlock
 from storage.checkpoints import keep_checkpoints
 from storage.commits import NewCommit, accept_commits, load_facts, load_places
+from storage.erasing import keep_bare
 from storage.files import apply_files
 from storage.heads import find_heads
 from storage.repo_changes import rename_repo
@@ -74,7 +72,7 @@ def accept_batch(
     batch itself adds. `branch` is None when `before` adds it; then everything is in `followups`. Of `is_own` commits
     none may be rejected: that undoes the transaction and raises OwnCommitRejected. `turn` is that of `Database.write`.
     """
-    restored = [] if branch is None else restore_awaited(replica, branch, batch)
+    restored = [] if branch is None else restore_awaited(replica, branch, batch, now_ms)
     with _transaction(replica, now_ms, turn) as (work, connection):
         if branch is not None:
             work.take_restored(branch, restored)
@@ -145,17 +143,18 @@ class _Acceptance:
         self._heads: set[bytes] = set()  # of what the batch acks, and of what it has added
         self._load_places: Callable[[Iterable[bytes]], Mapping[bytes, Place]] = lambda _ids: {}
         self._rejected: set[bytes] = set()
-        # By number of repos whose membership has changed: the removals that counted before.
-        self._changed_repos: dict[int, frozenset[bytes]] = {}
+        self._changed_repos: dict[
+            int, frozenset[bytes]
+        ] = {}  # the removals that counted before, by repos' numbers
         self._new_content: dict[tuple[int, int], list[bytes]] = {}  # ids by numbers of repo and branch
         self._adopted: list[tuple[int, Adopt]] = []  # with the repo's number
+        self._again: list[Opened] = []  # of the batch, what was settled before
         self.intake = Intake()
         self.settled: set[bytes] = set()
         self.fault: DamagedBlock | None = None
         """What keeps a repo's membership from being computed."""
         self._blocking: dict[int, bytes] = {}  # by number of such repos: a commit that is awaited
-        # This transaction's own: others see a branch when it is committed, and never one that is rolled back.
-        self.tables = replica.tables
+        self.tables = replica.tables  # this transaction's own: others see a branch when it is committed
         self.has_changed_tables = False
 
     def changed_repo_ids(self) -> list[bytes]:
@@ -204,10 +203,12 @@ class _Acceptance:
             new: list[NewCommit] = []
             waiting = list(batch.waiting)
             rejected = [item for item in batch.rejected if item.commit_id not in self._rejected]
+            self._again = []
             for opened in batch.opened:
                 self._judge(branch, opened, new, waiting, rejected)
             self._rejected.update(item.commit_id for item in rejected)
             self._store(connection, branch, new, waiting, rejected)
+            fill_awaited(self._replica.database, connection, branch, self._again, self.intake)
             self.intake.dropped.update(batch.dropped)
             self.intake.rejected += rejected
             self.settled.update(item.commit_id for item in rejected)
@@ -216,10 +217,8 @@ class _Acceptance:
         """Judge publications that were kept, by the number of their topic."""
         if self.has_changed_tables:
             self.reload_tables(connection)
-        branches = self.tables.on_topics
-        self.run_round(
-            connection, [(branches[num], open_batch(branches[num], items)) for num, items in stored.items()]
-        )
+        found = [(self.tables.on_topics[num], items) for num, items in stored.items()]
+        self.run_round(connection, [(branch, open_batch(branch, items)) for branch, items in found])
 
     def release(self, connection: Connection) -> None:
         """Judge what waited for what was settled, and what waited for that."""
@@ -288,6 +287,7 @@ class _Acceptance:
         commit = opened.signed.commit
         if commit.commit_id in self._facts or commit.commit_id in self._rejected:
             self.intake.already += 1
+            self._again.append(opened)
             return
         membership = self._membership(branch)
         if membership is None:
@@ -336,8 +336,9 @@ class _Acceptance:
         waiting: list[Waiting],
         rejected: list[Rejected],
     ) -> None:
-        database = self._replica.database
+        database, publications = self._replica.database, [commit.publication for commit in new]
         nums = accept_commits(database, connection, branch, new, self._now_ms)
+        keep_bare(connection, branch.num, nums, publications, self._now_ms)
         if nums and not branch.facts.is_root_branch:
             ids = self._new_content.setdefault((branch.repo_num, branch.num), [])
             ids.extend(commit.verified.commit.commit_id for commit in new)

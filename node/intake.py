@@ -18,6 +18,7 @@ class Intake:
     rejected: list[Rejected] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
     already: int = 0
+    filled: set[bytes] = field(default_factory=set)  # commits whose bodies were awaited, and came
     waiting: int = 0
     restored: int = 0  # awaited ones whose blocks are back
     is_about_repos: bool = False  # whether a root branch got anything, be it only what waits
@@ -28,6 +29,7 @@ class Intake:
             rejected=self.rejected + more.rejected,
             dropped=self.dropped + more.dropped,
             already=self.already + more.already,
+            filled=self.filled | more.filled,
             waiting=self.waiting + more.waiting,
             restored=self.restored + more.restored,
             is_about_repos=self.is_about_repos or more.is_about_repos,

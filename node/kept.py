@@ -97,6 +97,8 @@ def wanted_columns(secrecy: Secrecy, opened: Opened) -> dict[str, Any]:
     if not isinstance(body, ErasedBody):
         wanted["body_kind"] = body_kind(body)
         wanted["size"] = sum(len(block.encoded) for block in opened.publication.blocks)
+    elif body.tag:
+        wanted["body_kind"] = body.tag
     return wanted
 
 

@@ -23,7 +23,16 @@ from node.replica import Replica, load_blocks_of, open_encoded, open_stored
 from node.views import author_fields, body_fields
 from node.why import find_commit
 from protocol.block import Reference
-from protocol.body import BranchFork, Carried, Merge, content_of, decode_body
+from protocol.body import (
+    Body,
+    BranchFork,
+    Carried,
+    ErasedBody,
+    Merge,
+    UnknownBody,
+    UnreadableBody,
+    content_of,
+)
 from protocol.commit import Commit
 from protocol.content import Files
 from protocol.limits import ACK_COUNT_MAX, BODY_SIZE_MAX, MERGED_COUNT_MAX
@@ -147,7 +156,7 @@ class BranchMerge:
     target: Branch
     needs_ancestor: bool = True
     carried: int = 0
-    left: int = 0  # commits that would be too large with their origin
+    left: int = 0  # commits that would be too large with their origin, or whose bodies cannot be read
     files_left: list[str] = field(default_factory=list)  # names of files that were sealed in another epoch
     _drafts: list[Draft] = field(default_factory=list)
     # What stands in the target for each of the source's commits: commits, and places among the drafts.
@@ -161,18 +170,19 @@ class BranchMerge:
         for one in (self.source, self.target):
             check_whole(self.replica, connection, one)
         there: dict[bytes, TimelineRow] = {}
-        for row, _, encoded in self._read(connection, load_state(self.replica, connection, self.target)):
-            there[row.commit_id] = there[_origin(row.commit_id, encoded)] = row
+        for row, _, body, _ in self._read(connection, load_state(self.replica, connection, self.target)):
+            there[row.commit_id] = there[_origin(row.commit_id, body)] = row
         is_related = not self.needs_ancestor or not self._is_foreign
         graph = DraftGraph(connection)
         heads: dict[bytes | int, None] = dict.fromkeys(
             raw for raw, _ in load_heads(connection, self.target.num, ACK_COUNT_MAX)
         )
-        for row, commit, encoded in self._read(connection, load_state(self.replica, connection, self.source)):
-            parents = self._parents(connection, row, encoded)
-            known = there.get(_origin(row.commit_id, encoded)) or there.get(row.commit_id)
+        state = load_state(self.replica, connection, self.source)
+        for row, commit, body, encoded in self._read(connection, state):
+            parents = self._parents(connection, row, body)
+            known = there.get(_origin(row.commit_id, body)) or there.get(row.commit_id)
             is_related |= known is not None
-            draft = None if known is not None else self._draft(row, commit, encoded)
+            draft = None if known is not None else self._draft(row, commit, body, encoded)
             if known is not None:
                 is_own = known.branch_num == self.target.num
                 self._became[row.commit_id] = (known.commit_id if is_own else self._root,)
@@ -204,9 +214,10 @@ class BranchMerge:
     def _is_foreign(self) -> bool:
         return self.source.repo_num != self.target.repo_num
 
-    def _parents(self, connection: Connection, row: TimelineRow, encoded: bytes) -> list[bytes | int]:
+    def _parents(
+        self, connection: Connection, row: TimelineRow, body: Body | UnknownBody
+    ) -> list[bytes | int]:
         """What stands in the target for what a commit follows; a fork's first follows what it continues."""
-        body = decode_body(encoded) if row.body_kind == "fork" else None
         follows = body.commits if isinstance(body, BranchFork) else row.acks
         found = dict.fromkeys(one for ack in follows for one in self._stand_for(connection, ack))
         if len(found) > 1:
@@ -242,27 +253,31 @@ class BranchMerge:
 
     def _read(
         self, connection: Connection, rows: list[TimelineRow]
-    ) -> Iterator[tuple[TimelineRow, Commit, bytes]]:
-        """Rows, commits and bodies, which are empty where they were erased."""
+    ) -> Iterator[tuple[TimelineRow, Commit, Body | UnknownBody, bytes]]:
+        """Rows, commits, and bodies with their encodings."""
         for start in range(0, len(rows), _LOADED_AT_ONCE):
             part = rows[start : start + _LOADED_AT_ONCE]
             blocks = load_blocks_of(connection, part)
             for row in part:
                 branch = self.replica.on_topics[row.topic_num]
-                commit, encoded = open_encoded(branch, row, blocks[row.num])
-                yield row, commit, encoded or b""
+                yield row, *open_encoded(branch, row, blocks[row.num])
 
-    def _draft(self, row: TimelineRow, commit: Commit, encoded: bytes) -> Draft | None:
+    def _draft(
+        self, row: TimelineRow, commit: Commit, body: Body | UnknownBody, encoded: bytes
+    ) -> Draft | None:
         """A commit to be carried. None for what only its own branch needs, and for files that cannot be carried."""
         if row.body_kind in _NOT_CARRIED:
             return None
-        if not encoded:
+        if isinstance(body, ErasedBody):
             raise ServiceError(
                 "incomplete",
-                "bodies were erased here that the other branch has not got",
+                "bodies are erased here that the other branch has not got",
                 "merge on a node that still has them",
             )
-        body = decode_body(encoded)
+        if isinstance(body, UnreadableBody):  # nor could what it is be said again
+            self._left.add(row.commit_id)
+            self.left += 1
+            return None
         if isinstance(body, Carried) and self._is_foreign:
             encoded = body.body  # whoever offers this may say that anybody wrote it
         if not isinstance(body, Carried) or self._is_foreign:
@@ -303,7 +318,6 @@ async def run_merge(hub: Hub, author: Author, merge: BranchMerge) -> JsonObject:
     }
 
 
-def _origin(commit_id: bytes, encoded: bytes) -> bytes:
-    """The commit that was first: itself, or the one that it carries."""
-    body = decode_body(encoded) if encoded else None  # what is carried is never erased
+def _origin(commit_id: bytes, body: Body | UnknownBody) -> bytes:
+    """The commit that was first: itself, or the one that it carries. What is carried is never erased."""
     return body.commit if isinstance(body, Carried) else commit_id

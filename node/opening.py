@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from protocol.block import Block, WrongKey
-from protocol.body import Body, ErasedBody, UnknownBody, decode_body
+from protocol.body import Body, ErasedBody, UnknownBody, kind_name
 from protocol.codec import DecodeError, Value
 from protocol.commit import Commit, UnknownVersion, open_commit
-from protocol.limits import BODY_SIZE_MAX
-from protocol.object import MissingBlocks, open_object
+from protocol.object import MissingBlocks
 from protocol.publication import Publication, SealBroken, decode_publication, open_sealed_key
+from protocol.said_kind import read_body, said_kind
 from protocol.signing import Claim, check_claims
 from storage.repos import Branch
 from storage.waiting import UNREAD, Waiting
@@ -77,7 +77,7 @@ class ReadBatch:
 
 
 def open_batch(branch: Branch, items: Iterable[bytes], *, with_bare: bool = False) -> OpenedBatch:
-    """Read, check and settle publications of one branch in one go; `with_bare` also those of which the body was erased."""
+    """Read, check and settle publications of one branch in one go; `with_bare` all bare ones (`read_batch`)."""
     batch = read_batch(branch, items, with_bare=with_bare)
     return settle_batch(batch, check_claims(batch.claims))
 
@@ -85,6 +85,7 @@ def open_batch(branch: Branch, items: Iterable[bytes], *, with_bare: bool = Fals
 def read_batch(branch: Branch, items: Iterable[bytes], *, with_bare: bool = False) -> ReadBatch:
     """Decode and open publications. Each readable candidate claims its author's signature, and each its topic's.
 
+    Of bare ones those whose header says the body's kind, as no verdict rests on it; `with_bare` the others, too.
     A holder of the topic's key makes the topic's signature itself when it sends the publication on, so it need not check
     what it will not pass on; the author's signature is what it believes.
     """
@@ -144,12 +145,12 @@ def _read_publication(branch: Branch, encoded: bytes, *, with_bare: bool = False
         raise _Drop(f"bad_publication:{error.reason}") from None
     if publication.topic != branch.topic:
         raise _Drop("other_topic")
-    if publication.body_id is not None and not with_bare:
-        raise _Drop("bare")  # a verdict needs the body, which others may have
-    return _Candidate(encoded, publication, _read_commit(branch, publication, encoded))
+    return _Candidate(encoded, publication, _read_commit(branch, publication, encoded, with_bare=with_bare))
 
 
-def _read_commit(branch: Branch, publication: Publication, encoded: bytes) -> _Readable | Rejected | Waiting:
+def _read_commit(
+    branch: Branch, publication: Publication, encoded: bytes, *, with_bare: bool
+) -> _Readable | Rejected | Waiting:
     """Raises _Drop where the publication is at fault."""
     commit_id = publication.commit_id
     try:
@@ -160,11 +161,13 @@ def _read_commit(branch: Branch, publication: Publication, encoded: bytes) -> _R
     except WrongKey:
         raise _Drop("wrong_key") from None
     except UnknownVersion:
+        if publication.body_id is not None:
+            raise _Drop("bare") from None  # whoever can read it may need the body
         return Waiting(commit_id, encoded, (), reason=UNREAD)
     except DecodeError as error:
         return Rejected(commit_id, "bad_commit", str(error))
     try:
-        return _Readable(commit, _read_body(branch, commit, publication))
+        return _Readable(commit, _read_body(branch, commit, publication, with_bare=with_bare))
     except MissingBlocks:
         raise _Drop("missing_body") from None
     except WrongKey:
@@ -173,11 +176,17 @@ def _read_commit(branch: Branch, publication: Publication, encoded: bytes) -> _R
         return Rejected(commit_id, "bad_body", str(error))
 
 
-def _read_body(branch: Branch, commit: Commit, publication: Publication) -> Body | UnknownBody:
+def _read_body(
+    branch: Branch, commit: Commit, publication: Publication, *, with_bare: bool
+) -> Body | UnknownBody:
+    is_root_branch = branch.facts.is_root_branch
+    said = said_kind(commit, is_root_branch=is_root_branch)
     if publication.body_id is not None:
         if publication.body_id != commit.content.body.object_id:
             raise _Drop("missing_body")
-        return ErasedBody("")
+        if said is None and not with_bare:
+            raise _Drop("bare")  # a verdict needs the body, which others may have
+        return ErasedBody("" if said is None else kind_name(said))
     blocks = {block.block_id: block for block in publication.blocks[1:]}
     used: set[bytes] = set()
 
@@ -185,7 +194,8 @@ def _read_body(branch: Branch, commit: Commit, publication: Publication) -> Body
         used.add(block_id)
         return blocks.get(block_id)
 
-    plaintext = open_object(commit.content.body, look_up, branch.convergence_secret, size_max=BODY_SIZE_MAX)
-    if len(used) != len(publication.blocks) - 1:
+    body, _ = read_body(commit, look_up, branch.convergence_secret, is_root_branch=is_root_branch)
+    # A body whose kind is said travels as its one block, whatever that may be: it cannot be told what else belongs to it.
+    if len(publication.blocks) - 1 != (len(used) if said is None else 1):
         raise _Drop("surplus_blocks")
-    return decode_body(plaintext)
+    return body

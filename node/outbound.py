@@ -23,8 +23,9 @@ from node.opening import open_batch
 from node.replica import Replica
 from protocol import sealing, signing
 from protocol.block import Reference
-from protocol.body import Body, BranchAdd, BranchFork, BranchRoot, EpochBox, EpochInit, Permission, RepoInit
+from protocol.body import Body, BranchAdd, BranchFork, BranchRoot, Permission, RepoInit
 from protocol.commit import NO_BRANCH, NO_EPOCH, HeaderKeys, lipmaa
+from protocol.epochs import EpochBox, EpochInit
 from protocol.hashing import epoch_read_secret
 from protocol.limits import ACK_COUNT_MAX
 from protocol.proofs import certify_repo

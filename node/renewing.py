@@ -6,7 +6,8 @@ from node.furnishing import topic_in
 from node.intake import Intake
 from node.members import find_user
 from node.repo_actions import JsonObject, RepoActions
-from protocol.body import BranchRenew, EpochInit
+from protocol.body import BranchRenew
+from protocol.epochs import EpochInit
 from protocol.text import id_text
 from storage.repos import Branch, Repo
 from verifier.epochs import find_readers

@@ -13,10 +13,10 @@ import structlog
 from sqlalchemy import Connection
 
 from protocol.block import decode_block
-from protocol.body import Body, EpochInit, ErasedBody, Permission, UnknownBody, decode_body
+from protocol.body import Body, ErasedBody, Permission, UnknownBody
 from protocol.commit import Commit, open_commit
-from protocol.limits import BODY_SIZE_MAX
-from protocol.object import open_object
+from protocol.epochs import EpochInit
+from protocol.said_kind import read_body
 from storage.awaiting import Awaited, count_awaited, find_awaited_in
 from storage.blocks import DamagedBlock, read_blocks
 from storage.commits import TimelineRow, iterate_arrivals
@@ -306,16 +306,23 @@ def load_blocks_of(connection: Connection, rows: list[TimelineRow]) -> dict[int,
 
 
 def open_stored(branch: Branch, row: TimelineRow, encoded: list[bytes]) -> tuple[Commit, Body | UnknownBody]:
-    """An accepted commit and its body (an ErasedBody where it was erased). `branch` is on the topic by which it came."""
-    commit, body = open_encoded(branch, row, encoded)
-    return commit, ErasedBody(row.body_kind) if body is None else decode_body(body)
+    """An accepted commit and its body: an ErasedBody where it is not here, an UnreadableBody where it is not what was said.
+
+    `branch` is on the topic by which it came.
+    """
+    commit, body, _ = open_encoded(branch, row, encoded)
+    return commit, body
 
 
-def open_encoded(branch: Branch, row: TimelineRow, encoded: list[bytes]) -> tuple[Commit, bytes | None]:
-    """The same, the body as it is encoded; None where it was erased. Every block is found by its hash."""
+def open_encoded(
+    branch: Branch, row: TimelineRow, encoded: list[bytes]
+) -> tuple[Commit, Body | UnknownBody, bytes]:
+    """The same, and the body as it is encoded: empty where it says nothing here. Every block is found by its hash."""
     commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
     if row.is_erased:
-        return commit, None
+        return commit, ErasedBody(row.body_kind), b""
     blocks = {block.block_id: block for block in map(decode_block, encoded[1:])}
-    body = open_object(commit.content.body, blocks.get, branch.convergence_secret, size_max=BODY_SIZE_MAX)
-    return commit, body
+    body = read_body(
+        commit, blocks.get, branch.convergence_secret, is_root_branch=branch.facts.is_root_branch
+    )
+    return commit, *body

@@ -14,19 +14,19 @@ from node.covering import find_pasts
 from node.errors import ServiceError
 from node.lineage import lineage, load_state
 from node.replica import Replica, Tables, load_blocks_of, open_encoded
-from protocol.body import Carried, content_of, decode_body, kind_name
+from protocol.body import Carried, UnreadableBody, content_of, kind_name
 from protocol.content import DictEdit, DictSqueeze, SetEdit, SetSqueeze, TextSnapshot, TextUpdate
 from protocol.limits import DOCUMENT_SQUEEZE_COUNT_MAX, DOCUMENT_WORDS_KEPT_MAX
 from storage.commits import TimelineRow
 from storage.repos import Branch
-from verifier.documents import DOCUMENTS, DocumentBody, ErasedWords, Said, Word, count_words
+from verifier.documents import DOCUMENTS, DocumentBody, ErasedWords, Said, Word, count_words, say_nothing
 
 _LOADED_AT_ONCE: Final = 500
 _SQUEEZE_KINDS: Final = (kind_name(SetSqueeze), kind_name(DictSqueeze))
 
 
 class _Opened(NamedTuple):
-    """A commit's first id, what it says (None: nothing of documents, or its body was erased), and the bytes of its body."""
+    """A commit's first id, what it says (None: nothing of documents, or its body is not here), and the bytes of its body."""
 
     name: bytes
     content: DocumentBody | None
@@ -47,7 +47,8 @@ class SaidReader:
         """What the branch and what it continues say of a document (DOCUMENTS), also in carried commits; with bodies' sizes.
 
         Updates are empty here: a long history has far more bytes of them than are in use (`read_updates`).
-        What a body said that was erased is None. Raises ServiceError `too_large`, `incomplete`.
+        What a body said that is not here is None; one that cannot be read says nothing.
+        Raises ServiceError `too_large`, `incomplete`.
         """
         types = DOCUMENTS[document]
         depths = self.depths(connection, branch)
@@ -59,11 +60,17 @@ class SaidReader:
                 f"the branch's {document} was squeezed over {DOCUMENT_SQUEEZE_COUNT_MAX} times",
                 "begin another branch with what is in use",
             )
-        bits = {row.commit_id: 1 << number for number, row in enumerate(squeezes)}
+        said_again = [
+            row
+            for start in range(0, len(squeezes), _LOADED_AT_ONCE)
+            for row, opened in self._outlined(connection, squeezes[start : start + _LOADED_AT_ONCE])
+            if isinstance(opened.content, SetSqueeze | DictSqueeze)  # else it cannot be read
+        ]
+        bits = {row.commit_id: 1 << number for number, row in enumerate(said_again)}
         pasts = find_pasts(connection, lineage(self._replica, connection, branch), bits)
         for start in range(0, len(rows), _LOADED_AT_ONCE):
             part = rows[start : start + _LOADED_AT_ONCE]
-            for row, opened in zip(part, self._outlines(connection, part), strict=True):
+            for row, opened in self._outlined(connection, part):
                 if row.is_erased or isinstance(opened.content, types):
                     place = (depths[row.branch_num], row.passed, row.rank, row.commit_id)
                     bit, covered_by = bits.get(row.commit_id, 0), pasts.get(row.commit_id, 0)
@@ -84,7 +91,9 @@ class SaidReader:
         parts = reversed(lineage(self._replica, connection, branch))
         return {part.num: depth for depth, (part, _) in enumerate(parts)}
 
-    def _outlines(self, connection: Connection, rows: Sequence[TimelineRow]) -> list[_Opened]:
+    def _outlined(
+        self, connection: Connection, rows: Sequence[TimelineRow]
+    ) -> list[tuple[TimelineRow, _Opened]]:
         known = {row.num: self._kept.get(row.num) for row in rows}
         missing = [row for row in rows if known[row.num] is None]
         fresh = dict(
@@ -94,18 +103,14 @@ class SaidReader:
                 strict=True,
             )
         )
-        self._keep(fresh)
-        return [known[row.num] or fresh[row.num] for row in rows]
+        self._keep({row.num: fresh[row.num] for row in missing if not row.is_erased})  # which may still come
+        return [(row, known[row.num] or fresh[row.num]) for row in rows]
 
     def _open(self, connection: Connection, rows: Sequence[TimelineRow]) -> Iterator[_Opened]:
         blocks = load_blocks_of(connection, list(rows))
         for row in rows:
-            _, encoded = open_encoded(self._replica.on_topics[row.topic_num], row, blocks[row.num])
-            if encoded is None:
-                yield _Opened(row.commit_id, None, 0)
-                continue
-            body = decode_body(encoded)
-            said = content_of(body)
+            _, body, encoded = open_encoded(self._replica.on_topics[row.topic_num], row, blocks[row.num])
+            said = say_nothing(body.tag) if isinstance(body, UnreadableBody) else content_of(body)
             content = said if isinstance(said, DocumentBody) else None
             yield _Opened(body.commit if isinstance(body, Carried) else row.commit_id, content, len(encoded))
 
@@ -120,11 +125,12 @@ class SaidReader:
 
 
 def not_here(error: ErasedWords) -> ServiceError:
-    """The answer where erased bodies are needed, since what stood for them is void or was not here."""
+    """The answer where bodies are needed that are not here: erased, and what stood for them is void, or never come."""
     return ServiceError(
         "incomplete",
-        f"{error}, and what stood for them does not count now",
-        "adopt what is void of it (`ravel branch adopt`), or restore a backup that has them",
+        f"{error}, and nothing that counts stands for them",
+        "connect to a peer that has them; adopt what is void of it (`ravel branch adopt`); or give them up, for everybody: "
+        "`ravel branch compact --without-missing`",
     )
 
 

@@ -3,7 +3,8 @@
 from sqlalchemy import Connection
 
 from node.replica import Tables
-from protocol.body import BranchAdd, EpochAdd
+from protocol.body import BranchAdd
+from protocol.epochs import EpochAdd
 from protocol.signing import public_key
 from storage.database import Database
 from storage.repos import Branch, add_branch, branch_keys, follow_topic

@@ -34,7 +34,7 @@ from protocol.limits import (
 from protocol.text import id_text
 from storage.commits import load_rows
 from storage.repos import Branch
-from verifier.documents import ErasedWords, Said, TextState, reduce_text
+from verifier.documents import ErasedWords, Said, TextState, pass_over_missing, reduce_text
 
 log = structlog.get_logger()
 
@@ -109,25 +109,36 @@ class Texts:
             "text": merged.text,
         }
 
-    async def squeeze(self, branch_text: str) -> str | None:
-        """Write a snapshot of what stands, where it is more than one update; its commit's id."""
+    async def squeeze(self, branch_text: str, *, without_missing: bool = False) -> str | None:
+        """Write a snapshot of what stands, where it is more than one update; its commit's id.
+
+        `without_missing`, it also stands for updates that are not here, as if these said nothing.
+        """
         branch = self._find_branch(branch_text)
-        state = await self._hub.run_blocking(self._load, branch)
-        if len(state.standing) < 2:
+        missing = await self._hub.run_blocking(self._find_missing, branch) if without_missing else ()
+        state = await self._hub.run_blocking(self._load, branch, missing)
+        if len(state.standing) < 2 and not missing:
             return None
         merged = await self._merge([*map(_update_of, state.standing)])
         taken = [one for one, is_taken in zip(state.standing, merged.taken, strict=True) if is_taken]
-        return await self._write_snapshot(branch, taken, after=3)
+        return await self._write_snapshot(branch, taken, after=3, missing=missing)
 
-    async def _write_snapshot(self, branch: Branch, standing: Sequence[Said], *, after: int) -> str | None:
-        """The snapshot's id, if one was due: at least half of `after` updates fit into one, of those that stand."""
+    async def _write_snapshot(
+        self, branch: Branch, standing: Sequence[Said], *, after: int, missing: Sequence[Said] = ()
+    ) -> str | None:
+        """The snapshot's id, if one was due: at least half of `after` updates fit into one, of those that stand.
+
+        It also names those that are `missing`; then one is due.
+        """
+        after = 0 if missing else after
+        missing = missing[:DEP_COUNT_MAX]
         if len(standing) + 1 < after:
             return None
         chosen: list[Said] = []
         size = 0
         for one in sorted(standing, key=lambda one: (len(_update_of(one)), one.place)):
             size += len(_update_of(one))
-            if size > TEXT_UPDATE_SIZE_MAX or len(chosen) == DEP_COUNT_MAX:
+            if size > TEXT_UPDATE_SIZE_MAX or len(chosen) + len(missing) == DEP_COUNT_MAX:
                 break
             chosen.append(one)
         if 2 * len(chosen) < after:
@@ -136,8 +147,9 @@ class Texts:
         merged = await self._merge([*map(_update_of, chosen)])
         if not all(merged.taken) or len(merged.update) > TEXT_UPDATE_SIZE_MAX:
             return None
-        body = TextSnapshot(merged.update, tuple(dict.fromkeys(one.name for one in chosen)))
-        draft = Draft(body, deps=deps_of(chosen, await self._hub.run_blocking(self._own_depth, branch)))
+        named = [*chosen, *missing]
+        body = TextSnapshot(merged.update, tuple(dict.fromkeys(one.name for one in named)))
+        draft = Draft(body, deps=deps_of(named, await self._hub.run_blocking(self._own_depth, branch)))
         written, intake = await self._hub.run_blocking(self._author.write, branch, draft)
         self._hub.announce(intake)
         return id_text(written.commit_id)
@@ -152,11 +164,20 @@ class Texts:
         with self._hub.replica.database.read() as connection:
             return self._reader.depths(connection, branch)[branch.num]
 
-    def _load(self, branch: Branch) -> TextState:
-        """What stands."""
+    def _find_missing(self, branch: Branch) -> tuple[Said, ...]:
+        """Updates that would stand and are not here."""
+        with self._hub.replica.database.read() as connection:
+            said = [one for one, _ in self._reader.read(connection, branch, "text")]
+        away = {one.name for one in said if one.body is None}
+        return tuple(one for one in reduce_text(pass_over_missing(said, "text")).standing if one.name in away)
+
+    def _load(self, branch: Branch, missing: Sequence[Said] = ()) -> TextState:
+        """What stands, but for what is `missing`."""
+        names = {one.name for one in missing}
         with self._hub.replica.database.read() as connection:
             try:
-                state = reduce_text(one for one, _ in self._reader.read(connection, branch, "text"))
+                said = self._reader.read(connection, branch, "text")
+                state = reduce_text(one for one, _ in said if one.name not in names)
             except ErasedWords as error:
                 raise not_here(error) from None
             rows = load_rows(connection, [one.place[-1] for one in state.standing])

@@ -9,7 +9,17 @@ from sqlalchemy import Connection
 from node.addresses import Learned
 from node.network import PeerState
 from node.replica import Replica, load_blocks_of, open_stored
-from protocol.body import Body, BranchFork, Carried, ErasedBody, Merge, Permission, UnknownBody, content_of
+from protocol.body import (
+    Body,
+    BranchFork,
+    Carried,
+    ErasedBody,
+    Merge,
+    Permission,
+    UnknownBody,
+    UnreadableBody,
+    content_of,
+)
 from protocol.content import Files, Imported, Post
 from protocol.limits import STALLED_SECONDS
 from protocol.text import id_text
@@ -190,6 +200,8 @@ def body_fields(body: Body | UnknownBody, timestamp_ms: int) -> JsonObject:
     match body:
         case ErasedBody():
             return {"time": timestamp_ms // 1000, "text": None, "erased": True}
+        case UnreadableBody():
+            return {"time": timestamp_ms // 1000, "text": None, "unreadable": True}
         case Post():
             return {"time": timestamp_ms // 1000, "text": body.text}
         case Imported():

@@ -12,7 +12,7 @@ from typing import Annotated, Final, get_args
 from msgspec import Meta
 
 from protocol.block import Reference
-from protocol.codec import DecodeError, Id, Key, Signature, Wire, decode, encode, peek_tag
+from protocol.codec import DecodeError, Id, Signature, Wire, decode, encode, peek_tag
 from protocol.content import (
     Compaction,
     DictEdit,
@@ -28,14 +28,11 @@ from protocol.content import (
     UnixMilliseconds,
 )
 from protocol.devices import DeviceBody
+from protocol.epochs import EpochAdd, EpochHistory, EpochInit
 from protocol.limits import (
     ACK_COUNT_MAX,
     ADOPTED_COUNT_MAX,
     BODY_SIZE_MAX,
-    EPOCH_BOX_COUNT_MAX,
-    EPOCH_HISTORY_COUNT_MAX,
-    EPOCH_TIP_COUNT_MAX,
-    EPOCH_TOPIC_COUNT_MAX,
     FEED_SEQUENCE_MAX,
     INVITATION_USE_COUNT_MAX,
     LINK_SIZE_MAX,
@@ -155,62 +152,6 @@ class Tag(Wire, frozen=True, tag="tag1"):
     commit: Id | None
 
 
-class BranchTopic(Wire, frozen=True):
-    """A branch's topic in an epoch."""
-
-    branch: Id
-    topic: Id
-
-
-class EpochBox(Wire, frozen=True):
-    """An epoch's secret for one member: the write secret, or for who may not write the read secret."""
-
-    user: Id
-    sealed: SealedSecret
-
-
-class EpochInit(Wire, frozen=True, tag="epoch-init1"):
-    """Starts an epoch, whose id is this commit's. Published in an epoch before it, whose members can read it.
-
-    `previous` are the epochs that it follows, `mark` is that of its root topic (`hashing.epoch_mark`), and `boxes` hold
-    its secrets for its members. Topics are stated in the epoch itself: who is excluded reads this.
-    """
-
-    previous: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=EPOCH_TIP_COUNT_MAX)]
-    mark: Id
-    boxes: Annotated[tuple[EpochBox, ...], Meta(min_length=1, max_length=EPOCH_BOX_COUNT_MAX)]
-
-
-class EpochAdd(Wire, frozen=True, tag="epoch-add1"):
-    """Gives members an epoch's secrets later, or (published in the epoch itself) states its branches' topics.
-
-    `author` and `mark` are the init's.
-    """
-
-    epoch: Id
-    author: Id
-    mark: Id
-    topics: Annotated[tuple[BranchTopic, ...], Meta(max_length=EPOCH_TOPIC_COUNT_MAX)]
-    boxes: Annotated[tuple[EpochBox, ...], Meta(max_length=EPOCH_BOX_COUNT_MAX)]
-
-
-class EarlierEpoch(Wire, frozen=True):
-    """What opens an epoch for reading."""
-
-    epoch: Id
-    author: Id
-    read_secret: Key
-
-
-class EpochHistory(Wire, frozen=True, tag="epoch-history1"):
-    """Opens earlier epochs to whoever can read this one: all that it follows directly, and the latest of the others.
-
-    Their own histories open what is before them.
-    """
-
-    earlier: Annotated[tuple[EarlierEpoch, ...], Meta(min_length=1, max_length=EPOCH_HISTORY_COUNT_MAX)]
-
-
 class Offer(Wire, frozen=True, tag="offer1"):
     """Offers a branch of one's own to the readers of a document: comments on it, or commits to be taken over (`pulls`).
 
@@ -301,7 +242,12 @@ class UnknownBody:
 
 @dataclass(frozen=True, slots=True)
 class ErasedBody(UnknownBody):
-    """A body that is not here any more: of content of this kind (`tag` has no version)."""
+    """A body that is not here: of content of this kind (`tag` has no version)."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableBody(UnknownBody):
+    """A body that is not what its commit's header says (`tag` has no version): it says nothing (`said_kind`)."""
 
 
 Body = (
@@ -386,7 +332,7 @@ def content_of(body: Body | UnknownBody) -> Body | UnknownBody:
 
 def body_kind(body: Body | UnknownBody) -> str:
     """The kind's name without its version, for people and exports: `post`, `branch-add`, `unknown:poll7`."""
-    if isinstance(body, ErasedBody):
+    if isinstance(body, ErasedBody | UnreadableBody):
         return body.tag
     if isinstance(body, UnknownBody):
         return f"unknown:{body.tag}"

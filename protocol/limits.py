@@ -287,6 +287,8 @@ FETCH_TIMEOUT_SECONDS: Final = 60.0
 """Seconds that a peer may take to answer for blocks, or to send anything else of use; then others are asked."""
 FETCH_SECONDS_MAX: Final = 600.0
 """Seconds that it may take for a block whatever else it sends: four blocks and a window of batches on a line of 20 KB/s."""
+BODIES_LOOK_SECONDS: Final = 1.0
+"""Seconds after which it is looked again whether a peer is there, or late, that may have bodies which are awaited."""
 FETCH_WINDOW_COUNT_MAX: Final = 16
 """Blocks of a file that are fetched together, from all peers that have them, before the first is read: 16 MiB in memory."""
 AWAITED_ASKED_COUNT_MAX: Final = 4096

@@ -4,7 +4,7 @@ The commit's key is sealed under the branch's read key with XChaCha20-Poly1305, 
 as associated data: whoever may read the branch opens it, and it cannot be moved to another commit or topic. The
 signature lets a relay refuse what no holder of the topic's key sent, without knowing who the members are.
 
-A *bare* publication names the body's block and does not carry it: its sender has erased it. The signature is the same.
+A *bare* publication names the body's block and does not carry it: its sender has not got it. The signature is the same.
 """
 
 from typing import Annotated, Final
@@ -124,9 +124,14 @@ def encode_bare(topic: bytes, sealed_key: bytes, block: bytes, body_id: bytes, s
     return encode(_BareEncoding(topic, sealed_key, block, body_id, signature))
 
 
+def is_bare(encoded: bytes) -> bool:
+    """Whether what is encoded is a bare publication, if it is any."""
+    return peek_tag(encoded) == BARE_TAG
+
+
 def decode_publication(encoded: bytes) -> Publication:
     """The publication whose encoding is given, its block ids computed. Raises DecodeError."""
-    if peek_tag(encoded) == BARE_TAG:
+    if is_bare(encoded):
         bare = decode(_BareEncoding, encoded, size_max=PUBLICATION_SIZE_MAX)
         return Publication(
             bare.topic, bare.sealed_key, (decode_block(bare.block),), bare.signature, bare.body_id

@@ -14,6 +14,7 @@ from protocol.commit import Commit
 from protocol.publication import Publication
 from storage.blocks import put_blocks
 from storage.database import Database
+from storage.erasing import keep_bare
 from storage.id_keys import chunks, id_key, pack_nums
 from storage.schema import awaited_blocks, awaited_commits, commits, erasures
 from storage.secrecy import commit_place, secrecy_of
@@ -114,11 +115,16 @@ def find_awaited_in(connection: Connection, branch_num: int) -> bytes | None:
 def restore_commit(
     database: Database,
     connection: Connection,
+    branch_num: int,
     awaited: AwaitedCommit,
     commit: Commit,
     publication: Publication,
+    now_ms: int,
 ) -> None:
-    """Put an awaited commit's blocks back, as a whole publication of its topic has them that opened and is signed."""
+    """Put an awaited commit's blocks back, as a publication of its topic has them that opened and is signed.
+
+    Of a bare one the commit's own; its body stays awaited, as that of any commit which came without (`erasing`).
+    """
     blocks = publication.blocks
     nums = put_blocks(database, connection, [], blocks)
     values = {
@@ -130,6 +136,7 @@ def restore_commit(
     }
     connection.execute(update(commits).where(commits.c.num == awaited.num).values(values))
     connection.execute(delete(erasures).where(erasures.c.commit_num == awaited.num))
+    keep_bare(connection, branch_num, [awaited.num], [publication], now_ms)
     connection.execute(delete(awaited_commits).where(awaited_commits.c.commit_num == awaited.num))
 
 

@@ -97,7 +97,7 @@ _BODIES_AT_ONCE: Final = 500
 
 
 class NewCommit(Value, frozen=True):
-    """What is stored of one accepted commit: the verified commit and the publication that brought it."""
+    """What is stored of one accepted commit: the verified commit and the publication that brought it, which may be bare."""
 
     verified: VerifiedCommit
     publication: Publication
@@ -123,7 +123,7 @@ class TimelineRow:
 
     @property
     def is_erased(self) -> bool:
-        """Whether its body is not here any more."""
+        """Whether its body is not here: erased, or never come."""
         return len(self.block_nums) == BLOCK_NUM_SIZE
 
 

@@ -1,18 +1,29 @@
-"""Erasing: bodies of commits go, their rows and headers stay. What the rows named becomes garbage (`collecting`).
+"""Bodies that are not here: erased, or *awaited*, since their commits came without them. Rows and headers are here.
 
-Which bodies may go is `node.erasing`'s to find.
+What rows of erased ones named becomes garbage (`collecting`). Which may go is `node.erasing`'s to find, and they do not
+come back: only what is awaited is taken when it comes.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
+from protocol.block import Block
+from protocol.publication import Publication
+from storage.blocks import put_blocks
 from storage.commits import ROWS, TimelineRow, timeline_row
-from storage.id_keys import BLOCK_NUM_SIZE, chunks, pack_nums, unpack_nums
+from storage.database import Database
+from storage.id_keys import BLOCK_NUM_SIZE, chunks, id_key, pack_nums, unpack_nums
 from storage.schema import blocks, commits, erasures
 from storage.secrecy import secrecy_of
 from storage.sums import sum_of
+
+_AWAITED = (
+    select(commits.c.num, commits.c.commit_id, commits.c.block_nums)
+    .join(erasures, erasures.c.commit_num == commits.c.num)
+    .where(erasures.c.is_awaited, commits.c.id_key.in_(bindparam("keys", expanding=True)))
+)
 
 
 class Erasure(NamedTuple):
@@ -69,8 +80,95 @@ def erase_bodies(connection: Connection, branch_num: int, erased: Sequence[Erasu
         connection.execute(insert(erasures), rows)
 
 
+def keep_bare(
+    connection: Connection,
+    branch_num: int,
+    nums: Sequence[int],
+    publications: Sequence[Publication],
+    now_ms: int,
+) -> None:
+    """Await the bodies of those of some new commits, of these numbers, that came without."""
+    rows = [
+        {
+            "commit_num": num,
+            "branch_num": branch_num,
+            "body_id": one.body_id,
+            "erased_at": now_ms,
+            "is_awaited": True,
+        }
+        for num, one in zip(nums, publications, strict=True)
+        if one.body_id is not None
+    ]
+    if rows:
+        connection.execute(insert(erasures), rows)
+
+
+def is_any_awaited(connection: Connection, branch_num: int) -> bool:
+    """Whether a body of the branch is awaited."""
+    query = select(erasures.c.commit_num).where(erasures.c.branch_num == branch_num, erasures.c.is_awaited)
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def fill_bodies(database: Database, connection: Connection, bodies: Mapping[bytes, Block]) -> set[bytes]:
+    """Keep the bodies, each one block, of those of these commits whose bodies are awaited; which these were."""
+    found: dict[bytes, tuple[int, bytes]] = {}
+    for part in chunks([id_key(raw) for raw in bodies]):
+        rows = connection.execute(_AWAITED, {"keys": part})
+        found.update((commit_id, (num, own)) for num, commit_id, own in rows if commit_id in bodies)
+    block_nums = put_blocks(database, connection, (), [bodies[commit_id] for commit_id in found])
+    for commit_id, (num, own) in found.items():
+        block = bodies[commit_id]
+        whole = own + pack_nums([block_nums[block.block_id]])
+        size = commits.c.size + len(block.encoded)
+        connection.execute(update(commits).where(commits.c.num == num).values(block_nums=whole, size=size))
+        connection.execute(delete(erasures).where(erasures.c.commit_num == num))
+    return set(found)
+
+
+def find_awaiting(connection: Connection) -> list[int]:
+    """Numbers of the branches of which bodies are awaited; as quick as these are few."""
+    found: list[int] = []
+    awaited, last = erasures.c, -1
+    while True:
+        query = select(awaited.branch_num).where(awaited.is_awaited, awaited.branch_num > last)
+        row = connection.execute(query.order_by(awaited.branch_num).limit(1)).first()
+        if row is None:
+            return found
+        last = row[0]
+        found.append(last)
+
+
+def load_awaited(
+    connection: Connection, branch_num: int, topic_num: int, before: int, after: int, limit: int
+) -> list[tuple[int, bytes]]:
+    """Commits (number, id) of a topic of a branch whose bodies are awaited: between two numbers, the latest first."""
+    query = (
+        select(commits.c.num, commits.c.commit_id)
+        .join(erasures, erasures.c.commit_num == commits.c.num)
+        .where(
+            erasures.c.is_awaited,
+            erasures.c.branch_num == branch_num,
+            erasures.c.commit_num < before,
+            erasures.c.commit_num > after,
+            commits.c.topic_num == topic_num,
+        )
+        .order_by(erasures.c.commit_num.desc())
+        .limit(limit)
+    )
+    return [(row[0], row[1]) for row in connection.execute(query)]
+
+
+def count_awaited(connection: Connection, nums: Sequence[int]) -> int:
+    """Of how many of these commits the body is still awaited."""
+    query = select(func.count()).select_from(erasures).where(erasures.c.is_awaited)
+    return sum(
+        int(connection.execute(query.where(erasures.c.commit_num.in_(part))).scalar_one())
+        for part in chunks(nums)
+    )
+
+
 def load_body_ids(connection: Connection, nums: Sequence[int]) -> dict[int, bytes]:
-    """Ids of the erased bodies of those of these commits that have none any more."""
+    """Ids of the bodies of those of these commits that have none here."""
     found: dict[int, bytes] = {}
     for part in chunks(nums):
         query = select(erasures.c.commit_num, erasures.c.body_id).where(erasures.c.commit_num.in_(part))
@@ -79,6 +177,6 @@ def load_body_ids(connection: Connection, nums: Sequence[int]) -> dict[int, byte
 
 
 def count_erased(connection: Connection, branch_num: int) -> int:
-    """How many bodies of a branch are erased."""
+    """How many bodies of a branch are not here."""
     query = select(func.count()).where(erasures.c.branch_num == branch_num)
     return int(connection.execute(query).scalar_one())

@@ -134,10 +134,12 @@ commits = Table(
     Column("commit_key", Bytes(32), nullable=False),  # sealed
     Column("sealed_key", Bytes(), nullable=False),
     Column("signature", Bytes(64), nullable=False),  # the publication's
-    # 8 bytes each: the commit's block, then its body's, which is missing where it was erased.
+    # 8 bytes each: the commit's block, then its body's, which is missing where it is not here.
     Column("block_nums", Bytes(), nullable=False),
     Column("body_kind", String, nullable=False),
-    Column("size", BigInteger, nullable=False),  # bytes of the publication's blocks, those erased included
+    Column(
+        "size", BigInteger, nullable=False
+    ),  # bytes of the publication's blocks, also of those erased since
     Column("timestamp", BigInteger, nullable=False),  # unix milliseconds, asserted
     Column("received_at", BigInteger, nullable=False),  # unix milliseconds, this node's clock
     Column("is_void", Boolean, nullable=False, server_default=false()),
@@ -159,10 +161,14 @@ erasures = Table(
     Column("commit_num", NUM, primary_key=True),
     Column("branch_num", NUM, nullable=False),
     Column("body_id", Bytes(32), nullable=False),
-    Column("erased_at", BigInteger, nullable=False),  # unix milliseconds
+    Column("erased_at", BigInteger, nullable=False),  # unix milliseconds, also when the commit came without
+    Column(
+        "is_awaited", Boolean, nullable=False, server_default=false()
+    ),  # never was here: taken if it comes
     Index("erasures_branch", "branch_num"),
+    Index("erasures_awaited", "is_awaited", "branch_num", "commit_num"),
 )
-"""Commits whose bodies this node has erased, with the ids of the bodies' blocks; see `erasing`."""
+"""Commits whose bodies are not here, with the ids of the bodies' blocks; see `erasing`."""
 
 awaited_commits = Table(
     "awaited_commits",

@@ -1,9 +1,9 @@
 """Commits that wait for their causes, bounded per topic, and commits that were rejected, bounded per branch.
 
-A waiting commit is kept as the publication it came in, under the ids of the causes it lacks; when one of these is
-accepted or rejected it is taken up again. What this node does not know how to read (another format version) is
-*unread*: it waits without causes until a newer Ravel starts, and is passed on meanwhile. Where numbers of commits are
-lists of what to send, unread ones are negative.
+A waiting commit is kept as the publication it came in (a whole one takes the place of a bare one), under the ids of the
+causes it lacks; when one of these is accepted or rejected it is taken up again. What this node does not know how to read
+(another format version) is *unread*: it waits without causes until a newer Ravel starts, and is passed on meanwhile.
+Where numbers of commits are lists of what to send, unread ones are negative.
 """
 
 from array import array
@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from protocol.limits import PENDING_COUNT_MAX, PENDING_SIZE_MAX, REJECTION_COUNT_MAX, UNREAD_SENT_MAX
-from protocol.publication import decode_publication
+from protocol.publication import decode_publication, is_bare
 from storage.database import Database
 from storage.id_keys import chunks
 from storage.repos import Branch
@@ -63,6 +63,8 @@ def keep_waiting(
     unread: list[int] = []
     for item in waiting:
         if _name(item) in known:
+            if item.reason == CAUSES and not is_bare(item.publication):
+                size += _complete(connection, item, PENDING_SIZE_MAX - size)
             continue
         count, size = count + 1, size + len(item.publication)
         if count > PENDING_COUNT_MAX or size > PENDING_SIZE_MAX:
@@ -87,6 +89,16 @@ def keep_waiting(
         if item.reason == UNREAD:
             unread.append(-num)
     return Kept(kept, tuple(unread))
+
+
+def _complete(connection: Connection, item: Waiting, room: int) -> int:
+    """Keep a whole publication where a bare one waits, if it takes at most `room` bytes more; how many it takes."""
+    waits = (pending.c.commit_id == item.commit_id) & (pending.c.reason == CAUSES)
+    kept = connection.execute(select(pending.c.publication).where(waits)).scalar()
+    if kept is None or not is_bare(kept) or len(item.publication) - len(kept) > room:
+        return 0
+    connection.execute(update(pending).where(waits).values(publication=item.publication))
+    return len(item.publication) - len(kept)
 
 
 def _name(item: Waiting) -> bytes:

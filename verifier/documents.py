@@ -49,6 +49,15 @@ DOCUMENTS: Final[dict[str, tuple[type[DocumentBody], ...]]] = {
 
 
 _EDITS: Final = (SetEdit, DictEdit)
+_NO_SET_EDIT: Final = SetEdit((), (), ())
+_NO_DICT_EDIT: Final = DictEdit((), (), ())
+_SILENT: Final[dict[str, DocumentBody]] = {
+    "set": _NO_SET_EDIT,
+    "set-squeeze": _NO_SET_EDIT,
+    "dict": _NO_DICT_EDIT,
+    "dict-squeeze": _NO_DICT_EDIT,
+    "text": TextUpdate(b""),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +99,7 @@ class ErasedWords(Exception):
     """What a document holds cannot be told: so many bodies were erased that no squeeze or snapshot here stands for."""
 
     def __init__(self, count: int) -> None:
-        super().__init__(f"{count} bodies that the document needs were erased")
+        super().__init__(f"{count} bodies that the document needs are not here")
         self.count = count
 
 
@@ -290,6 +299,19 @@ def _said_again(
     for (name, key, value), bits in sayers.items():
         if bits == covered_by[name] & coverage.on_top(key):
             yield name, key, value
+
+
+def say_nothing(kind: str) -> DocumentBody | None:
+    """What a commit says whose body cannot be read, by the kind that its header says; None: it is of no document.
+
+    It keeps its name and place: squeezes and snapshots may say of it what they say of one whose body is not here.
+    """
+    return _SILENT.get(kind)
+
+
+def pass_over_missing(said: Iterable[Said], document: str) -> list[Said]:
+    """The same as if commits whose bodies are not here said nothing of a set, a dict or a text."""
+    return [one if one.body is not None else replace(one, body=_SILENT[document]) for one in said]
 
 
 def count_words(body: DocumentBody) -> int:

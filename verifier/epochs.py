@@ -12,17 +12,8 @@ Exclusions start epochs, and whoever makes them at the same time forks the tangl
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from protocol.body import (
-    BranchAdd,
-    EpochAdd,
-    EpochHistory,
-    EpochInit,
-    Grant,
-    Permission,
-    Remove,
-    RepoInit,
-    Revoke,
-)
+from protocol.body import BranchAdd, Grant, Permission, Remove, RepoInit, Revoke
+from protocol.epochs import EpochAdd, EpochHistory, EpochInit
 from protocol.limits import EPOCH_BOX_COUNT_MAX, EPOCH_TIP_COUNT_MAX
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution

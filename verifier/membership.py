@@ -45,9 +45,6 @@ from protocol.body import (
     BranchAdd,
     BranchEdit,
     BranchRenew,
-    EpochAdd,
-    EpochHistory,
-    EpochInit,
     Grant,
     Invite,
     Join,
@@ -62,6 +59,7 @@ from protocol.body import (
 )
 from protocol.commit import Commit
 from protocol.devices import DeviceBody
+from protocol.epochs import EpochAdd, EpochHistory, EpochInit
 from protocol.hashing import epoch_mark, root_topic_seed
 from protocol.proofs import verify_certificate, verify_invitation_proof
 from protocol.signing import BadSignature, public_key, verify_public_key

@@ -15,9 +15,6 @@ from protocol.body import (
     BranchAdd,
     BranchEdit,
     BranchRenew,
-    EpochAdd,
-    EpochHistory,
-    EpochInit,
     Grant,
     Invite,
     Join,
@@ -33,6 +30,7 @@ from protocol.body import (
     UnknownBody,
 )
 from protocol.commit import NO_EPOCH
+from protocol.epochs import EpochAdd, EpochHistory, EpochInit
 from verifier.tangle import Tangle
 
 _FOUNDATIONS_KEPT: Final = 1000

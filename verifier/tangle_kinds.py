@@ -12,19 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from protocol.body import (
-    Body,
-    EpochAdd,
-    EpochInit,
-    Grant,
-    Invite,
-    Join,
-    Remove,
-    RepoInit,
-    Revoke,
-    UnknownBody,
-)
+from protocol.body import Body, Grant, Invite, Join, Remove, RepoInit, Revoke, UnknownBody
 from protocol.commit import Commit
+from protocol.epochs import EpochAdd, EpochInit
 from protocol.limits import TANGLE_WAITING_COUNT_MAX
 from verifier.tangle import Tangle
 

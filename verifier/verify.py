@@ -17,6 +17,9 @@ Two steps, so that the costly one may run beside others:
       cannot know: there the topic's signature stands for it, which only holders of the write secret can make.
 
   V8  A body that names files names as many as the header adds, and the header adds or removes some.
+  V9  Outside the root branch, a commit whose header says that its body is of an erasable kind (`protocol.said_kind`) is
+      judged by its header alone, as one that says this: whoever never sees the body comes to the same verdict. What its
+      body turns out to be changes none; one that is not what was said says nothing.
 
 A verdict of rejection depends on the commit and its past alone, so every node rejects it, and for good. Pending is no
 verdict on the commit, only on what is known here.
@@ -25,11 +28,21 @@ verdict on the commit, only on what is known here.
 from dataclasses import dataclass
 from typing import Final
 
-from protocol.body import Body, Checkpoint, Permission, UnknownBody, content_of
+from protocol.body import (
+    Body,
+    Checkpoint,
+    ErasedBody,
+    Permission,
+    UnknownBody,
+    body_kind,
+    content_of,
+    kind_name,
+)
 from protocol.codec import Value
 from protocol.commit import NO_EPOCH, Commit, lipmaa
 from protocol.content import Compaction, Files
 from protocol.limits import IMPLIED_ACK_VISITS_MAX
+from protocol.said_kind import said_kind
 from protocol.signing import Claim
 from verifier.ancestry import find_implied
 from verifier.facts import BranchFacts, CommitFacts, CommitLookup
@@ -130,8 +143,12 @@ def _judge(
     signed: SignedCommit, branch: BranchFacts, lookup: CommitLookup, membership: Membership
 ) -> Verdict:
     commit = signed.commit
+    body, said = signed.body, said_kind(commit, is_root_branch=branch.is_root_branch)
+    if said is not None:  # V9
+        body = ErasedBody(kind_name(said))
+        assert body_kind(signed.body) == body.tag, "a body that is not what was said was read as one"
     _check_place(commit, branch)
-    _check_files(signed)
+    _check_files(commit, body)
     seen = _group_previous(commit, branch)
     links = commit.links
     feed_links = tuple(link for link in (commit.content.feed_previous, links.lipmaa) if link is not None)
@@ -156,12 +173,12 @@ def _judge(
     _check_implied(commit, facts, lookup)
     operation = None
     if branch.is_root_branch:
-        operation = membership.authorise_root_commit(commit, signed.body)
+        operation = membership.authorise_root_commit(commit, body)
     elif branch.has_members:
-        needs = Permission.MANAGE if isinstance(signed.body, Compaction) else Permission.WRITE
+        needs = Permission.MANAGE if isinstance(body, Compaction) else Permission.WRITE
         membership.authorise_content(commit.content.author, seen, needs)
-        if isinstance(signed.body, Checkpoint):
-            membership.authorise_checkpoint(signed.body.proposal, branch.branch_id, commit.acks, seen)
+        if isinstance(body, Checkpoint):
+            membership.authorise_checkpoint(body.proposal, branch.branch_id, commit.acks, seen)
     rank = 1 + max((facts[ack].rank for ack in commit.acks), default=-1)
     return Accepted(VerifiedCommit(commit, signed.body, rank, operation, _MAKER))
 
@@ -189,8 +206,8 @@ def _check_implied(commit: Commit, facts: dict[bytes, CommitFacts], lookup: Comm
         raise Refused("implied_ack", f"V6: {min(implied).hex()} is implied by another ack")
 
 
-def _check_files(signed: SignedCommit) -> None:
-    links, content = signed.commit.links, content_of(signed.body)
+def _check_files(commit: Commit, body: Body | UnknownBody) -> None:
+    links, content = commit.links, content_of(body)
     if isinstance(content, Files) and (
         len(content.added) != len(links.files) or not links.files + links.nfiles
     ):

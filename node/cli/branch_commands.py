@@ -52,6 +52,13 @@ def compact(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what might go at most, and write nothing.")
     ] = False,
+    without_missing: Annotated[
+        bool,
+        typer.Option(
+            "--without-missing",
+            help="Also where bodies that the documents need are not here: what these said is lost, for everybody.",
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Let go the bodies that the branch has so far, for everybody; what its set, dict and text hold is kept.
@@ -59,7 +66,7 @@ def compact(
     Each node erases them when it likes: `ravel gc`, with erase_after_days in its configuration. Erased posts cannot be read
     again. Order, authors and signatures stay, and can be checked.
     """
-    answer = client(context).documents.compact(branch, dry_run=dry_run)
+    answer = client(context).documents.compact(branch, dry_run=dry_run, without_missing=without_missing)
     print_json(answer) if as_json else print_fields(answer.items())
 
 
@@ -315,8 +322,9 @@ def author_of(item: JsonObject) -> str:
 
 
 def _kind(item: JsonObject) -> str:
-    if item.get("erased"):
-        return f"({item['kind']}, erased)"
+    for lack in ("erased", "unreadable"):
+        if item.get(lack):
+            return f"({item['kind']}, {lack})"
     named = ", ".join(item.get("files", ()))
     for said in (item.get("continues"), item.get("merged")):
         named = named or (f"{said['branch'][:12]} at {said['commits'][0][:12]}" if said else "")

@@ -208,6 +208,7 @@ function middle(lane) {
 
 function kindOf(item) {
   if (item.erased) return `${item.kind}, erased`;
+  if (item.unreadable) return `${item.kind}, unreadable`;
   return item.files?.length ? `files: ${item.files.join(", ")}` : item.kind;
 }
 

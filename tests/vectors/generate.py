@@ -20,14 +20,8 @@ from protocol.body import (
     BranchFork,
     BranchRenew,
     BranchRoot,
-    BranchTopic,
     Carried,
     Checkpoint,
-    EarlierEpoch,
-    EpochAdd,
-    EpochBox,
-    EpochHistory,
-    EpochInit,
     FeedEnd,
     Grant,
     Invite,
@@ -63,6 +57,7 @@ from protocol.content import (
     TextUpdate,
 )
 from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
+from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, EpochInit
 from protocol.limits import LEAF_SIZE
 from protocol.messages import (
     Announce,
@@ -89,6 +84,7 @@ from protocol.publication import Publication, encode_bare, encode_publication, s
 from protocol.range_items import SortedItems
 from protocol.ranges import LIST, NOTHING, PRINT, Range, Ranges, answer_ranges
 from protocol.riblt import SHORT_ID_SIZE, Prefix
+from protocol.said_kind import say_kind
 from protocol.sealing import seal_secret
 from protocol.set_digest import SetDigest
 from protocol.symbols import AskSymbols, answer, encode_lacks, opening
@@ -289,6 +285,20 @@ def commits() -> JsonObject:
     }
 
 
+def said_kinds() -> JsonObject:
+    """The metadata of a commit that says its body's kind, by the body's tag."""
+    made: tuple[Body, ...] = (
+        Post(""),
+        Imported("1", "", 0, ""),
+        SetEdit((), (), ()),
+        SetSqueeze("", None, ()),
+        DictEdit((), (), ()),
+        DictSqueeze("", None, ()),
+        TextUpdate(b"u"),
+    )
+    return {str(type(body).__struct_config__.tag): say_kind(body).hex() for body in made}
+
+
 def files() -> JsonObject:
     """Files of a branch: a commit that adds two, and the next, which removes one of them and adds a third.
 
@@ -468,6 +478,7 @@ FILES = {
     "objects.json": objects,
     "bodies.json": bodies,
     "commits.json": commits,
+    "said_kinds.json": said_kinds,
     "files.json": files,
     "messages.json": messages,
     "links.json": links,

@@ -25,6 +25,7 @@ Shapes = Mapping[str, object]
 
 CONTEXT = "ravel 2026-11 "
 LEAF_SIZE = 1_048_544
+ERASABLE = ("post1", "imported1", "set1", "set-squeeze1", "dict1", "dict-squeeze1", "text1")
 CHILD_COUNT_MAX = 15_887
 ID = KEY = 32
 SIGNATURE = 64
@@ -384,6 +385,15 @@ def open_body(encoded: bytes) -> tuple[str, dict[str, Any]]:
     """The tag, and the fields by name."""
     require(len(encoded) <= 512 << 10, "at most 512 KiB")
     return tagged(encoded, BODIES)
+
+
+def said_kind(metadata: bytes) -> str:
+    """The tag of the body that a commit with such metadata says it has; empty where it says nothing of it."""
+    try:
+        tag, said = tagged(metadata, {"kind1": {"body_tag": str}})
+    except Refused:
+        return ""
+    return said["body_tag"] if tag and said["body_tag"] in ERASABLE else ""
 
 
 def open_sealed_secret(seed: bytes, author: bytes, repo_id: bytes, sealed: bytes) -> bytes:

@@ -240,6 +240,12 @@ def remake_messages(vectors: Vector) -> Vector:
     return [{"tag": tag, "encoded": reader.pack([tag, *fields.values()])} for tag, fields in opened]
 
 
+def remake_said_kinds(vector: Vector) -> Vector:
+    assert reader.said_kind(b"free") == reader.said_kind(reader.pack(["kind1", "join1"])) == ""
+    tags = [reader.said_kind(bytes.fromhex(metadata)) for metadata in vector.values()]
+    return {tag: reader.pack(["kind1", tag]) for tag in tags}
+
+
 def remake_skip_links(vector: Vector) -> Vector:
     return [reader.lipmaa(number) for number in range(1, len(vector) + 1)]
 
@@ -313,6 +319,7 @@ REMAKE: Final[dict[str, Callable[[Vector], Vector]]] = {
     "capabilities.json": partial(remake_link, "read"),
     "branch_capabilities.json": partial(remake_link, "branch"),
     "commits.json": remake_commits,
+    "said_kinds.json": remake_said_kinds,
     "files.json": remake_files,
     "messages.json": remake_messages,
     "skip_links.json": remake_skip_links,

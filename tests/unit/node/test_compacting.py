@@ -36,9 +36,11 @@ from protocol.signing import check_claims
 from protocol.text import id_text
 from storage.collecting import collect_garbage
 from storage.commits import load_timeline
-from tests.builders import STORE_KEY
+from storage.difference import load_publications, plan_sending
+from tests.builders import STORE_KEY, give
 from tests.exports import export_node
-from tests.nodes import Node, connected, meet, members_of, open_nodes, share, together, until_equal
+from tests.forging import bare_of
+from tests.nodes import Node, connected, members_of, open_nodes, share, together, until_equal
 from tests.relays import PLENTY
 
 ANY_TIME = 1 << 62
@@ -58,9 +60,9 @@ def _texts(node: Node) -> Texts:
     return Texts(node.hub, node.author, node.branch)
 
 
-async def _compact(node: Node, *, dry_run: bool = False) -> dict[str, Any]:
+async def _compact(node: Node, *, dry_run: bool = False, without_missing: bool = False) -> dict[str, Any]:
     compacting = Compacting(node.hub, node.author, _documents(node), _texts(node), node.branch)
-    return await compacting.compact("main", dry_run=dry_run)
+    return await compacting.compact("main", dry_run=dry_run, without_missing=without_missing)
 
 
 async def _items(node: Node) -> list[str]:
@@ -290,36 +292,81 @@ async def test_squeezes_of_more_than_one_body_hold_all_and_conflicts_too_long_ar
     assert await _entries(alice) == {"k": "one"}
 
 
-async def test_a_newcomer_waits_with_who_erased_and_gets_all_from_who_did_not(
+async def test_a_newcomer_gets_all_that_is_needed_from_those_who_erased_and_writes(
     nodes: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     alice, bob, carol = nodes
     await share(alice, bob)
-    documents = _documents(alice)
-    await documents.edit_set("main", ["pears"], [])
-    for said in ("one", "two"):
-        alice.write(alice.branch(), said)
+    await _fill(alice)
     await _compact(alice)
     async with connected(bob, alice):
         await until_equal(alice, bob)
-    assert _erase(alice, tmp_path / "alice").bodies == 3
-    async with connected(
-        bob, alice
-    ):  # between those who have it all nothing is to be sent, whoever erased what
-        bob.write(bob.branch(), "three")
+    assert _erase(alice, tmp_path / "alice").bodies == _erase(bob, tmp_path / "bob").bodies == 8
+    async with connected(bob, alice):  # those who have it all need to be sent nothing, whoever erased what
+        bob.write(bob.branch(), "after all that")
         await until_equal(alice, bob)
-    link = alice.invite(alice.repo())
-    await carol.joiner.begin(link)
-    await meet(alice, carol)
-    assert carol.digest(carol.branch("root")) == alice.digest(alice.branch("root"))
-    assert carol.hub.totals.refused.keys() == {"bare"}
-    length = carol.digest(carol.branch())[1]
-    assert length < alice.digest(alice.branch())[1], "verdicts need bodies"
-    async with connected(carol, bob):
-        await until_equal(carol, bob)
+    await carol.joiner.begin(alice.invite(alice.repo()))
+    await together(alice, carol)
+    assert not carol.hub.totals.refused
     assert carol.digest(carol.branch()) == alice.digest(alice.branch())
-    assert await _items(carol) == ["pears"]
-    assert [item["text"] for item in _timeline(carol) if item["kind"] == "post"] == ["one", "two", "three"]
+    assert carol.heads(carol.branch()) == alice.heads(alice.branch())
+    assert (await _items(carol), await _entries(carol)) == (
+        ["figs", "pears"],
+        {"colour": "green", "size": "large"},
+    )
+    assert (await _texts(carol).pull("main", "notes"))["text"] == "onetwothree"
+    shown = [(item["text"], item.get("erased", False)) for item in _timeline(carol) if item["kind"] == "post"]
+    assert shown == [(None, True), ("after all that", False)]
+    await _documents(carol).edit_set("main", ["plums"], ["figs"])
+    await together(bob, carol)
+    assert await _items(bob) == ["pears", "plums"]
+    carol.replica.close()
+    assert check_store(tmp_path / "carol", STORE_KEY).problems == []
+    carol.open()
+
+
+async def test_bodies_that_nobody_shows_make_documents_incomplete_until_a_manager_gives_them_up(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, carol = nodes
+    await share(alice, bob, carol)
+    await _documents(alice).edit_set("main", ["pears"], [])
+    await _documents(alice).edit_dict("main", {"colour": "green"}, [])
+    doc: Doc[Any] = Doc()
+    doc.get("notes", type=Text).insert(0, "words")
+    await _texts(alice).push("main", doc.get_update())
+    await together(alice, bob, carol)
+    known = alice.digest(alice.branch())[1]
+    await _documents(bob).edit_set("main", ["hidden"], ["pears"])
+    await _documents(bob).edit_dict("main", {"colour": "hidden"}, [])
+    state = doc.get_state()
+    doc.get("notes", type=Text).insert(0, "hidden ")
+    await _texts(bob).push("main", doc.get_update(state))
+    with bob.replica.database.read() as connection:
+        nums = list(plan_sending(connection, bob.branch().topic_num, ()).nums)[known:]
+        items = load_publications(connection, bob.branch(), nums, 1 << 20)
+    assert len(items) == 3
+    for node in (alice, carol):
+        give(node.replica, node.branch(), [bare_of(item) for item in items])
+    for ask in (_items, _entries, _compact):
+        with pytest.raises(ServiceError) as caught:
+            await ask(alice)
+        assert (caught.value.code, "--without-missing" in caught.value.next_step) == ("incomplete", True)
+    with pytest.raises(ServiceError):
+        await _texts(alice).pull("main", "notes")
+    done = await _compact(alice, without_missing=True)
+    assert len(done["commits"]) == 4
+    await together(alice, carol)
+    for is_shown in (False, True):
+        for node in (alice, carol):
+            if is_shown:  # too late: what stands for them says nothing of them
+                assert len(give(node.replica, node.branch(), items).filled) == 3
+            assert (await _items(node), await _entries(node)) == (["pears"], {"colour": "green"})
+            assert (await _texts(node).pull("main", "notes"))["text"] == "words"
+    await together(alice, bob)
+    assert (await _items(bob), await _entries(bob)) == (["pears"], {"colour": "green"})
+    await _documents(carol).edit_set("main", ["plums"], [])
+    assert await _items(carol) == ["pears", "plums"]
 
 
 async def test_a_relay_keeps_nothing_bare_and_goes_on_for_who_brings_bodies(
@@ -355,7 +402,10 @@ async def test_lies_of_squeezes_and_erasings_that_are_none_are_found(
     assert await _items(alice) == [], "it counts, as a delete would"
     with alice.replica.database.write() as connection:
         connection.execute(
-            text("INSERT INTO erasures SELECT num, branch_num, commit_id, 1 FROM commits WHERE rank = 2")
+            text(
+                "INSERT INTO erasures (commit_num, branch_num, body_id, erased_at) "
+                "SELECT num, branch_num, commit_id, 1 FROM commits WHERE rank = 2"
+            )
         )
     found = check_store(tmp_path / "alice", STORE_KEY)
     assert sorted(problem.kind for problem in found.problems) == ["erasure", "squeeze"]

@@ -13,8 +13,9 @@ from node.errors import ServiceError
 from node.inbound import accept_batch
 from node.opening import open_batch
 from protocol.block import Reference
-from protocol.body import Body, BranchAdd, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, Permission, Remove
+from protocol.body import Body, BranchAdd, Permission, Remove
 from protocol.commit import HeaderKeys
+from protocol.epochs import EarlierEpoch, EpochAdd, EpochBox, EpochHistory
 from protocol.hashing import epoch_read_secret, root_topic_seed
 from protocol.signing import public_key
 from protocol.text import id_text

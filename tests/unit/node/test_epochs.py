@@ -9,7 +9,8 @@ from trio.testing import MockClock
 
 from node.errors import ServiceError
 from node.opening import open_batch
-from protocol.body import EpochBox, Permission, Remove
+from protocol.body import Permission, Remove
+from protocol.epochs import EpochBox
 from protocol.text import id_text
 from storage.difference import load_publications, plan_sending
 from storage.repos import Epoch, Repo

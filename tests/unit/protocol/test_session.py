@@ -253,6 +253,24 @@ def test_wanted_commits_are_looked_up_and_sent() -> None:
     assert session.take(WantedFound(MAIN, [3])) == [LoadBatch(MAIN, (3,))]
 
 
+def test_commits_are_asked_for_once_in_messages_within_the_bound_and_while_the_peer_must_answer() -> None:
+    ids = [number.to_bytes(32) for number in range(WANTED_COUNT_MAX + 1)]
+    session = _joined(MAIN)
+    first = tuple(ids[: WANT_COUNT_MAX + 1])
+    assert session.take(CommitsWanted(MAIN, first)) == [
+        Send(Want(BLIND_MAIN, first[:-1])),
+        Send(Want(BLIND_MAIN, first[-1:])),
+    ]
+    assert session.take(CommitsWanted(MAIN, first)) == []
+    outputs = session.take(CommitsWanted(MAIN, tuple(ids)))
+    asked = [one for send in outputs if isinstance(send, Send) for one in getattr(send.message, "ids", ())]
+    assert asked == ids[WANT_COUNT_MAX + 1 : WANTED_COUNT_MAX], "not the one over the bound"
+    assert session.take(CommitsWanted(MAIN, (ids[-1],))) == []
+    alone = Session(SESSION_ID, is_dialer=True)
+    alone.take(TopicFollowed(MAIN, is_root=False))
+    assert alone.take(CommitsWanted(MAIN, first)) == [], "a topic that the peer has not joined"
+
+
 def test_states_are_named() -> None:
     session = Session(SESSION_ID, is_dialer=True)
     session.take(TopicFollowed(MAIN, is_root=False))

@@ -4,22 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from protocol.block import Reference
-from protocol.body import (
-    Body,
-    BranchAdd,
-    BranchTopic,
-    EarlierEpoch,
-    EpochAdd,
-    EpochBox,
-    EpochHistory,
-    EpochInit,
-    Grant,
-    Permission,
-    Remove,
-    RepoInit,
-)
+from protocol.body import Body, BranchAdd, Grant, Permission, Remove, RepoInit
 from protocol.commit import NO_EPOCH
 from protocol.content import Post
+from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, EpochInit
 from protocol.limits import ACK_COUNT_MAX
 from protocol.proofs import certify_repo
 from protocol.sealing import SEALED_SECRET_SIZE

@@ -4,21 +4,10 @@ import pytest
 
 from protocol import signing
 from protocol.block import Reference
-from protocol.body import (
-    Body,
-    BranchAdd,
-    BranchRoot,
-    EarlierEpoch,
-    EpochBox,
-    EpochHistory,
-    EpochInit,
-    Invite,
-    Join,
-    Permission,
-    RepoInit,
-)
+from protocol.body import Body, BranchAdd, BranchRoot, Invite, Join, Permission, RepoInit
 from protocol.commit import NO_EPOCH, Content, HeaderKeys, Links, TanglePlace, seal_commit
 from protocol.content import Post
+from protocol.epochs import EarlierEpoch, EpochBox, EpochHistory, EpochInit
 from protocol.sealing import SEALED_SECRET_SIZE
 from verifier.tangle_kinds import KindTaken, KindTangle, ReadCommit, TangleKind, TangleKinds, stated_kind
 from verifier.verify import Rejected, SignedCommit, sign_off

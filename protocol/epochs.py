@@ -1,0 +1,70 @@
+"""Bodies that begin an epoch and hand on its secrets, as boxes sealed to members (root branch kinds of `protocol.body`)."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from protocol.codec import Id, Key, Wire
+from protocol.limits import (
+    EPOCH_BOX_COUNT_MAX,
+    EPOCH_HISTORY_COUNT_MAX,
+    EPOCH_TIP_COUNT_MAX,
+    EPOCH_TOPIC_COUNT_MAX,
+)
+from protocol.sealing import SealedSecret
+
+
+class BranchTopic(Wire, frozen=True):
+    """A branch's topic in an epoch."""
+
+    branch: Id
+    topic: Id
+
+
+class EpochBox(Wire, frozen=True):
+    """An epoch's secret for one member: the write secret, or for who may not write the read secret."""
+
+    user: Id
+    sealed: SealedSecret
+
+
+class EpochInit(Wire, frozen=True, tag="epoch-init1"):
+    """Starts an epoch, whose id is this commit's. Published in an epoch before it, whose members can read it.
+
+    `previous` are the epochs that it follows, `mark` is that of its root topic (`hashing.epoch_mark`), and `boxes` hold
+    its secrets for its members. Topics are stated in the epoch itself: who is excluded reads this.
+    """
+
+    previous: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=EPOCH_TIP_COUNT_MAX)]
+    mark: Id
+    boxes: Annotated[tuple[EpochBox, ...], Meta(min_length=1, max_length=EPOCH_BOX_COUNT_MAX)]
+
+
+class EpochAdd(Wire, frozen=True, tag="epoch-add1"):
+    """Gives members an epoch's secrets later, or (published in the epoch itself) states its branches' topics.
+
+    `author` and `mark` are the init's.
+    """
+
+    epoch: Id
+    author: Id
+    mark: Id
+    topics: Annotated[tuple[BranchTopic, ...], Meta(max_length=EPOCH_TOPIC_COUNT_MAX)]
+    boxes: Annotated[tuple[EpochBox, ...], Meta(max_length=EPOCH_BOX_COUNT_MAX)]
+
+
+class EarlierEpoch(Wire, frozen=True):
+    """What opens an epoch for reading."""
+
+    epoch: Id
+    author: Id
+    read_secret: Key
+
+
+class EpochHistory(Wire, frozen=True, tag="epoch-history1"):
+    """Opens earlier epochs to whoever can read this one: all that it follows directly, and the latest of the others.
+
+    Their own histories open what is before them.
+    """
+
+    earlier: Annotated[tuple[EarlierEpoch, ...], Meta(min_length=1, max_length=EPOCH_HISTORY_COUNT_MAX)]

@@ -1,0 +1,65 @@
+"""What a commit's header says of its body: its kind, as the commit's metadata (`kind1`), signed with all else.
+
+A body whose kind is said changes no verdict, so a commit can be judged by who never sees its body. One that cannot be
+opened or decoded, or is of another kind than was said, is *unreadable*: it says nothing, to anyone. Any other metadata
+means nothing. What follows for verdicts is `verifier.verify`'s (V9).
+"""
+
+from typing import Final
+
+from protocol.block import WrongKey
+from protocol.body import Body, UnknownBody, UnreadableBody, decode_body, kind_name
+from protocol.codec import DecodeError, Wire, encode
+from protocol.commit import Commit
+from protocol.content import DictEdit, DictSqueeze, Imported, Post, SetEdit, SetSqueeze, TextUpdate
+from protocol.limits import BODY_SIZE_MAX
+from protocol.object import BlockLookup, MissingBlocks, open_object
+
+WORDS: Final[tuple[type[Body], ...]] = (SetEdit, SetSqueeze, DictEdit, DictSqueeze, TextUpdate)
+ERASABLE: Final[tuple[type[Body], ...]] = (Post, Imported, *WORDS)
+"""Kinds of bodies that no verdict rests on, and that may be erased. Carried ones stay: they say by which name a word is
+known."""
+
+
+class _SaidKind(Wire, frozen=True, tag="kind1"):
+    body_tag: str
+
+
+_METADATA: Final[dict[type[Body], bytes]] = {
+    kind: encode(_SaidKind(str(kind.__struct_config__.tag))) for kind in ERASABLE
+}
+_KINDS: Final = {encoded: kind for kind, encoded in _METADATA.items()}
+"""Every value has one encoding, so to compare bytes is to decode."""
+
+
+def say_kind(body: Body) -> bytes:
+    """The metadata of a commit outside the root branch that has this body; empty for bodies that verdicts rest on."""
+    return _METADATA.get(type(body), b"")
+
+
+def said_kind(commit: Commit, *, is_root_branch: bool) -> type[Body] | None:
+    """The kind that a commit says its body has. In the root branch, where verdicts rest on bodies, metadata is no word."""
+    return None if is_root_branch else _KINDS.get(commit.content.metadata)
+
+
+def read_body(
+    commit: Commit, lookup: BlockLookup, convergence_secret: bytes, *, is_root_branch: bool
+) -> tuple[Body | UnknownBody, bytes]:
+    """A commit's body and its encoding. Of a body whose kind is said and that is not so an UnreadableBody, and nothing.
+
+    Raises MissingBlocks where the body's block is not found; of bodies whose kind is not said also where another one is
+    not, WrongKey, DecodeError.
+    """
+    said = said_kind(commit, is_root_branch=is_root_branch)
+    if said is not None and lookup(commit.content.body.object_id) is None:
+        raise MissingBlocks((commit.content.body.object_id,))
+    try:
+        encoded = open_object(commit.content.body, lookup, convergence_secret, size_max=BODY_SIZE_MAX)
+        body = decode_body(encoded)
+    except (MissingBlocks, WrongKey, DecodeError):
+        if said is None:
+            raise
+        return UnreadableBody(kind_name(said)), b""
+    if said is not None and type(body) is not said:
+        return UnreadableBody(kind_name(said)), b""
+    return body, encoded

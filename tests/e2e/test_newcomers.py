@@ -1,0 +1,71 @@
+"""A branch whose old bodies all members have erased, and a newcomer to it, by command, on real daemons."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from node.erasing import DAY_MS
+from storage.database import DATABASE_NAME
+from tests.e2e.cluster import JsonObject, Peer, join, peers, run_ravel, until, until_equal
+
+pytestmark = pytest.mark.slow
+
+
+def _ask(peer: Peer, *arguments: str) -> JsonObject:
+    answer: JsonObject = json.loads(run_ravel(peer, *arguments, "--json").stdout)
+    return answer
+
+
+def _shift_arrivals(peer: Peer, by_ms: int) -> None:
+    with closing(sqlite3.connect(peer.home / DATABASE_NAME)) as connection, connection:
+        connection.execute("UPDATE commits SET received_at = received_at + ?", (by_ms,))
+
+
+def _erase_later(peer: Peer) -> int:
+    """What `ravel gc` erases two days from now; the daemon runs again after it."""
+    peer.stop()
+    config = peer.home / "config.toml"
+    config.write_text(config.read_text().replace("erase_after_days = 0", "erase_after_days = 1"))
+    _shift_arrivals(peer, -2 * DAY_MS)
+    erased = _ask(peer, "gc")["erased"]
+    _shift_arrivals(peer, 2 * DAY_MS)  # by which commits are shown in the order by time
+    assert isinstance(erased, int)
+    peer.start()
+    return erased
+
+
+def test_a_newcomer_who_meets_only_who_erased_gets_the_branch_and_writes(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        repo, branch = join(alice, bob)
+        run_ravel(alice, "write", branch, "said before")
+        run_ravel(alice, "set", "add", branch, "pears", "plums")
+        run_ravel(alice, "set", "rm", branch, "plums")
+        run_ravel(alice, "dict", "put", branch, "colour", "green")
+        assert _ask(alice, "branch", "compact", branch)["bodies"] == 4
+        run_ravel(alice, "write", branch, "said after")
+        until_equal(alice, bob, branch)
+        assert [_erase_later(peer) for peer in (alice, bob)] == [4, 4]
+
+        link = alice.client.members.invite(repo, "write", 3600)["invitation"]
+        carol.client.join(link)
+        until_equal(alice, carol, branch)
+        assert run_ravel(carol, "set", "list", branch).stdout == "pears\n"
+        assert _ask(carol, "dict", "get", branch, "colour")["value"] == "green"
+        shown = run_ravel(carol, "log", branch).stdout
+        assert ("(post, erased)" in shown, "said before" in shown, "said after" in shown) == (
+            True,
+            False,
+            True,
+        )
+        run_ravel(carol, "set", "add", branch, "figs")
+        until_equal(alice, carol, branch)
+        until_equal(bob, carol, branch)
+        until(
+            lambda: run_ravel(bob, "set", "list", branch).stdout == "figs\npears\n",
+            "bob has what carol wrote",
+        )
+        for peer in (alice, bob, carol):
+            assert _ask(peer, "fsck")["problems"] == 0
