@@ -20,9 +20,11 @@ from benchmarks.daemons import resident_megabytes, running
 from node.transport import SecureStream, dial
 from protocol.block import seal_block
 from protocol.hashing import announced_topic, blind_topic
+from protocol.limits import IDLE_TIMEOUT_SECONDS
 from protocol.messages import (
     Announce,
     Deposit,
+    Goodbye,
     KeepAlive,
     Message,
     Publications,
@@ -61,6 +63,12 @@ class _Member:
         ]
         await self.say(Announce(tuple(announced)))
 
+    async def live(self) -> None:
+        """Say now and then that it is there: all of them joining takes longer than silence is borne."""
+        while True:
+            await trio.sleep(IDLE_TIMEOUT_SECONDS / 3)
+            await self.say(KeepAlive())
+
     async def run(self) -> None:
         while True:
             frame = await self.stream.receive_frame()
@@ -78,6 +86,8 @@ class _Member:
                     self.news.set()
                 case Receipt():
                     self.news.set()
+                case Goodbye(reason):
+                    raise RuntimeError(f"the relay hung up: {reason}")
                 case _:
                     pass
 
@@ -108,6 +118,7 @@ async def _measure(relay: Peer, peer_count: int, topic_count: int) -> None:
             member = _Member(secure, own if number >= _SUBSCRIBERS else [topics[0], *own[1:]])
             members.append(member)
             nursery.start_soon(member.run)
+            nursery.start_soon(member.live)
             await member.begin()
 
     async with trio.open_nursery() as nursery:
@@ -122,13 +133,14 @@ async def _measure(relay: Peer, peer_count: int, topic_count: int) -> None:
         note(f"{peer_count} peers with {each} topics each joined in {time.perf_counter() - began:.1f} s")
         full = resident_megabytes(relay.pid)
         figure("relay_memory_of_a_peer", (full - empty) * 1000 / peer_count, "KB", topics=each)
-        await _fan_out(members[:_SUBSCRIBERS], topics[0], seeds[0])
+        subscribers = [one for one in members if topics[0] in one.blind.values()]
+        await _fan_out(subscribers, topics[0], seeds[0])
         nursery.cancel_scope.cancel()
 
 
 async def _fan_out(subscribers: list[_Member], topic: bytes, seed: bytes) -> None:
     """One of the subscribers publishes, the others receive."""
-    publisher, *others = [one for one in subscribers if topic in one.blind.values()]
+    publisher, *others = subscribers
     blind = blind_topic(topic, publisher.stream.session_id)
     latencies: list[float] = []
     began = time.perf_counter()

@@ -19,7 +19,7 @@ import trio
 import trio.testing
 from sqlalchemy import select
 
-from benchmarks.common import clock_ms, note, write_history
+from benchmarks.common import STORE_KEY, clock_ms, note, write_history
 from node.blocking import threads
 from node.connection import Connection
 from node.drafting import Draft
@@ -50,7 +50,7 @@ class Side:
 
     def __init__(self, folder: Path, seed: bytes) -> None:
         self.seed = seed
-        self.replica = Replica(folder)
+        self.replica = Replica(folder, STORE_KEY)
         self.author = Author(self.replica, seed, clock_ms)
         self.hub = Hub(self.replica, threads(), clock_ms)
 

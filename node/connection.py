@@ -14,18 +14,16 @@ from typing import Final
 import structlog
 import trio
 
-from node.answer import Answer
 from node.exchange import Load, find_missing_causes, read_store, reconcile, topic_place, topic_set
 from node.hub import Hub, NotFetched
 from node.introductions import Introducer
 from node.opening import CARRIER_FAULTS
+from node.questions import Questions, TooLate
 from node.transport import SecureStream, TransportError
 from node.turns import Previous, Turns
-from node.writing import write_messages
+from node.writing import Outgoing
 from protocol.codec import DecodeError
 from protocol.limits import (
-    FETCH_TIMEOUT_SECONDS,
-    FETCHED_COUNT_MAX,
     IDLE_TIMEOUT_SECONDS,
     TOPIC_COUNT_MAX,
 )
@@ -65,7 +63,7 @@ from protocol.session_events import (
     TopicsRefused,
     say_together,
 )
-from protocol.text import PeerAddress
+from protocol.text import PeerAddress, id_text
 from protocol.topic_progress import TopicProgress
 from storage.database import StorageError
 from storage.difference import TopicTables
@@ -73,16 +71,13 @@ from storage.repos import Branch
 
 log = structlog.get_logger()
 
-_OUTGOING_COUNT_MAX: Final = 3 * TOPIC_COUNT_MAX
-"""Messages waiting to be written: batches are bounded by the window, the rest is small (a summary of each topic is most
-of it); a peer beyond it is cut off."""
 _LAST_WORDS_SECONDS: Final = 1.0
 """Seconds that what is queued may take to be written once the connection is ending."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Why a connection ended: a stable reason and, where there is one, the transport's word."""
+    """Why a connection ended: a stable reason."""
 
     reason: str
 
@@ -113,16 +108,14 @@ class Connection:
             is_relay=hub.relay is not None,
             introduces=introducer is not None,
         )
-        self._send_outgoing, self.outgoing = trio.open_memory_channel[Message](_OUTGOING_COUNT_MAX)
+        self.outgoing = Outgoing()
         self._nursery: trio.Nursery | None = None
         self._followed: dict[bytes, tuple[TopicTables, int]] = {}  # topics, and what they are here
         self._reconcilers: dict[bytes, Reconciler] = {}  # by topic
         self.progress_at = self.heard_at = hub.clock_ms() // 1000
         """Unix seconds when the peer last sent something or took it, and when it last said anything."""
-        self._progressed = 0.0  # the same, as trio counts
         self._reason = ""
-        self._fetches: dict[bytes, Answer] = {}  # by block
-        self._fetching = trio.Semaphore(FETCHED_COUNT_MAX)
+        self._questions = Questions()
         self._reading = trio.CancelScope()
         self._written = trio.Event()
         self._turns = Turns()
@@ -144,27 +137,30 @@ class Connection:
                 self._nursery = nursery
                 self._hub.add(self)
                 self._hub.sources.append(self)
-                nursery.start_soon(self._write)
-                nursery.start_soon(self._keep_alive)
-                if self._hub.relay is not None:
-                    self._say(Relay())
-                if self._introducer is not None:
-                    self._say(Introductions())
-                self.topics_changed()
-                await self._read()
-                await self._say_last_words()
+                try:
+                    await self._converse(nursery)
+                finally:  # in here: what it is told of must not start work in a nursery that has closed
+                    self._hub.remove(self)
+                    self._hub.sources.remove(self)
                 nursery.cancel_scope.cancel()
         finally:
-            self._hub.remove(self)
-            if self in self._hub.sources:  # a start that was cancelled never entered it
-                self._hub.sources.remove(self)
-            for answer in self._fetches.values():
-                answer.lose()
-                self._fetching.release()
+            self.end("closed")
+            self._questions.lose()
             with trio.move_on_after(1) as scope:  # a last word, if the peer listens
                 scope.shield = True
                 await self._stream.aclose()
-        return Ended(self._reason or "closed")
+        return Ended(self._reason)
+
+    async def _converse(self, nursery: trio.Nursery) -> None:
+        nursery.start_soon(self._write)
+        nursery.start_soon(self._keep_alive)
+        if self._hub.relay is not None:
+            self._say(Relay())
+        if self._introducer is not None:
+            self._say(Introductions())
+        self.topics_changed()
+        await self._read()
+        await self._say_last_words()
 
     def commits_accepted(self, topic: bytes, nums: tuple[int, ...]) -> None:
         """The hub's word: commits were accepted that this peer has not sent."""
@@ -204,33 +200,25 @@ class Connection:
 
         Asks for FETCHED_COUNT_MAX at a time. Raises NotFetched when the peer leaves, or does not answer in time.
         """
-        answer = self._fetches.get(wanted)
-        if answer is None:
-            await self._fetching.acquire()
-            answer = self._fetches.get(wanted)
-            if answer is None and not self._is_ending() and self.has_joined(topic):
-                answer = self._fetches[wanted] = Answer()
-                self._take(BlocksWanted(topic, (wanted,)))
-            else:  # else given back when the peer has answered, whoever waits for it then
-                self._fetching.release()
-        if answer is None:
-            raise NotFetched
-        since = trio.current_time()
-        while not answer.is_there.is_set():
-            deadline = max(since, self._progressed) + FETCH_TIMEOUT_SECONDS
-            with trio.move_on_at(deadline) as waiting:
-                await answer.is_there.wait()
-            if waiting.cancelled_caught and self._progressed <= deadline - FETCH_TIMEOUT_SECONDS:
-                self.end("peer_does_not_answer")  # what it still owes would be taken for what is asked later
-                raise NotFetched
-        if answer.is_lost:
-            raise NotFetched
-        return answer.block
+
+        def say() -> bool:
+            if self._is_ending() or not self.has_joined(topic):
+                return False
+            self._take(BlocksWanted(topic, (wanted,)))
+            return True
+
+        try:
+            return await self._questions.ask(wanted, say)
+        except TooLate:
+            self.end("peer_does_not_answer")  # what it still owes would be taken for what is asked later
+            raise NotFetched from None
 
     async def _read(self) -> None:
         while not self._is_ending():
-            self._reading = trio.CancelScope(deadline=trio.current_time() + IDLE_TIMEOUT_SECONDS)
+            self._reading = trio.CancelScope()
             with self._reading:
+                await self._hub.backlog.has_room()
+                self._reading.deadline = trio.current_time() + IDLE_TIMEOUT_SECONDS
                 try:
                     frame = await self._stream.receive_frame()
                 except TransportError as error:
@@ -248,14 +236,16 @@ class Connection:
             except DecodeError as error:
                 self.end(f"bad_message:{error.reason}")
                 return
+            if isinstance(message, Goodbye):
+                log.info("goodbye", peer=id_text(self.peer), reason=message.reason)
             self.heard_at = self._hub.clock_ms() // 1000
             if isinstance(message, Receipt | Publications | Blocks):
-                self.progress_at, self._progressed = self.heard_at, trio.current_time()
+                self.progress_at, self._questions.progressed = self.heard_at, trio.current_time()
             self._take(MessageReceived(message))
 
     async def _write(self) -> None:
         try:
-            fault = await write_messages(self.outgoing, self._stream)
+            fault = await self.outgoing.write(self._stream)
             if fault:
                 self.end(fault)
         finally:
@@ -281,8 +271,7 @@ class Connection:
                 self.end(output.reason)
             case HandOver():
                 for wanted, item in output.blocks:
-                    self._fetches.pop(wanted).settle(item)
-                    self._fetching.release()
+                    self._questions.settle(wanted, item)
             case Take():
                 self._start(self._take_batch, output, *self._turns.next(output.topic, is_root=output.is_root))
             case OpenReconciliation() | TakeFrame():
@@ -322,6 +311,10 @@ class Connection:
         self._take(step)
 
     async def _take_batch(self, output: Take, previous: Previous, done: trio.Event) -> None:
+        with self._hub.backlog.holding(output.items):
+            await self._accept_batch(output, previous, done)
+
+    async def _accept_batch(self, output: Take, previous: Previous, done: trio.Event) -> None:
         """Open now, accept in turn: causes that stand in an earlier batch of the topic are there first."""
         followed = self._hub.find_followed(output.topic)
         if followed is None:
@@ -371,14 +364,13 @@ class Connection:
         try:
             await work(*args)
         except StorageError as error:
-            log.error("storage failed", peer=self.peer.hex(), error=str(error))
+            log.error("storage failed", peer=id_text(self.peer), error=str(error))
             self.end("storage_failed")
 
     def _say(self, message: Message) -> None:
         try:
-            self._send_outgoing.send_nowait(message)
-        except trio.WouldBlock:
-            self.end("peer_does_not_read")
+            if not self.outgoing.put(message):
+                self.end("peer_does_not_read")
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             self.end("closed")
 
@@ -393,6 +385,6 @@ class Connection:
 
     async def _say_last_words(self) -> None:
         """Give what is queued, a goodbye above all, a moment to be written."""
-        self._send_outgoing.close()
+        self.outgoing.close()
         with trio.move_on_after(_LAST_WORDS_SECONDS):
             await self._written.wait()

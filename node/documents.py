@@ -190,7 +190,8 @@ class Documents:
                     "too_large",
                     f"the branch's {kind} was written in over {DOCUMENT_WORD_COUNT_MAX} words "
                     f"or {DOCUMENT_SIZE_MAX} bytes",
-                    "begin another branch with what is in use",
+                    "compact the branch and let its old bodies go here (`ravel branch compact`, [storage] erase_after_days, "
+                    "`ravel gc`), or begin another with what is in use",
                 )
         return said
 

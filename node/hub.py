@@ -21,7 +21,7 @@ from node.metrics import Histogram
 from node.opening import ReadBatch, read_batch, settle_batch
 from node.relay import Relay, Relayed
 from node.replica import Replica
-from node.turns import Previous, ShortFirst
+from node.turns import Backlog, Previous, ShortFirst
 from protocol.signing import CheckClaims, check_claims
 from storage.relay import KeptTopic
 from storage.relay_quotas import Visitor
@@ -99,6 +99,7 @@ class Hub:
         self._check = check
         self._reading = ShortFirst()
         self._storing = ShortFirst()
+        self.backlog = Backlog()
         self._turn = threading.Lock()
         self.totals = Totals()
         self.relay: Relay | None = None
@@ -200,7 +201,7 @@ class Hub:
         self._wake()
 
     def topics_changed(self) -> None:
-        """Tell everyone that there are more topics."""
+        """Tell everyone that what is followed has changed."""
         for listener in list(self._listeners):
             listener.topics_changed()
         self._wake()

@@ -11,7 +11,7 @@ import json
 import secrets
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,6 +116,14 @@ async def watch_lan(own: Announcement, found: Found) -> None:
         "salt": own.salt.hex(),
         "mark": own.mark.hex(),
     }
+    try:
+        await _listen(wanted, found)
+    except* OSError as group:  # it could not be started
+        raise OSError(f"the process that speaks mDNS: {group.exceptions[0]}") from None
+    raise OSError("the process that speaks mDNS has ended; what it said last stands above")
+
+
+async def _listen(wanted: Mapping[str, str], found: Found) -> None:
     async with trio.open_nursery() as nursery:
         process: trio.Process = await nursery.start(_run_worker)
         assert process.stdin is not None, "a pipe was asked for"
@@ -124,7 +132,6 @@ async def watch_lan(own: Announcement, found: Found) -> None:
             await process.stdin.send_all(json.dumps(wanted).encode() + b"\n")
         await _read_lines(process.stdout, found)
         nursery.cancel_scope.cancel()
-    raise OSError("the process that speaks mDNS has ended; what it said last stands above")
 
 
 async def _run_worker(task_status: trio.TaskStatus[trio.Process]) -> None:

@@ -256,7 +256,11 @@ class Network:
         across = _address_of(stream)
         secure = await dial(stream, self._seed, state.peer, secrets.token_bytes(32))
         state.last_error = None
-        await reached()
+        try:
+            await reached()
+        except BaseException:  # a cancellation too: nobody else would close it
+            await secure.aclose()
+            raise
         if state in self._sought and self.is_connected(state.peer):
             await secure.aclose()  # each has found the other; the first connection stays
             return
@@ -268,7 +272,7 @@ class Network:
         connection = state.connection = Connection(
             self._hub,
             secure,
-            lambda branch: is_dialed and self.may_keep(state.peer, branch),
+            lambda branch: self.may_keep(state.peer, branch),
             subnet_of(state.address),
             self.introducer if self._introduces else None,
         )

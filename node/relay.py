@@ -122,7 +122,8 @@ class Relay:
 
     async def list_all(self) -> list[KeptTopic]:
         """All topics that are kept, as they stand now, the latest touched first. Raises StorageError."""
-        await self._run_blocking(self._refresh)
+        async with self._storing.held(1):
+            await self._run_blocking(self._refresh)
         return list(self.topics.values())
 
     def _open(self, topics: Sequence[bytes], visitor: Visitor) -> Room:

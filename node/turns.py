@@ -5,12 +5,14 @@ the same topic, and after earlier ones of root branches, which say what the othe
 short batch goes before long ones that wait, some times in a row at most.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 import trio
+
+from protocol.limits import BACKLOG_SIZE_MAX
 
 SHORT_COUNT_MAX: Final = 64
 """Publications of a batch that counts as short: some milliseconds of work, where a full one takes a tenth of a second."""
@@ -48,6 +50,32 @@ class Turns:
         if is_root:
             self._last_of_root = done
         return _All(tuple(event for event in events if event is not None)), done
+
+
+class Backlog:
+    """Bytes of batches that wait, of all connections: who reads more of them asks first whether there is room."""
+
+    def __init__(self, size_max: int = BACKLOG_SIZE_MAX) -> None:
+        self._size_max = size_max
+        self._size = 0
+        self._shrunk = trio.Event()
+
+    @contextmanager
+    def holding(self, items: Sequence[bytes]) -> Iterator[None]:
+        """Count a batch until it is dealt with."""
+        size = sum(map(len, items))
+        self._size += size
+        try:
+            yield
+        finally:
+            self._size -= size
+            self._shrunk.set()
+            self._shrunk = trio.Event()
+
+    async def has_room(self) -> None:
+        """Return when there is room. What is there is being worked on, so it comes."""
+        while self._size >= self._size_max:
+            await self._shrunk.wait()
 
 
 class ShortFirst:

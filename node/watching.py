@@ -162,7 +162,7 @@ class Watching:
                 "ravel_outgoing_messages",
                 "gauge",
                 "Messages that wait to be written to peers.",
-                [Sample(sum(one.outgoing.statistics().current_buffer_used for one in connections))],
+                [Sample(sum(one.outgoing.count for one in connections))],
             ),
         ]
 

@@ -15,7 +15,12 @@ Many topics may differ. At most RECONCILIATIONS_MAX are reconciled at a time; th
 from collections import deque
 from collections.abc import Mapping
 
-from protocol.limits import RECONCILIATION_WAITING_MAX, RECONCILIATIONS_MAX, SUMMARY_ROUND_MAX
+from protocol.limits import (
+    RECONCILIATION_QUIET_CHECKS_MAX,
+    RECONCILIATION_WAITING_MAX,
+    RECONCILIATIONS_MAX,
+    SUMMARY_ROUND_MAX,
+)
 from protocol.messages import Reconcile, Summary
 from protocol.riblt import SHORT_ID_SIZE
 from protocol.session_events import (
@@ -79,7 +84,7 @@ class Comparison:
             # What came after the summary is in no plan that is not exact.
             progress.upto = event.upto if event.is_exact else own.upto
             early = [num for num in progress.early if num > progress.upto or num < 0]
-            progress.early.clear()
+            del progress.early[:]
             for nums in (event.nums, event.unread, early):
                 progress.enqueue(nums)
         if progress.reconciling:  # the peer was faster, and has opened it
@@ -105,6 +110,7 @@ class Comparison:
             progress.reconciling = "asking"
         if len(progress.frames) == RECONCILIATION_WAITING_MAX:
             return [Close("too_many_frames")]
+        progress.quiet_checks = 0
         taken = TakeFrame(progress.topic, message.kind, message.frame)
         progress.frames.append(taken)
         return [taken] if len(progress.frames) == 1 and not progress.is_planning else []
@@ -116,6 +122,7 @@ class Comparison:
             return [Close(event.fault)]
         if progress.frames:
             progress.frames.popleft()
+        progress.quiet_checks = 0  # it is the peer's turn from now on
         progress.enqueue(event.nums)
         outputs: list[Output] = [Send(Reconcile(blind, kind, frame)) for kind, frame in event.frames]
         if not event.is_over:
@@ -132,9 +139,13 @@ class Comparison:
         return [*outputs, *self._open(), *self._go_on(progress)]
 
     def check(self) -> list[Output]:
-        """Begin another round of what is in doubt, where nothing more is on its way."""
+        """Begin another round of what is in doubt, where nothing more is on its way. Part from who leaves one open."""
         outputs: list[Output] = []
         for progress in self._topics.values():
+            if progress.reconciling in ("answering", "asking") and not progress.frames:
+                progress.quiet_checks += 1
+                if progress.quiet_checks > RECONCILIATION_QUIET_CHECKS_MAX:
+                    return [Close("reconciliation_stalled")]
             if progress.is_doubtful and progress.state == "in sync" and progress.round < SUMMARY_ROUND_MAX:
                 progress.is_doubtful = False
                 progress.round += 1

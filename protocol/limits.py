@@ -174,7 +174,10 @@ RECONCILIATION_FRAME_COUNT_MAX: Final = 1024
 RECONCILIATION_WAITING_MAX: Final = 32
 """Frames of one reconciliation that wait to be worked on: a prefix comes in 17, of 96 KiB each."""
 RECONCILIATIONS_MAX: Final = 8
-"""Topics of one connection that are reconciled at a time, and so kept in memory: of the largest, some 100 MB together."""
+"""Topics of one connection that are reconciled at a time, and so kept in memory: 1 GB of a million commits each."""
+RECONCILIATION_QUIET_CHECKS_MAX: Final = 6
+"""Checks (30 seconds apart) without a frame from the peer after which a reconciliation has stalled: what it keeps here is
+much, and a peer needs a minute for its first symbols of millions of commits."""
 RANGE_FRAME_SIZE_MAX: Final = 256 * KIB
 """Bytes of one frame of ranges; what does not fit is said in the next."""
 RANGE_FRAME_COUNT_MAX: Final = 512
@@ -193,6 +196,13 @@ IDLE_TIMEOUT_SECONDS: Final = 90.0
 """Seconds without any frame after which a connection is closed; a keep-alive is sent at a third of it."""
 SEND_TIMEOUT_SECONDS: Final = 30.0
 """Seconds one write may wait for a peer that does not read."""
+BACKLOG_SIZE_MAX: Final = 256 * MIB
+"""Bytes of batches, of all connections, that have come and are not stored yet; beyond it none is read from. A relay of 2,048
+peers would else hold 12 GiB."""
+OUTGOING_COUNT_MAX: Final = 3 * TOPIC_COUNT_MAX
+"""Messages that wait to be written to one peer, which is cut off beyond: a summary of each topic is most of them."""
+OUTGOING_SIZE_MAX: Final = 32 * MIB
+"""Bytes of them: four batches, four blocks, the answers of eight reconciliations and a summary of each topic are 30 MB."""
 CONNECTIONS_MAX: Final = 128
 """Connections accepted from others at a time."""
 RELAY_CONNECTIONS_MAX: Final = 2048
@@ -271,7 +281,9 @@ FEED_FORK_COMMITS_SHOWN_MAX: Final = 16
 REJECTION_COUNT_MAX: Final = 10_000
 """Rejections remembered per branch; the oldest are forgotten first."""
 FETCH_TIMEOUT_SECONDS: Final = 60.0
-"""Seconds that a peer may take to answer for blocks; then others are asked."""
+"""Seconds that a peer may take to answer for blocks, or to send anything else of use; then others are asked."""
+FETCH_SECONDS_MAX: Final = 600.0
+"""Seconds that it may take for a block whatever else it sends: four blocks and a window of batches on a line of 20 KB/s."""
 FETCH_WINDOW_COUNT_MAX: Final = 16
 """Blocks of a file that are fetched together, from all peers that have them, before the first is read: 16 MiB in memory."""
 RELAY_TOPIC_COUNT_MAX: Final = 100_000

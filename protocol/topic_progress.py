@@ -28,8 +28,11 @@ class TopicProgress:
     reconciling: str = ""  # or: waiting, answering, asking
     # Of a reconciliation; the first is being worked on.
     frames: "deque[TakeFrame]" = field(default_factory=deque)
+    quiet_checks: int = 0  # without a frame of it from the peer
     upto: int | None = None  # set once the plan is loaded
-    early: list[int] = field(default_factory=list)  # accepted while the plan was being loaded
+    early: "array[int]" = field(
+        default_factory=lambda: array("q")
+    )  # accepted while the plan was being loaded
     queue: "deque[array[int]]" = field(default_factory=deque)
     loading: bool = False
     sent_sizes: "deque[int]" = field(default_factory=deque)  # commits of each batch without a receipt
@@ -88,5 +91,9 @@ class TopicProgress:
         if self.refused:
             return
         for part in ([num for num in nums if num < 0], [num for num in nums if num >= 0]):
-            if part:
+            if not part:
+                continue
+            if self.queue and (self.queue[-1][-1] < 0) == (part[-1] < 0):
+                self.queue[-1].extend(part)  # eight bytes each, however long a peer takes none
+            else:
                 self.queue.append(array("q", part))

@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Final
 
 from storage.copying import sync_file, sync_folder
+from storage.errors import StorageError
 
 STORE_ID_NAME: Final = "store-id"
 PACKS_NAME: Final = "packs"
 _ID_SIZE_MAX: Final = 100
 
 
-def is_bound(folder: Path) -> bool:
-    """Whether the rows of the folder's store are in a database elsewhere."""
-    return (folder / STORE_ID_NAME).exists()
+def check_unbound(folder: Path) -> None:
+    """Raises StorageError where the rows of the folder's store are in a database elsewhere, whatever file lies there."""
+    if (folder / STORE_ID_NAME).exists():
+        raise StorageError(f"the store of {folder} is in a PostgreSQL database: [storage] url has to name it")
 
 
 def has_packs(folder: Path) -> bool:

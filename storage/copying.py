@@ -21,7 +21,8 @@ def copy_database(source: Path, target: Path) -> None:
     Raises OSError, sqlite3.Error; a target that was begun may be left then.
     """
     os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    with closing(sqlite3.connect(source)) as reader, closing(sqlite3.connect(target)) as writer:
+    there = f"{source.absolute().as_uri()}?mode=rw"  # a source that is not there is not made
+    with closing(sqlite3.connect(there, uri=True)) as reader, closing(sqlite3.connect(target)) as writer:
         reader.backup(writer)
         writer.execute("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
     sync_file(target)

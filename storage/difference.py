@@ -241,7 +241,9 @@ def _not_implied(
 ) -> dict[bytes, int]:
     """Numbers by id. Walk down by rank from both sides; stop when nothing is left that the peer is not known to hold.
 
-    A commit's acks are of lower rank, so when it is met all its descendants have been: its mark is final.
+    A commit's acks are of lower rank, so when it is met all its descendants have been: its mark is final. The ranks of a
+    relay are what whoever published first made of them; there a mark may come too late, which sends more than it need,
+    and nothing is walked twice.
     """
     places = {**_places(connection, tables, topic_num, our_heads), **known}
     theirs = set(known)
@@ -249,6 +251,7 @@ def _not_implied(
     heapq.heapify(queue)
     ours_in_queue = sum(commit_id not in theirs for commit_id in places)
     result: dict[bytes, int] = {}
+    walked: set[bytes] = set()
     while queue and ours_in_queue:
         rank = queue[0][0]
         level: list[bytes] = []
@@ -265,13 +268,14 @@ def _not_implied(
             else:
                 result[commit_id] = place.num
                 ours_in_queue -= 1
-            wanted.update(ack for ack in place.acks if ack not in places)
+            wanted.update(ack for ack in place.acks if ack not in places and ack not in walked)
         for commit_id, place in _places(connection, tables, topic_num, list(wanted)).items():
             places[commit_id] = place
             heapq.heappush(queue, (-place.rank, commit_id))
             ours_in_queue += commit_id not in theirs
         for commit_id in level:
             del places[commit_id]
+        walked.update(level)
     return result
 
 

@@ -160,9 +160,10 @@ def allow_peer(connection: Connection, peer: bytes) -> None:
 
 
 def deny_peer(connection: Connection, peer: bytes) -> None:
-    """Know a peer no more; what it has brought is a stranger's until a known peer asks for it."""
+    """Know a peer no more; what it alone has brought is a stranger's until a known peer asks for it."""
     connection.execute(delete(relay_allowed).where(relay_allowed.c.peer == peer))
-    connection.execute(update(relay_topics).where(relay_topics.c.brought_by == peer).values(is_known=False))
+    alone = (relay_topics.c.brought_by == peer) & ~relay_topics.c.is_shared  # others may be known
+    connection.execute(update(relay_topics).where(alone).values(is_known=False))
 
 
 def take_publications(

@@ -5,9 +5,10 @@ The file is an SQLite store, so a backup of one kind of database can be restored
 
 from pathlib import Path
 
+from storage.binding import check_unbound
 from storage.copying import copy_database
 from storage.database import FAILURES, explain, read_store
-from storage.errors import StorageError
+from storage.errors import NoStore, StorageError
 from storage.moving import copy_to_file, load_from_file
 from storage.postgresql import PostgresqlBackend
 from storage.revisions import newest_revision, revision_of
@@ -20,6 +21,9 @@ def save_database(folder: Path, url: str, path: Path) -> None:
     Raises OSError, sqlite3.Error, StorageError.
     """
     if not url:
+        check_unbound(folder)
+        if not (folder / DATABASE_NAME).exists():
+            raise NoStore(f"{folder} has no store yet: `ravel run` makes one")
         copy_database(folder / DATABASE_NAME, path)
         return
     with read_store(folder, url=url) as connection:

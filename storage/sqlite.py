@@ -14,9 +14,8 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
-from storage.binding import is_bound
+from storage.binding import check_unbound
 from storage.copying import copy_database, take_place
-from storage.errors import StorageError
 
 DATABASE_NAME: Final = "ravel.sqlite"
 _BUSY_TIMEOUT_SECONDS: Final = 30.0
@@ -41,11 +40,8 @@ class SqliteBackend:
 
     def make_engine(self, connections_max: int) -> Engine:
         """Make the file, for its owner alone, and connections to it."""
+        check_unbound(self._path.parent)
         if not self._path.exists():
-            if is_bound(self._path.parent):
-                raise StorageError(
-                    f"the store of {self._path.parent} is in a PostgreSQL database: [storage] url has to name it"
-                )
             self._path.touch(mode=0o600)
         engine = create_engine(
             # Not as text, in which a ? or % of the path would mean something else.
@@ -75,7 +71,8 @@ class SqliteBackend:
         """The file is the folder's."""
 
     def check_bound(self, connection: Connection) -> None:
-        """The file is the folder's."""
+        """The file is the folder's, unless that belongs to another database."""
+        check_unbound(self._path.parent)
 
     def copy_before_migration(self, engine: Engine, revision: str) -> Path:
         """Copy the file to one beside it, named by the older schema; those of earlier times go."""

@@ -61,6 +61,14 @@ def test_a_backup_beside_a_running_node_is_the_node_as_it_was(tmp_path: Path) ->
     again.replica.close()
 
 
+def test_a_node_without_a_store_is_not_backed_up_and_none_is_made(tmp_path: Path) -> None:
+    create_home(tmp_path / "home")
+    before = {path.name for path in (tmp_path / "home").iterdir()}
+    with pytest.raises(ServiceError, match="no store yet"):
+        create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    assert {path.name for path in (tmp_path / "home").iterdir()} - {"content.lock"} == before
+
+
 def test_what_is_of_the_moment_is_left_out(tmp_path: Path) -> None:
     node = _node(tmp_path / "home")
     for name in (

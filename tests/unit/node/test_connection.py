@@ -15,7 +15,12 @@ from node.transport import TransportError
 from node.views import JsonObject, peer_view
 from protocol.block import seal_block
 from protocol.codec import encode
-from protocol.limits import FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX, STALLED_SECONDS
+from protocol.limits import (
+    FETCH_SECONDS_MAX,
+    FETCH_TIMEOUT_SECONDS,
+    FETCHED_COUNT_MAX,
+    STALLED_SECONDS,
+)
 from protocol.messages import (
     Announce,
     Blocks,
@@ -27,6 +32,7 @@ from protocol.messages import (
     Summary,
     Want,
 )
+from storage.difference import load_publications, plan_sending
 from tests.nodes import open_nodes
 from tests.strangers import met
 
@@ -240,3 +246,49 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
             assert shown(STALLED_SECONDS)["stalled_because"] == "takes_nothing"
             await stranger.say(Receipt(topic), Goodbye("bye"))
     assert stranger.ended == Ended("peer_left")
+
+
+async def test_a_peer_that_sends_all_but_the_block_is_left_in_the_end(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        with alice.replica.database.read() as connection:
+            nums = plan_sending(connection, branch.topic_num, ()).nums
+            items = tuple(load_publications(connection, branch, nums, 1 << 20))
+        async with met(alice) as stranger, trio.open_nursery() as nursery:
+            topic = await stranger.join(branch)
+
+            async def send() -> None:
+                while stranger.ended is None:
+                    await trio.sleep(FETCH_TIMEOUT_SECONDS - 1)
+                    with suppress(TransportError):
+                        await stranger.say(Publications(topic, items))
+
+            nursery.start_soon(send)
+            (source,) = alice.hub.sources
+            began = trio.current_time()
+            with pytest.raises(NotFetched):
+                await source.fetch(branch.topic, b"w" * 32)
+            assert trio.current_time() - began == pytest.approx(FETCH_SECONDS_MAX)
+    assert stranger.ended == Ended("peer_does_not_answer")
+
+
+async def test_news_at_any_moment_of_a_connections_end_fail_nobody(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """What a connection is told of while it ends must not start work in a nursery that has closed.
+
+    That is between two steps of two tasks, whose order trio draws: so it is tried often.
+    """
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        for moment in [*range(8), *[2, 3, 4] * 20]:
+            async with met(alice) as stranger:
+                await stranger.join(branch)
+                await stranger.stream.aclose()
+                for _ in range(moment):
+                    await trio.lowlevel.checkpoint()
+                alice.write(branch, f"at moment {moment}")
+            assert stranger.ended == Ended("closed")
+            assert alice.hub.sources == []

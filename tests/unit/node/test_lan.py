@@ -180,3 +180,9 @@ async def test_what_strangers_announce_may_be_anything(
     with trio.fail_after(30), pytest.raises(OSError, match="has ended"):
         await watch_lan(Announcement("127.0.0.1:7474", b"1" * 16, b"a" * 32), heard.append)
     assert heard == [Announcement("10.0.0.1:1", bytes(16), b"\x11" * 32)]
+
+
+async def test_a_process_that_cannot_be_started_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    with trio.fail_after(30), pytest.raises(OSError, match="/nowhere/python"):
+        await watch_lan(Announcement("127.0.0.1:7474", b"1" * 16, b"a" * 32), lambda _: None)

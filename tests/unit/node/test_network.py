@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.addresses import Learned, Source
 from node.network import Network, listening_address, open_listener
 from node.peers import Peers
 from node.transport import dial
@@ -15,6 +16,7 @@ from protocol.limits import CONNECTIONS_MAX, DIAL_BACKOFF_MAX_SECONDS, IDLE_TIME
 from protocol.text import id_text
 from storage.peers import load_links, load_peers
 from tests.nodes import Node, open_nodes
+from tests.relays import open_relay, until
 
 KEY = b"k" * 32
 
@@ -173,3 +175,35 @@ async def test_so_many_connections_are_accepted(tmp_path: Path, autojump_clock: 
             await secure.aclose()
             for stream in streams:
                 await trio.aclose_forcefully(stream)
+
+
+async def test_a_relay_keeps_topics_of_who_chose_it_whoever_dialed(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,), open_relay(tmp_path / "r") as relay:
+        alice.create_repo()
+        async with _running(alice) as at_alice, _running(relay) as at_relay:
+            await Peers(alice.hub, at_alice, alice.key).add("127.0.0.1:9", id_text(relay.key), relay=True)
+            at_relay.keep(alice.key, at_alice.introducer.own.address)
+            kept = relay.hub.relay
+            assert kept is not None
+            await until(lambda: len(kept.topics) == 2)
+
+
+async def test_a_connection_that_is_cancelled_while_it_is_noted_is_closed(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        async with _running(alice) as at_alice, _running(bob) as at_bob, trio.open_nursery() as nursery:
+            proven = trio.Event()
+
+            async def reached() -> None:
+                proven.set()
+                await trio.sleep_forever()
+
+            learned = Learned(bob.key, at_bob.introducer.own.address, Source.INTRODUCTION, bob.key, 0.0, 0.0)
+            nursery.start_soon(at_alice.try_learned, learned, reached)
+            await proven.wait()
+            nursery.cancel_scope.cancel()
+        with trio.fail_after(1):
+            await until(lambda: not at_bob.is_connected(alice.key))

@@ -1,17 +1,24 @@
 """A relay between members who never meet: what it keeps, what it refuses, and what it cannot know."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.errors import ServiceError
+from node.relay import Relay
 from node.relaying import Relaying
+from protocol.signing import check_claims
 from protocol.text import id_text
+from storage.relay_quotas import Visitor
 from tests.nodes import connected, ids, open_nodes, share
 from tests.relays import PLENTY, is_settled, open_relay, states, until, visit
+
+T = TypeVar("T")
 
 
 async def test_members_who_never_meet_agree_through_a_relay(
@@ -233,3 +240,27 @@ async def test_who_follows_a_forgotten_topic_is_left_and_entrusts_it_again(
         assert not any(topic in relay.hub.relay.topics for topic in alice.replica.by_topic)
         await visit(alice, relay)
         assert any(topic in relay.hub.relay.topics for topic in alice.replica.by_topic)
+
+
+async def test_a_list_that_is_asked_for_meanwhile_forgets_nothing_of_what_is_being_taken(
+    tmp_path: Path,
+) -> None:
+    calls: list[str] = []
+    goes_on = trio.Event()
+
+    async def run(work: Callable[..., T], *args: object) -> T:
+        calls.append(getattr(work, "__name__", ""))
+        if calls == ["_open"]:
+            await goes_on.wait()
+        return work(*args)
+
+    with open_nodes(tmp_path, "relay") as (node,):
+        relay = Relay(node.replica.database, PLENTY, run, lambda: 0, check_claims)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(relay.open, [b"t" * 32], Visitor(b"p" * 32))
+            await wait_all_tasks_blocked()
+            nursery.start_soon(relay.list_all)
+            await wait_all_tasks_blocked()
+            assert calls == ["_open"], "what was read before it would be taken for what is there after it"
+            goes_on.set()
+        assert list(relay.topics) == [b"t" * 32]

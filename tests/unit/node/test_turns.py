@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from node.turns import SHORT_COUNT_MAX, Previous, ShortFirst, Turns
+from node.turns import SHORT_COUNT_MAX, Backlog, Previous, ShortFirst, Turns
 
 ROOT, BIG, SMALL = b"root", b"big", b"small"
 
@@ -72,3 +72,21 @@ async def test_who_is_cancelled_while_it_waits_holds_up_nobody(when: str) -> Non
                 await wait_all_tasks_blocked()
         async with lock.held(1):
             pass
+
+
+async def test_no_more_is_read_while_too_much_waits() -> None:
+    backlog = Backlog(size_max=10)
+    read = trio.Event()
+
+    async def read_more() -> None:
+        await backlog.has_room()
+        read.set()
+
+    async with trio.open_nursery() as nursery:
+        with backlog.holding([b"12345"]):
+            with backlog.holding([b"1234", b"5"]):
+                nursery.start_soon(read_more)
+                await wait_all_tasks_blocked()
+                assert not read.is_set()
+            await wait_all_tasks_blocked()
+            assert read.is_set()

@@ -13,6 +13,7 @@ from protocol.limits import (
     BATCHES_OF_TOPIC_MAX,
     BLOCK_SIZE_MAX,
     FETCHED_COUNT_MAX,
+    RECONCILIATION_QUIET_CHECKS_MAX,
     RECONCILIATION_WAITING_MAX,
     RECONCILIATIONS_MAX,
     TOPIC_COUNT_MAX,
@@ -186,7 +187,7 @@ def test_what_is_accepted_while_a_plan_is_made_is_sent_once() -> None:
     _compare(session, MAIN)
     assert session.take(CommitsAccepted(MAIN, (5, 6, 7))) == []
     (load,) = session.take(PlanLoaded(MAIN, array("q", [5, 6]), 6))
-    assert load == LoadBatch(MAIN, (5, 6))
+    assert load == LoadBatch(MAIN, (5, 6, 7))
     assert session.take(BatchLoaded(MAIN, (b"five", b"six")))[1:] == [LoadBatch(MAIN, (7,))]
     assert session.take(CommitsAccepted(MAIN, (6,))) == [], "it was in the plan"
 
@@ -197,8 +198,8 @@ def test_what_this_node_cannot_read_is_sent_apart_and_what_is_gone_is_passed_ove
     assert session.take(PlanLoaded(MAIN, array("q", [5]), 6, (-1, -2))) == [LoadBatch(MAIN, (5,))]
     assert session.take(BatchLoaded(MAIN, (b"five",)))[1:] == [LoadBatch(MAIN, (-1, -2))]
     assert session.take(CommitsAccepted(MAIN, (7, -3))) == []
-    assert session.take(BatchLoaded(MAIN, ())) == [LoadBatch(MAIN, (-2,))]
-    assert session.take(BatchLoaded(MAIN, (b"two",)))[1:] == [LoadBatch(MAIN, (-3,))]
+    assert session.take(BatchLoaded(MAIN, ())) == [LoadBatch(MAIN, (-2, -3))]
+    assert session.take(BatchLoaded(MAIN, (b"two", b"three")))[1:] == [LoadBatch(MAIN, (7,))]
 
 
 def test_later_commits_are_pushed_without_asking() -> None:
@@ -533,3 +534,30 @@ def test_the_next_round_waits_for_the_plan_of_this_one() -> None:
     hasty = _summarised((8, b"a" * 32), (8, b"a" * 32))
     hasty.take(later)
     assert hasty.take(later) == [Close("unasked_summary")]
+
+
+@pytest.mark.parametrize("role", ["answering", "asking"])
+def test_a_reconciliation_that_the_peer_leaves_open_ends_the_session(role: str) -> None:
+    own, theirs = (
+        ((8, b"b" * 32), (7, b"a" * 32)) if role == "answering" else ((7, b"a" * 32), (8, b"b" * 32))
+    )
+    session = _summarised(own, theirs)
+    session.take(INEXACT)
+    if role == "asking":
+        session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"0")))
+        for _ in range(2 * RECONCILIATION_QUIET_CHECKS_MAX):
+            assert session.take(CheckDue()) == [], "this node is at work on its frame"
+    assert session.topics[0].reconciling == role
+    session.take(Reconciled(MAIN, ((1, b"more"),), array("q")))
+    for _ in range(RECONCILIATION_QUIET_CHECKS_MAX):
+        assert session.take(CheckDue()) == []
+    assert session.take(CheckDue()) == [Close("reconciliation_stalled")]
+
+
+def test_what_a_peer_does_not_take_waits_as_numbers_in_a_row() -> None:
+    session = _joined(MAIN)
+    _with_plan(session, MAIN, 1)
+    for number in range(2000, 4000):
+        session.take(CommitsAccepted(MAIN, (number,)))
+    assert len(session.topics[0].queue) <= 2
+    assert session.topics[0].to_send == 2001

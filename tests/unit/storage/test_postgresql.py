@@ -1,5 +1,6 @@
 """Rows in PostgreSQL: one writer, whatever becomes of the server; the folder's own database and no other; no secret said."""
 
+import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from node.fsck import check_store
 from node.replica import Replica
 from storage.commits import digest_timeline, iterate_arrivals
 from storage.database import (
+    DATABASE_NAME,
     Database,
     NewerSchema,
     NoStore,
@@ -280,8 +282,20 @@ def test_a_folder_opens_its_own_database_and_no_other(
     with pytest.raises(StorageError, match="another folder"), read_store(folders[0], url=urls[1]):
         raise AssertionError("read")
     with pytest.raises(StorageError, match="has to name it"):
+        save_database(folders[0], "", tmp_path / "copy")
+    with pytest.raises(StorageError, match="has to name it"):
         Database(folders[0])
     assert {path.name for path in folders[0].iterdir()} == {"store-id"}
+    (tmp_path / "elsewhere").mkdir()
+    Database(tmp_path / "elsewhere").close()
+    shutil.copy(
+        tmp_path / "elsewhere" / DATABASE_NAME, folders[0]
+    )  # its packs would be swept by this one's rows
+    with pytest.raises(StorageError, match="has to name it"):
+        Database(folders[0])
+    with pytest.raises(StorageError, match="has to name it"), read_store(folders[0]):
+        raise AssertionError("read")
+    (folders[0] / DATABASE_NAME).unlink()
     with_file, with_packs = tmp_path / "file", tmp_path / "packs"
     for folder in (with_file, with_packs):
         folder.mkdir()

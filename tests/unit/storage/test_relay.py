@@ -307,3 +307,38 @@ def test_numbers_of_forgotten_topics_and_commits_are_not_given_again(store: Stor
     store.database = Database(folder)
     store.open("a")
     assert store.kept()["a"].num > before
+
+
+def test_false_ranks_make_no_walk_long(store: Store) -> None:
+    """Descendants that come before their causes have the rank that others give them: here causes have the higher ones."""
+    store.open("a")
+    layers = 24
+    chain = [_publish("a", "0")]
+    for number in range(1, 3 * layers):
+        chain.append(_publish("a", str(number), chain[-1][0]))
+    store.take("a", *chain)
+    layer: list[tuple[Publication, bytes]] = []
+    made: list[list[tuple[Publication, bytes]]] = []
+    for depth in reversed(range(layers)):  # causes are made first, and come last
+        causes = [one for one, _ in layer]
+        layer = [_publish("a", f"{depth} {two}", *causes, chain[2 * depth + two][0]) for two in range(2)]
+        made.append(layer)
+    for layer in reversed(made):
+        store.take("a", *layer)
+    apart = _publish("a", "apart")
+    store.take("a", apart)
+    with store.database.read() as connection:
+        plan = plan_sending(connection, store.kept()["a"].num, (apart[0].commit_id,), RELAY)
+    assert len(plan.nums) == 5 * layers, (
+        "all but the one that is known; a walk again from each parent would never end"
+    )
+
+
+def test_what_others_use_too_stays_known_when_who_brought_it_is_denied(store: Store) -> None:
+    with store.database.write() as connection:
+        allow_peer(connection, ALICE.peer)
+    store.open("a", "b", by=replace(ALICE, is_known=True))
+    store.open("a", by=FRIEND)
+    with store.database.write() as connection:
+        deny_peer(connection, ALICE.peer)
+    assert {name: one.is_known for name, one in store.kept().items()} == {"a": True, "b": False}

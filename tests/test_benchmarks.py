@@ -1,0 +1,47 @@
+"""The benchmarks run, on very little, so that they are not found broken on the day when a figure is wanted.
+
+What they measure is not looked at. Those that need Spark, minutes or very many commits are left to `make bench`.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parents[1]
+_SMALL = {
+    "bench_decode": ("50",),
+    "bench_epochs": ("5", "2"),
+    "bench_files": ("1", "1", "1"),
+    "bench_ingest": ("200",),
+    "bench_latency": ("2", "100"),
+    "bench_offline": ("20",),
+    "bench_relay": ("4", "8"),
+    "bench_sealing": ("100",),
+    "bench_sketches": ("50",),
+    "bench_ssb": ("50",),
+    "bench_timelines": ("100", "4"),
+}
+
+
+@pytest.mark.parametrize("name", _SMALL)
+def test_a_benchmark_prints_its_figures_as_json_lines(name: str) -> None:
+    file = _ROOT / "benchmarks" / f"{name}.py"
+    done = subprocess.run(
+        [sys.executable, str(file), *_SMALL[name]],
+        cwd=_ROOT,
+        env=os.environ | {"PYTHONPATH": str(_ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    figures = [json.loads(line) for line in done.stdout.splitlines()]
+    assert figures
+    for figure in figures:
+        assert {"figure", "value", "unit"} <= figure.keys()
+        assert isinstance(figure["value"], int | float)
