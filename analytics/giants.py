@@ -3,7 +3,8 @@
 **Ranks by witness.** Ranks are the one solution of *rank = 1 + the largest rank of the causes* (0 without causes): by
 induction along acks on a graph without cycles, and on a cycle nothing solves it. So the ranks that an export states need
 not be believed and need not be computed again either: they are put into these equations, all at once and in any order,
-and where all hold (and every cause is there), they are the ranks. That is one join and one sum, however deep the branch.
+and where all hold (and every cause is there), they are the ranks. That is one pass and a small join (`analytics.witness`),
+however deep the branch.
 
 **Ranks by waves.** Where an equation fails (a forged rank, a missing cause, a cycle), the stated ranks serve for nothing,
 or for an order at best: the branch is cut into ranges by them or by order of acceptance, whichever has fewer acks that
@@ -23,6 +24,7 @@ from pyspark.sql import functions as F
 
 from analytics import kernel, limits
 from analytics.wave_jobs import GiantRefused, count_led, find_ranks, make_ranges, pin
+from analytics.witness import Verdict, judge
 
 _log: Final = logging.getLogger("ravel.analytics")
 
@@ -44,17 +46,6 @@ class GiantOrder:
     checkpoint_rounds: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
-    """What the equations say of one giant."""
-
-    commits: int  # ids
-    holds: bool
-    forward_by_rank: int  # acks of what does not stand before by the stated rank
-    forward_by_sequence: int
-    checkpoints: int
-
-
 def order_giants(commits: DataFrame, sizes: Mapping[bytes, int], range_size: int) -> GiantOrder:
     """Order these branches out of `commits` (branch_id, commit_id, acks, sequence, rank, mark); `sizes` count theirs.
 
@@ -72,7 +63,7 @@ def order_giants(commits: DataFrame, sizes: Mapping[bytes, int], range_size: int
     rows = commits.join(F.broadcast(numbers), on="branch_id", how="inner").select(
         "tangle", "commit_id", "acks", "sequence", stated.alias("stated"), "mark"
     )
-    verdicts = _judge(rows)
+    verdicts = judge(rows, list(sizes.values()), range_size)
     if [verdicts[number].commits for number in range(len(sizes))] != list(sizes.values()):
         raise ValueError("a commit id stands twice in a tangle")
     ranked, rank_rounds = _rank(rows, verdicts, range_size, names)
@@ -89,54 +80,8 @@ def order_giants(commits: DataFrame, sizes: Mapping[bytes, int], range_size: int
     )
 
 
-def _judge(rows: DataFrame) -> dict[int, _Verdict]:
-    """Put the stated ranks into the equations."""
-    asked = rows.select(
-        "tangle", "commit_id", "stated", "sequence", "mark", F.explode_outer("acks").alias("ack")
-    )
-    causes = rows.select(
-        "tangle",
-        F.col("commit_id").alias("ack"),
-        F.col("stated").alias("cause_stated"),
-        F.col("sequence").alias("cause_sequence"),
-    )
-    commits = (
-        asked.join(causes, on=["tangle", "ack"], how="left")
-        .groupBy("tangle", "commit_id")
-        .agg(
-            F.max("stated").alias("stated"),
-            F.max("mark").alias("mark"),
-            (F.count("ack") == F.count("cause_stated")).alias("has_all"),
-            F.max("cause_stated").alias("highest"),
-            F.min("cause_stated").alias("lowest"),
-            F.count_if(F.col("cause_stated") >= F.col("stated")).alias("forward_by_rank"),
-            F.count_if(F.col("cause_sequence") >= F.col("sequence")).alias("forward_by_sequence"),
-        )
-    )
-    highest = F.coalesce("highest", F.lit(-1))
-    is_stated = (F.col("stated") >= 0) & (F.coalesce("lowest", F.lit(0)) >= 0)
-    holds = F.col("has_all") & is_stated & (F.col("stated") == highest + 1)
-    found = commits.groupBy("tangle").agg(
-        F.count("*").alias("commits"),
-        F.bool_and(holds).alias("holds"),
-        F.sum("forward_by_rank").alias("forward_by_rank"),
-        F.sum("forward_by_sequence").alias("forward_by_sequence"),
-        F.count_if(F.col("mark") == kernel.MARKED_CHECKPOINT).alias("checkpoints"),
-    )
-    return {
-        row["tangle"]: _Verdict(
-            row["commits"],
-            row["holds"],
-            row["forward_by_rank"],
-            row["forward_by_sequence"],
-            row["checkpoints"],
-        )
-        for row in found.collect()
-    }
-
-
 def _rank(
-    rows: DataFrame, verdicts: dict[int, _Verdict], range_size: int, names: str
+    rows: DataFrame, verdicts: dict[int, Verdict], range_size: int, names: str
 ) -> tuple[DataFrame, int]:
     """`tangle`, `commit_id`, `acks`, `mark`, `rank`, `fault` of every commit."""
     witnessed = [number for number, verdict in verdicts.items() if verdict.holds]

@@ -134,9 +134,9 @@ def _find_causes(tangles: Tangles, keys: NDArray[np.bytes_], by_key: Ints, ack_c
     wanted = _keys(np.repeat(tangles.tangle, ack_counts), tangles.acks)
     # Searching by the first eight bytes as a number is several times faster; only a match of the whole key counts, and
     # what did not match so (missing, or one of several with this prefix) is searched for by the whole key.
-    prefixes = _prefixes(tangles.commit_ids)
-    by_prefix = np.argsort(prefixes, kind="stable")
-    at = np.searchsorted(prefixes[by_prefix], _prefixes(tangles.acks))
+    starts = prefixes(tangles.commit_ids)
+    by_prefix = np.argsort(starts, kind="stable")
+    at = np.searchsorted(starts[by_prefix], prefixes(tangles.acks))
     causes: Ints = by_prefix[np.minimum(at, count - 1)]
     others = np.flatnonzero(keys[causes] != wanted)
     if len(others) > 0:
@@ -145,7 +145,8 @@ def _find_causes(tangles: Tangles, keys: NDArray[np.bytes_], by_key: Ints, ack_c
     return causes
 
 
-def _prefixes(ids: Bytes) -> NDArray[np.uint64]:
+def prefixes(ids: Bytes) -> NDArray[np.uint64]:
+    """The first eight bytes of each id as a number, by which ids are searched several times faster than whole."""
     return np.ascontiguousarray(ids[:, :8]).view(np.uint64).reshape(-1)
 
 

@@ -19,7 +19,7 @@ from pyspark import cloudpickle
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from analytics import columns, kernel, limits, wave_jobs, waves
+from analytics import columns, kernel, limits, wave_jobs, waves, witness
 from analytics.giants import order_giants
 
 VOID: Final = "void"
@@ -91,7 +91,7 @@ def _mark() -> Column:
 
 def _ship_code() -> None:
     """Send these functions to the workers with each task, so that a cluster needs no copy of Ravel."""
-    for module in (kernel, columns, waves, wave_jobs, limits, sys.modules[__name__]):
+    for module in (kernel, columns, waves, wave_jobs, witness, limits, sys.modules[__name__]):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # Spark ships it without annotations
 
 

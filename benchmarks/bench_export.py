@@ -1,14 +1,18 @@
 """Exports: commits per second out of SQLite, and what a writer's commits wait while one runs.
 
+python benchmarks/bench_export.py [commits, 100,000 by default]
+
 The goals are 50,000 commits a second, and a 99th percentile of commit latency that no more than doubles. A writer writes
 one post after another, each a durable transaction, in this process; the export runs beside it as it does beside a
-daemon, in a process of its own, again and again from the beginning. Quiet and exporting spans alternate, so that a
-machine that slows down slows both.
+daemon, in a process of its own, again and again from the beginning. Then the same with a real daemon: posts and exports
+are asked for by its API. Quiet and exporting spans alternate, so that a machine that slows down slows both.
 """
 
+import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from functools import partial
@@ -18,14 +22,18 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.common import clock_ms, figure, note, percentile, timed, write_history
+from benchmarks.daemons import running
 from node.blocking import tune_interpreter
+from node.client import ApiClient
 from node.export_worker import ExportAnswer, ExportRequest
+from node.identity import open_keys
 from node.outbound import Author
 from node.replica import Replica
 from protocol.content import Post
 from storage.destinations import LocalFolder
 from storage.export import ExportPlan, export_store
-from storage.repos import Branch
+from tests.e2e.cluster import Peer
+from tests.keys import no_passphrase
 
 _ROUNDS = 4
 _SPAN_SECONDS = 8.0
@@ -78,13 +86,13 @@ def finish(worker: subprocess.Popen[bytes]) -> ExportAnswer:
     return answer
 
 
-def write_for(author: Author, branch: Branch, seconds: float, meanwhile: Callable[[], None]) -> list[float]:
+def write_for(write: Callable[[], object], seconds: float, meanwhile: Callable[[], None]) -> list[float]:
     """Latencies of commits, one after another."""
     latencies = []
     until = time.perf_counter() + seconds
     while time.perf_counter() < until:
         meanwhile()
-        latencies.append(timed(lambda: author.write(branch, Post("a post"))))
+        latencies.append(timed(write))
     return latencies
 
 
@@ -114,41 +122,83 @@ class Exporting:
             self._worker = None
 
 
+class Asking:
+    """Asks a daemon for one export after the other, each from the beginning, in a thread."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self._thread: threading.Thread | None = None
+        self.finished = 0
+
+    def keep_on(self) -> None:
+        """Ask for the next when one has ended."""
+        if self._thread is not None and self._thread.is_alive():
+            return
+        self.stop()
+        shutil.rmtree(self._peer.home / "exports", ignore_errors=True)
+        self._thread = threading.Thread(target=self._ask)
+        self._thread.start()
+
+    def _ask(self) -> None:
+        client = ApiClient.for_home(self._peer.home)  # the writer's is in use
+        client.export()
+        client.close()
+        self.finished += 1
+
+    def stop(self) -> None:
+        """Wait for the one that runs."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+
+def compare(name: str, write: Callable[[], object], exporting: Exporting | Asking) -> None:
+    """Print what commits wait without and with exports."""
+    quiet: list[float] = []
+    busy: list[float] = []
+    for round_number in range(_ROUNDS):
+        note(f"{name}: round {round_number + 1} of {_ROUNDS}")
+        quiet += write_for(write, _SPAN_SECONDS, lambda: None)
+        busy += write_for(write, _SPAN_SECONDS, exporting.keep_on)
+        exporting.stop()
+    for share in (0.5, 0.99):
+        alone, beside = percentile(quiet, share), percentile(busy, share)
+        figure(
+            f"{name} p{share * 100:.0f} while exporting",
+            beside / alone,
+            "times the quiet one",
+            quiet_ms=round(alone * 1000, 2),
+            exporting_ms=round(beside * 1000, 2),
+            writes=len(quiet) + len(busy),
+            exports=exporting.finished,
+        )
+
+
 def main() -> None:
     """Print the figures."""
     tune_interpreter()
     commit_count = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        peer = Peer(folder / "home")
+        keys = open_keys(peer.home, no_passphrase)
         note(f"writing {commit_count} commits")
-        replica, _, branch = write_history(folder / "home", commit_count)
+        replica, _, branch = write_history(peer.home, commit_count, keys.user_seed, keys.store_key)
         wall, work = export_rate(replica, folder, commit_count)
         figure("export", wall, "commits/s", by_processor_time=round(work), commits=commit_count)
-        seconds = timed(lambda: finish(start_export(folder / "home", folder / "process")))
+        seconds = timed(lambda: finish(start_export(peer.home, folder / "process")))
         figure(
             "export in a process of its own", commit_count / seconds, "commits/s", seconds=round(seconds, 2)
         )
-        author = Author(replica, b"b" * 32, clock_ms)
-        quiet: list[float] = []
-        busy: list[float] = []
-        exporting = Exporting(folder / "home", folder / "exports")
-        for round_number in range(_ROUNDS):
-            note(f"round {round_number + 1} of {_ROUNDS}")
-            quiet += write_for(author, branch, _SPAN_SECONDS, lambda: None)
-            busy += write_for(author, branch, _SPAN_SECONDS, exporting.keep_on)
-            exporting.stop()
-        for share in (0.5, 0.99):
-            alone, beside = percentile(quiet, share), percentile(busy, share)
-            figure(
-                f"commit latency p{share * 100:.0f} while exporting",
-                beside / alone,
-                "times the quiet one",
-                quiet_ms=round(alone * 1000, 2),
-                exporting_ms=round(beside * 1000, 2),
-                writes=len(quiet) + len(busy),
-                exports=exporting.finished,
-            )
+        author = Author(replica, keys.user_seed, clock_ms)
+        exporting = Exporting(peer.home, folder / "exports")
+        compare("commit latency", lambda: author.write(branch, Post("a post")), exporting)
         replica.close()
+        with running(peer):
+            text_id = str(peer.client.list_branches("bench")["branches"][0]["branch"])
+            seconds = timed(peer.client.export)
+            figure("export by a daemon", commit_count / seconds, "commits/s", seconds=round(seconds, 2))
+            compare("commit latency by API", lambda: peer.client.write(text_id, "a post"), Asking(peer))
 
 
 if __name__ == "__main__":

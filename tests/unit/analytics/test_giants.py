@@ -9,7 +9,7 @@ import pytest
 from blake3 import blake3
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics import giants, limits, wave_jobs
+from analytics import giants, limits, wave_jobs, witness
 from analytics.export_reader import load_commits, read_export
 from analytics.linearize import digest_orders, linearize
 from tests.builders import World, timeline
@@ -87,6 +87,17 @@ def test_any_graph_has_the_kernels_order(spark: SparkSession) -> None:
     generator = random.Random(1)
     graphs = [_random_graph(generator, str(number)) for number in range(10)]
     _check(spark, [commit for graph in graphs for commit in graph], 14)
+
+
+def test_very_many_causes_in_other_ranges_are_joined_and_not_handed_round(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(witness, "_BROADCAST_COUNT_MAX", 3)
+    sound = _feeds(60, 8)
+    found = _ordered(spark, sound, 10)
+    assert found.rank_rounds == 0
+    ranks = {bytes(row["commit_id"]): row["rank"] for row in found.order.where("fault_code = 0").collect()}
+    assert ranks == {id_of(name): rank for _, name, _, _, rank, _, is_void in sound if not is_void}
 
 
 def _feeds(count: int, feeds: int, checkpoint_every: int = 0) -> list[Commit]:
@@ -169,8 +180,10 @@ def test_a_nodes_own_export_has_the_nodes_timelines_as_giants(spark: SparkSessio
 
 def test_an_id_twice_in_a_giant_is_refused(spark: SparkSession) -> None:
     commits = _feeds(20, 2)
-    with pytest.raises(ValueError, match="twice"):
-        _ordered(spark, [*commits, commits[7]], 5)
+    again = (*commits[7][:4], 40, *commits[7][5:])  # with another rank, so in another range
+    for repeated in (commits[7], again):
+        with pytest.raises(ValueError, match="twice"):
+            _ordered(spark, [*commits, repeated], 5)
 
 
 @pytest.fixture
