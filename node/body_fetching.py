@@ -16,7 +16,7 @@ import trio
 from node.hub import BlockSource, Hub
 from protocol.limits import BODIES_LOOK_SECONDS, FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
 from storage.database import StorageError
-from storage.erasing import count_awaited, find_awaiting, load_awaited
+from storage.erasing import count_missing, find_missing, load_missing
 from storage.repos import Branch
 
 log = structlog.get_logger()
@@ -55,7 +55,7 @@ class _Asking:
 
 
 class BodyFetcher:
-    """Asks for what is awaited, and for nothing else."""
+    """Asks for what is missing, and for nothing else."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
@@ -65,26 +65,26 @@ class BodyFetcher:
         """Ask on, for as long as the node runs."""
         while True:
             change_count = self._hub.change_count
-            is_any_awaited = True
+            is_any_missing = True
             try:
-                is_any_awaited = await self._look()
+                is_any_missing = await self._look()
             except StorageError as error:
                 log.error("storage failed", error=str(error))
             if change_count == self._hub.change_count:
-                # Peers come, go and are late without a change; but where nothing is awaited only a change brings that.
-                with trio.move_on_after(BODIES_LOOK_SECONDS if is_any_awaited else math.inf):
+                # Peers come, go and are late without a change; but where nothing is missing only a change brings that.
+                with trio.move_on_after(BODIES_LOOK_SECONDS if is_any_missing else math.inf):
                     await self._hub.wait_for_change()
 
     async def _look(self) -> bool:
-        """Ask what is to be asked now; whether anything is awaited."""
-        awaiting = set(await self._hub.run_blocking(self._find_awaiting))
+        """Ask what is to be asked now; whether anything is missing."""
+        lacking = set(await self._hub.run_blocking(self._find_missing))
         on_topics = {
-            num: branch for num, branch in self._hub.replica.on_topics.items() if branch.num in awaiting
+            num: branch for num, branch in self._hub.replica.on_topics.items() if branch.num in lacking
         }
         self._asking = {num: self._asking.get(num, _Asking()) for num in on_topics}
         for branch in on_topics.values():
             await self._look_at(branch, self._asking[branch.topic_num])
-        return bool(awaiting)
+        return bool(lacking)
 
     async def _look_at(self, branch: Branch, asking: _Asking) -> None:
         """See what came of the last question on a topic, and ask the next one."""
@@ -118,15 +118,15 @@ class BodyFetcher:
 
     # --- in threads ---
 
-    def _find_awaiting(self) -> list[int]:
+    def _find_missing(self) -> list[int]:
         with self._hub.replica.database.read() as connection:
-            return find_awaiting(connection)
+            return find_missing(connection)
 
     def _count(self, nums: list[int]) -> int:
         with self._hub.replica.database.read() as connection:
-            return count_awaited(connection, nums)
+            return count_missing(connection, nums)
 
     def _load(self, branch: Branch, before: int, after: int) -> list[tuple[int, bytes]]:
         place = (branch.num, branch.topic_num)
         with self._hub.replica.database.read() as connection:
-            return load_awaited(connection, *place, before, after, WANT_COUNT_MAX)
+            return load_missing(connection, *place, before, after, WANT_COUNT_MAX)

@@ -8,18 +8,18 @@ from node.intake import Intake
 from node.opening import Opened
 from protocol.block import Block
 from storage.database import Database
-from storage.erasing import fill_bodies, is_any_awaited
+from storage.erasing import fill_bodies, is_any_missing
 from storage.repos import Branch
 
 
-def fill_awaited(
+def fill_missing(
     database: Database, connection: Connection, branch: Branch, again: Sequence[Opened], intake: Intake
 ) -> None:
-    """Keep what is awaited of the bodies of these commits, which are known here; say in `intake` what came of it.
+    """Keep what is missing of the bodies of these commits, which are known here; say in `intake` what came of it.
 
     Each body is what its commit names, whoever sent it: the way in has looked at that.
     """
-    if not again or not is_any_awaited(connection, branch.num):
+    if not again or not is_any_missing(connection, branch.num):
         return
     bodies: dict[bytes, Block] = {}
     for opened in again:

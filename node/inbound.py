@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from node.awaited import restore_awaited
 from node.consequences import choose_writing_epoch, show_names
-from node.filling import fill_awaited
+from node.filling import fill_missing
 from node.intake import Intake
 from node.opening import Opened, OpenedBatch, open_batch
 from node.replica import Replica, load_tables
@@ -208,7 +208,7 @@ class _Acceptance:
                 self._judge(branch, opened, new, waiting, rejected)
             self._rejected.update(item.commit_id for item in rejected)
             self._store(connection, branch, new, waiting, rejected)
-            fill_awaited(self._replica.database, connection, branch, self._again, self.intake)
+            fill_missing(self._replica.database, connection, branch, self._again, self.intake)
             self.intake.dropped.update(batch.dropped)
             self.intake.rejected += rejected
             self.settled.update(item.commit_id for item in rejected)

@@ -1,7 +1,7 @@
-"""Bodies that are not here: erased, or *awaited*, since their commits came without them. Rows and headers are here.
+"""Bodies that are not here: erased, or *missing*, since their commits came without them. Rows and headers are here.
 
 What rows of erased ones named becomes garbage (`collecting`). Which may go is `node.erasing`'s to find, and they do not
-come back: only what is awaited is taken when it comes.
+come back: only what is missing is taken when it comes.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -19,10 +19,10 @@ from storage.schema import blocks, commits, erasures
 from storage.secrecy import secrecy_of
 from storage.sums import sum_of
 
-_AWAITED = (
+_MISSING = (
     select(commits.c.num, commits.c.commit_id, commits.c.block_nums)
     .join(erasures, erasures.c.commit_num == commits.c.num)
-    .where(erasures.c.is_awaited, commits.c.id_key.in_(bindparam("keys", expanding=True)))
+    .where(erasures.c.is_missing, commits.c.id_key.in_(bindparam("keys", expanding=True)))
 )
 
 
@@ -94,7 +94,7 @@ def keep_bare(
             "branch_num": branch_num,
             "body_id": one.body_id,
             "erased_at": now_ms,
-            "is_awaited": True,
+            "is_missing": True,
         }
         for num, one in zip(nums, publications, strict=True)
         if one.body_id is not None
@@ -103,17 +103,17 @@ def keep_bare(
         connection.execute(insert(erasures), rows)
 
 
-def is_any_awaited(connection: Connection, branch_num: int) -> bool:
-    """Whether a body of the branch is awaited."""
-    query = select(erasures.c.commit_num).where(erasures.c.branch_num == branch_num, erasures.c.is_awaited)
+def is_any_missing(connection: Connection, branch_num: int) -> bool:
+    """Whether a body of the branch is missing."""
+    query = select(erasures.c.commit_num).where(erasures.c.branch_num == branch_num, erasures.c.is_missing)
     return connection.execute(query.limit(1)).first() is not None
 
 
 def fill_bodies(database: Database, connection: Connection, bodies: Mapping[bytes, Block]) -> set[bytes]:
-    """Keep the bodies, each one block, of those of these commits whose bodies are awaited; which these were."""
+    """Keep the bodies, each one block, of those of these commits whose bodies are missing; which these were."""
     found: dict[bytes, tuple[int, bytes]] = {}
     for part in chunks([id_key(raw) for raw in bodies]):
-        rows = connection.execute(_AWAITED, {"keys": part})
+        rows = connection.execute(_MISSING, {"keys": part})
         found.update((commit_id, (num, own)) for num, commit_id, own in rows if commit_id in bodies)
     block_nums = put_blocks(database, connection, (), [bodies[commit_id] for commit_id in found])
     for commit_id, (num, own) in found.items():
@@ -125,28 +125,28 @@ def fill_bodies(database: Database, connection: Connection, bodies: Mapping[byte
     return set(found)
 
 
-def find_awaiting(connection: Connection) -> list[int]:
-    """Numbers of the branches of which bodies are awaited; as quick as these are few."""
+def find_missing(connection: Connection) -> list[int]:
+    """Numbers of the branches of which bodies are missing; as quick as these are few."""
     found: list[int] = []
-    awaited, last = erasures.c, -1
+    missing, last = erasures.c, -1
     while True:
-        query = select(awaited.branch_num).where(awaited.is_awaited, awaited.branch_num > last)
-        row = connection.execute(query.order_by(awaited.branch_num).limit(1)).first()
+        query = select(missing.branch_num).where(missing.is_missing, missing.branch_num > last)
+        row = connection.execute(query.order_by(missing.branch_num).limit(1)).first()
         if row is None:
             return found
         last = row[0]
         found.append(last)
 
 
-def load_awaited(
+def load_missing(
     connection: Connection, branch_num: int, topic_num: int, before: int, after: int, limit: int
 ) -> list[tuple[int, bytes]]:
-    """Commits (number, id) of a topic of a branch whose bodies are awaited: between two numbers, the latest first."""
+    """Commits (number, id) of a topic of a branch whose bodies are missing: between two numbers, the latest first."""
     query = (
         select(commits.c.num, commits.c.commit_id)
         .join(erasures, erasures.c.commit_num == commits.c.num)
         .where(
-            erasures.c.is_awaited,
+            erasures.c.is_missing,
             erasures.c.branch_num == branch_num,
             erasures.c.commit_num < before,
             erasures.c.commit_num > after,
@@ -158,9 +158,9 @@ def load_awaited(
     return [(row[0], row[1]) for row in connection.execute(query)]
 
 
-def count_awaited(connection: Connection, nums: Sequence[int]) -> int:
-    """Of how many of these commits the body is still awaited."""
-    query = select(func.count()).select_from(erasures).where(erasures.c.is_awaited)
+def count_missing(connection: Connection, nums: Sequence[int]) -> int:
+    """Of how many of these commits the body is still missing."""
+    query = select(func.count()).select_from(erasures).where(erasures.c.is_missing)
     return sum(
         int(connection.execute(query.where(erasures.c.commit_num.in_(part))).scalar_one())
         for part in chunks(nums)

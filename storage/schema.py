@@ -163,10 +163,10 @@ erasures = Table(
     Column("body_id", Bytes(32), nullable=False),
     Column("erased_at", BigInteger, nullable=False),  # unix milliseconds, also when the commit came without
     Column(
-        "is_awaited", Boolean, nullable=False, server_default=false()
+        "is_missing", Boolean, nullable=False, server_default=false()
     ),  # never was here: taken if it comes
     Index("erasures_branch", "branch_num"),
-    Index("erasures_awaited", "is_awaited", "branch_num", "commit_num"),
+    Index("erasures_missing", "is_missing", "branch_num", "commit_num"),
 )
 """Commits whose bodies are not here, with the ids of the bodies' blocks; see `erasing`."""
 

@@ -12,6 +12,6 @@ depends_on = None
 def upgrade() -> None:
     """All that were not here were erased here until now."""
     op.add_column(
-        "erasures", sa.Column("is_awaited", sa.Boolean(), nullable=False, server_default=sa.false())
+        "erasures", sa.Column("is_missing", sa.Boolean(), nullable=False, server_default=sa.false())
     )
-    op.create_index("erasures_awaited", "erasures", ["is_awaited", "branch_num", "commit_num"])
+    op.create_index("erasures_missing", "erasures", ["is_missing", "branch_num", "commit_num"])

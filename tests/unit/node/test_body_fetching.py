@@ -16,7 +16,7 @@ from protocol.limits import FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
 from protocol.publication import decode_publication
 from storage.commits import load_timeline
 from storage.difference import load_publications, plan_sending
-from storage.erasing import find_awaiting
+from storage.erasing import find_missing
 from tests.builders import STORE_KEY, give
 from tests.forging import bare_of
 from tests.nodes import Node, connected, open_nodes, share, until_equal
@@ -59,7 +59,7 @@ def _texts(node: Node) -> list[object]:
 
 def _is_awaiting(node: Node) -> bool:
     with node.replica.database.read() as connection:
-        return bool(find_awaiting(connection))
+        return bool(find_missing(connection))
 
 
 @asynccontextmanager

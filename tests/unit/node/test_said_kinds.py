@@ -67,10 +67,10 @@ def _open(branch: Branch, item: bytes) -> Commit:
     return open_commit(publication.blocks[0], key, branch.convergence_secret)
 
 
-def _awaited(replica: Replica) -> list[bool]:
+def _missing(replica: Replica) -> list[bool]:
     with replica.database.read() as connection:
         return list(
-            connection.execute(select(erasures.c.is_awaited).order_by(erasures.c.commit_num)).scalars()
+            connection.execute(select(erasures.c.is_missing).order_by(erasures.c.commit_num)).scalars()
         )
 
 
@@ -195,14 +195,14 @@ def test_a_body_that_comes_later_is_taken_and_then_all_is_as_if_it_had_come_at_o
     assert len(give(replica, branch, [bare_of(item) for item in items]).accepted[branch.topic]) == 4
     assert timeline(*whole) == timeline(*late)
     assert [item["text"] for item in _shown(*late)[1:]] == [None] * 4
-    assert _awaited(replica) == [True] * 4
+    assert _missing(replica) == [True] * 4
     intake = give(replica, branch, [bare_of(items[0]), *items[1:3]])
     assert (intake.already, len(intake.filled)) == (3, 2)
     assert give(replica, branch, items).filled == {
         decode_publication(item).commit_id for item in (items[0], items[3])
     }
     assert give(replica, branch, items).filled == set()
-    assert (_awaited(replica), _problems(replica)) == ([], [])
+    assert (_missing(replica), _problems(replica)) == ([], [])
     assert _shown(*late) == _shown(*whole)
     assert [_row(replica, item) for item in items] == [_row(whole[0], item) for item in items]
 
@@ -255,7 +255,7 @@ def test_what_this_node_has_erased_itself_does_not_come_back(world: World) -> No
         erase_bodies(connection, branch.num, [Erasure(row.num, row.block_nums, body_id)], 1)
     assert give(replica, branch, items).filled == {decode_publication(items[1]).commit_id}
     assert [item["text"] for item in _shown(replica, branch)[1:]] == [None, "b"]
-    assert (_awaited(replica), _problems(replica)) == ([False], [])
+    assert (_missing(replica), _problems(replica)) == ([False], [])
 
 
 def test_documents_hold_the_same_with_bodies_that_say_nothing_and_without_them(world: World) -> None:
