@@ -58,8 +58,8 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(answer)
         return
-    print_fields((name, value) for name, value in answer.items() if name not in ("peers", "export"))
-    print_fields([("export", _export_line(answer["export"]))])
+    shown = {**answer, "awaited": _awaited_line(answer["awaited"]), "export": _export_line(answer["export"])}
+    print_fields((name, value) for name, value in shown.items() if name != "peers" and value != "")
     for peer in answer["peers"]:
         kind = "relay" if peer["relay"] else "peer"
         print(f"\n{kind} {peer['peer']}  {peer['state']} ({peer['direction']}, {peer['address']})")
@@ -82,6 +82,12 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
                 for topic in peer["topics"]
             ),
         )
+
+
+def _awaited_line(awaited: dict[str, int]) -> str:
+    if not any(awaited.values()):
+        return ""
+    return f"{awaited['commits']} commits and {awaited['blocks']} blocks of files: damaged here, and asked of peers"
 
 
 def _export_line(export: dict[str, Any]) -> str:
