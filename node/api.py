@@ -76,6 +76,7 @@ class _Endpoints:
         service = self._service
         return [
             ("GET", "/log", lambda _: answer_json(service.watching.log())),
+            ("GET", "/storage", lambda _: answer_json(service.storage.show())),
             ("GET", "/status", lambda _: answer_json(service.status())),
             ("GET", "/repos", lambda _: answer_json(service.list_repos())),
             # Before what ends in the name of a kind: a repo's name may have slashes.

@@ -61,6 +61,10 @@ class ApiClient:
         """The node at a glance."""
         return self._call("GET", "/status")
 
+    def storage(self) -> JsonObject:
+        """What the store takes on the disk, and how it has grown."""
+        return self._call("GET", "/storage")
+
     def page(self, path: str) -> str:
         """What the daemon serves beside the API, whatever its status: `/metrics`, `/readyz`."""
         with self._reached():

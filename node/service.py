@@ -34,6 +34,7 @@ from node.renewing import Renewing
 from node.replica import load_tables
 from node.resolve import resolve
 from node.sharing import Sharing
+from node.storage_view import StorageView
 from node.tangles import TangleQuestion, show_tangle
 from node.texts import Texts
 from node.timelines import HEADS_SHOWN_MAX, Timelines
@@ -99,6 +100,7 @@ class NodeService:
         self.pairing = Pairing(hub, author, self.sharing, self.members)
         self.inbox = Inbox(hub, author, self.sharing, self._whole_repo, self._member_branch)
         self.watching = Watching(hub, network, home, clock, exports)
+        self.storage = StorageView(hub, home)
         self._started_at = clock()
 
     async def status(self) -> JsonObject:

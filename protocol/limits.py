@@ -93,6 +93,11 @@ QUORUM_SIGNER_COUNT_MAX: Final = 64
 DEVICE_COUNT_MAX: Final = 16
 """Devices that one person has, the first included: more than anybody carries, and what `device add` hands repos to."""
 
+GROWTH_COMMIT_COUNT_MAX: Final = 100_000
+"""Commits that are looked at to tell how the store has grown: 0.1 seconds."""
+GROWTH_DAY_COUNT_MAX: Final = 30
+"""Days that are told of it."""
+
 OFFER_NOTE_SIZE_MAX: Final = 1000
 """Characters of what somebody says of an offer."""
 OFFERS_FOLLOWED_MAX: Final = 1000

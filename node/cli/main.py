@@ -46,6 +46,7 @@ app = typer.Typer(
 app.command("init")(key_commands.init)
 app.command("run")(node_commands.run)
 app.command("status")(node_commands.status)
+app.command("storage")(node_commands.storage)
 app.command("open")(node_commands.open_page)
 app.command("id")(node_commands.show_id)
 app.add_typer(key_commands.key, name="key")

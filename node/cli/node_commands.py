@@ -84,6 +84,28 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
         )
 
 
+def storage(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Show what the store takes on the disk, what came on each of the last days, and a relay's room."""
+    answer = client(context).storage()
+    if as_json:
+        print_json(answer)
+        return
+    sizes = ("database", "log", "older", "packs", "free")
+    print_fields((name, _mebibytes(answer[name])) for name in sizes)
+    if answer["relay"]:
+        relay = answer["relay"]
+        room = f"{_mebibytes(relay['size'])} of {_mebibytes(relay['size_max'])}, {relay['topics']} topics"
+        print_fields([("relay", room)])
+    print_table(
+        ("day", "commits", "size"),
+        ((one["day"], one["commits"], _mebibytes(one["size"])) for one in answer["days"]),
+    )
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / (1 << 20):,.1f} MiB"
+
+
 def _awaited_line(awaited: dict[str, int]) -> str:
     if not any(awaited.values()):
         return ""

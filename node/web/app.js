@@ -4,10 +4,12 @@ import { Api, ApiError, redeem } from "./api.js";
 import { Timeline, make } from "./timeline.js";
 
 const TOKEN = "ravel-token"; // in this tab's session storage, and nowhere else
+const STORAGE_MS = 30_000; // between two looks at the disk
 const byId = (id) => document.getElementById(id);
 
 let api = null;
 let repos = []; // as listed, each with its branches
+let storageShownAt = -Infinity; // by performance.now()
 let counts = new Map(); // of the last look at peers: when, sent and received
 let chosen = { repo: "", branch: "" };
 let following = new AbortController(); // the chosen branch
@@ -38,6 +40,7 @@ async function enter(token) {
     return;
   }
   sessionStorage.setItem(TOKEN, token);
+  storageShownAt = -Infinity;
   byId("login").hidden = true;
   byId("node").hidden = false;
   watching = new AbortController();
@@ -80,7 +83,37 @@ async function takeNews(name, data) {
     );
     showStatus(await api.get("/status"));
     await showRepos();
+    if (performance.now() - storageShownAt > STORAGE_MS) showStorage(await api.get("/storage"));
   }
+}
+
+function showStorage(storage) {
+  storageShownAt = performance.now();
+  const store = storage.database + storage.log + storage.older + storage.packs;
+  byId("sizes").textContent = `${bytes(store)}, of which files ${bytes(storage.packs)} · ${bytes(storage.free)} free`;
+  const days = [...storage.days].reverse();
+  const most = Math.max(1, ...days.map((one) => one.commits));
+  byId("growth").replaceChildren(
+    ...days.map((one) => {
+      const bar = make("li");
+      bar.title = `${one.day}: ${countOf(one.commits, "commit")}, ${bytes(one.size)}`;
+      bar.style.setProperty("--share", one.commits / most);
+      bar.append(make("span", "unseen", bar.title));
+      return bar;
+    }),
+  );
+  const last = storage.days[0];
+  byId("growth-facts").textContent = last ? `${last.day}: ${countOf(last.commits, "commit")}, ${bytes(last.size)}` : "";
+  const relay = storage.relay;
+  byId("relay").hidden = !relay;
+  if (!relay) return;
+  byId("relay-room").value = relay.size / relay.size_max;
+  byId("relay-facts").textContent = `${bytes(relay.size)} of ${bytes(relay.size_max)} · ${countOf(relay.topics, "topic")}`;
+}
+
+function bytes(size) {
+  const power = Math.min(Math.floor(Math.log2(Math.max(size, 1)) / 10), 4);
+  return `${(size / 1024 ** power).toFixed(power ? 1 : 0)} ${["B", "KiB", "MiB", "GiB", "TiB"][power]}`;
 }
 
 function showStatus(status) {

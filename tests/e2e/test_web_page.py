@@ -76,6 +76,9 @@ def test_the_timeline_is_followed_and_what_others_wrote_is_text(tmp_path: Path, 
         page.until(f"{ROWS}.length === 2")
         alice.client.write("main", "second")
         page.until(f"{ROWS}.length === 3")
+        page.until("document.getElementById('sizes').textContent.includes('free')")
+        assert page.evaluate("document.querySelectorAll('#growth > li').length") == 1
+        assert page.evaluate("document.getElementById('relay').hidden")
         assert _firsts(page) == ["second", HOSTILE, "branch-root"]
         assert (
             page.evaluate("document.querySelectorAll('#timeline img, #timeline b, #repos img').length") == 0
