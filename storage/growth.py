@@ -25,11 +25,11 @@ def load_growth(connection: Connection) -> list[Day]:
     The latest GROWTH_COMMIT_COUNT_MAX commits are looked at: of more, the earliest day given is not whole.
     """
     latest = (
-        select(commits.c.received_at, commits.c.size)
+        select((commits.c.received_at // _DAY_MS).label("day"), commits.c.size)
         .order_by(commits.c.num.desc())
         .limit(GROWTH_COMMIT_COUNT_MAX)
         .subquery()
     )
-    day = (latest.c.received_at // _DAY_MS).label("day")
-    query = select(day, func.count(), sum_of(latest.c.size)).group_by(day).order_by(day.desc())
+    query = select(latest.c.day, func.count(), sum_of(latest.c.size)).group_by(latest.c.day)
+    query = query.order_by(latest.c.day.desc())
     return [Day(*row) for row in connection.execute(query.limit(GROWTH_DAY_COUNT_MAX))]
