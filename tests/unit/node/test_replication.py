@@ -145,7 +145,7 @@ async def test_a_join_is_finished_after_the_store_has_failed(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures = iter([StorageError("disk full")] * 2)
-    write = Author.write
+    write = Author.write_many
 
     def fail_first(author: Author, *arguments: object, **options: object) -> object:
         error = next(failures, None)
@@ -155,7 +155,7 @@ async def test_a_join_is_finished_after_the_store_has_failed(
 
     with trio.fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _join(alice, bob)
-        monkeypatch.setattr(Author, "write", fail_first)
+        monkeypatch.setattr(Author, "write_many", fail_first)
         async with connected(bob, alice):
             await until_equal(alice, bob)
             repo = next(iter(bob.replica.repos.values()))
