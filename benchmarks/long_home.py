@@ -19,10 +19,13 @@ from node.identity import open_keys
 from node.outbound import Author
 from node.replica import Replica
 from protocol.content import Post
+from storage.revisions import newest_revision
 from tests.e2e.cluster import Peer
 from tests.keys import no_passphrase
 
 REPO = "long"
+_COMPLETE = "complete"
+"""A file that says for which schema the folder was made, once it is whole."""
 _AT_ONCE = 2000
 _KEPT_FROM = 100_000
 """Commits: fewer are made anew each time."""
@@ -36,7 +39,8 @@ def kept_folder() -> Path:
 def copy_long_home(folder: Path, commit_count: int) -> Peer:
     """A daemon of a copy of such a node's folder, not started: `long:main` has so many commits, a chain."""
     base = (kept_folder() if commit_count >= _KEPT_FROM else folder) / str(commit_count)
-    if not (base / "complete").exists():
+    complete = base / _COMPLETE
+    if not complete.exists() or complete.read_text() != newest_revision():  # else a start would migrate it
         _build(base, commit_count)
     made = Peer(folder / "long")
     config = (made.home / "config.toml").read_text()
@@ -60,7 +64,7 @@ def _build(base: Path, commit_count: int) -> None:
         drafts = [Draft(Post(text)) for text in texts]
         author.write_many(branch, partial(_same, drafts))
     replica.close()
-    (base / "complete").touch()
+    (base / _COMPLETE).write_text(newest_revision())
     note(f"a node with {commit_count} commits made in {time.perf_counter() - began:.0f} s")
 
 
