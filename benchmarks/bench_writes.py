@@ -71,7 +71,7 @@ def _write(peer: Peer, branch: str, count: int, pause: float) -> dict[str, tuple
             commit = str(client.write(branch, f"write {number}")["commit"])
             made[commit] = (began, time.perf_counter())
             if pause:
-                time.sleep(pause)  # see above
+                time.sleep(pause)  # a stream looks at the store at most five times a second
     return made
 
 

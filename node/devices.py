@@ -10,6 +10,7 @@ Everything here runs in worker threads, and again after each change, until there
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import structlog
@@ -202,7 +203,7 @@ class DeviceKeeper:
                     and not repo.is_behind
                     and replica.permission(repo, self._author.user) is not None
                 ):
-                    yield repo, lambda device=device, repo=repo: self.give(home, device, repo)  # type: ignore[misc]  # of defaults
+                    yield repo, partial(self.give, home, device, repo)
 
     def _plan_statements(self, home: DevicesHome) -> Iterator[tuple[Repo, Callable[[], Intake]]]:
         """For what was handed on, and may be written to by now, what both have signed; each once."""
@@ -225,7 +226,7 @@ class DeviceKeeper:
                     continue
             digest = device_digest(body.repo, home.person, user, body.since)
             said = Device(home.person, user, body.since, body.signature, self._author.sign(digest))
-            yield repo, lambda repo=repo, said=said: self._write(repo, lambda: said)  # type: ignore[misc]  # of defaults
+            yield repo, partial(self._write, repo, said)
 
     def _hand_on(self, repo: Repo, device: bytes) -> HandOn:
         author, epoch = self._author, self._replica.writing_epoch(repo)
@@ -243,10 +244,10 @@ class DeviceKeeper:
             author.sign(device_digest(repo.repo_id, author.user, device, since)),
         )
 
-    def _write(self, repo: Repo, plan: Callable[[], Body]) -> Intake:
-        """Write a body that is made when it is settled in which epoch it is published."""
+    def _write(self, repo: Repo, said: Body | Callable[[], Body]) -> Intake:
+        """Write a body, or one that is made when it is settled in which epoch it is published."""
         root = self._replica.root_branch(repo)
-        return self._author.write_many(root, lambda _: [Draft(plan())])[1]
+        return self._author.write_many(root, lambda _: [Draft(said() if callable(said) else said)])[1]
 
 
 def last_end(membership: Membership, person: bytes, device: bytes) -> int:

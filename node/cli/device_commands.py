@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from node.cli.repo_commands import given, note_addresses, seconds_of, show_qr
+from node.cli.repo_commands import given, seconds_of, show_link
 from node.cli.shared import JsonObject, JsonOption, client, print_fields, print_json, print_table
 
 device = typer.Typer(no_args_is_help=True, help="Several devices of one person, each a user of its own.")
@@ -30,10 +30,7 @@ def add(
     if as_json:
         print_json(answer)
         return
-    print(answer["link"])
-    if qr:
-        show_qr(answer["link"])
-    note_addresses(answer["addresses"])
+    show_link(answer["link"], answer["addresses"], qr=qr)
 
 
 @device.command("join")

@@ -53,10 +53,7 @@ def invite(
     if as_json:
         print_json(answer)
         return
-    print(answer["invitation"])
-    if qr:
-        show_qr(answer["invitation"])
-    note_addresses(answer["addresses"])
+    show_link(answer["invitation"], answer["addresses"], qr=qr)
 
 
 @repo.command("join")
@@ -265,11 +262,14 @@ def leave(
     print_json(answer) if as_json else print_fields(answer.items())
 
 
-def show_qr(link: str) -> None:
-    """Draw a link on the terminal."""
-    from node.qr import print_qr
+def show_link(link: str, addresses: list[str], *, qr: bool) -> None:
+    """Print a link, and draw it on the terminal if that was asked for."""
+    print(link)
+    if qr:
+        from node.qr import print_qr
 
-    print(print_qr(link), end="")
+        print(print_qr(link), end="")
+    note_addresses(addresses)
 
 
 def given(link: str) -> str:

@@ -4,6 +4,7 @@ docs/threat-model.md lists all of it with the tests; here is what shows only on 
 """
 
 import re
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from trio.testing import MockClock, memory_stream_pair
 
 from node.connection import Connection, Ended
 from node.drafting import Draft
+from node.transport import TransportError
 from protocol.codec import encode
 from protocol.content import Post
 from protocol.limits import (
@@ -21,7 +23,7 @@ from protocol.limits import (
     SEND_TIMEOUT_SECONDS,
     TIMESTAMP_MAX_MS,
 )
-from protocol.messages import Goodbye, Publications, Receipt, Reconcile
+from protocol.messages import Fetch, Goodbye, Publications, Receipt, Reconcile
 from protocol.reconciling import FrameKind
 from protocol.symbols import AskSymbols
 from storage.difference import load_publications, plan_sending
@@ -96,6 +98,28 @@ async def test_a_peer_that_stops_reading_is_left(tmp_path: Path, autojump_clock:
         async with met(alice, make) as stranger:
             await stranger.compare(branch)
         assert SEND_TIMEOUT_SECONDS <= trio.current_time() - began < 2 * SEND_TIMEOUT_SECONDS
+    assert stranger.ended == Ended("peer_does_not_read")
+
+
+async def test_a_peer_that_asks_on_and_reads_nothing_is_left_at_the_bound(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make() -> tuple[trio.abc.Stream, trio.abc.Stream]:
+        ours, theirs = memory_stream_pair()
+        return ours, _Clogging(theirs, 2000)
+
+    monkeypatch.setattr("node.writing.OUTGOING_SIZE_MAX", 20_000)
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        (commit_id,) = alice.heads(branch)
+        began = trio.current_time()
+        async with met(alice, make) as stranger:
+            topic = await stranger.compare(branch)
+            while stranger.ended is None and trio.current_time() < began + SEND_TIMEOUT_SECONDS:
+                with suppress(TransportError):
+                    await stranger.say(Fetch(topic, (commit_id,)))
+                await trio.sleep(0.1)
+        assert trio.current_time() < began + SEND_TIMEOUT_SECONDS, "long before a write has taken too long"
     assert stranger.ended == Ended("peer_does_not_read")
 
 
