@@ -32,6 +32,9 @@ FIRST_SECONDS_MAX: Final = 60.0
 RETRY_SECONDS: Final = 60.0
 """The pause after a failure; twice as long after each further one, up to the interval."""
 _SAID_SIZE_MAX: Final = 1000
+_NEXT_STEP: Final = (
+    "see whether the destination can be written: [export] in `ravel config show`, and `ravel doctor`"
+)
 
 
 @dataclass(slots=True)
@@ -197,7 +200,7 @@ class Exports:
             kind = said[-1].partition(":")[0] if said else "it said nothing"
             raise StorageError(f"the export's process ended with {finished.returncode}: {kind}") from None
         if answer["error"]:
-            raise StorageError(answer["error"])
+            raise ServiceError("storage_failed", answer["error"], _NEXT_STEP)
         summary: JsonObject = answer["summary"]
         return summary
 

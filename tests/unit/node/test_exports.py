@@ -107,7 +107,7 @@ async def test_an_export_is_written_beside_writers_by_another_process(tmp_path: 
 
 @pytest.mark.slow
 async def test_what_goes_wrong_in_the_process_is_said(tmp_path: Path) -> None:
-    with trio.fail_after(60), pytest.raises(StorageError, match=r"ravel\.sqlite is not there"):
+    with trio.fail_after(60), pytest.raises(ServiceError, match=r"ravel\.sqlite is not there"):
         await _exports(tmp_path).write()
 
 

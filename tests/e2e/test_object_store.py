@@ -1,0 +1,101 @@
+"""Exports in an object store: a real daemon, a server that speaks S3, and the analysis that reads from there."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.cluster import Peer, run_ravel
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+_SECRET = "a secret that no log may show"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[str]:
+    """The address of a server that keeps what it is given in memory, with a bucket `ravel`."""
+    server = subprocess.Popen(
+        [sys.executable, "-P", "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stderr is not None
+        said = (re.search(r"Running on (http://\S+)", line) for line in server.stderr)
+        address = next(found[1] for found in said if found)
+        with _bucket_maker(address) as maker:
+            assert maker.wait(30) == 0
+        yield address
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def _bucket_maker(address: str) -> subprocess.Popen[bytes]:
+    # Of a process of its own: the driver leaves a thread with a loop and open connections behind.
+    code = (
+        "import sys, s3fs\n"
+        "s3fs.S3FileSystem(key='a', secret='b', client_kwargs={'endpoint_url': sys.argv[1]}).mkdir('ravel')"
+    )
+    return subprocess.Popen([sys.executable, "-P", "-c", code, address])
+
+
+@pytest.fixture
+def alice(tmp_path: Path, endpoint: str) -> Iterator[Peer]:
+    peer = Peer(tmp_path / "alice")
+    options = f'{{ key = "alice", secret = "{_SECRET}", client_kwargs = {{ endpoint_url = "{endpoint}" }} }}'
+    config = peer.home / "config.toml"
+    text = config.read_text().replace('destination = ""', 'destination = "s3://ravel/of/alice"')
+    config.write_text(text.replace("options = {}", f"options = {options}"))
+    try:
+        peer.start()
+        yield peer
+    finally:
+        peer.close()
+
+
+def test_exports_go_to_an_object_store_and_are_analyzed_from_there(
+    alice: Peer, endpoint: str, tmp_path: Path
+) -> None:
+    for number, text in enumerate(("a", "b", "c"), 1):
+        if number == 1:
+            run_ravel(alice, "repo", "create", "notes")
+        run_ravel(alice, "write", "notes:main", text)
+        exported = json.loads(run_ravel(alice, "export", "--json").stdout)
+        assert (exported["path"], exported["parts"]) == ("s3://ravel/of/alice", number)
+    assert not (alice.home / "exports").exists(), "nothing is left on this machine"
+
+    analyzed = run_ravel(alice, "analyze", "--json", "--out", str(tmp_path / "by-alice"))
+    result = json.loads(analyzed.stdout)
+    assert (result["commits"], result["mismatches"]) == (exported["commits"], 0)
+
+    # Somebody else, with credentials in the environment: what is not there is said before Spark starts.
+    options = json.dumps({"key": "bob", "secret": _SECRET, "client_kwargs": {"endpoint_url": endpoint}})
+    environment = {"FSSPEC_S3": options}
+    out = ("--out", str(tmp_path / "by-bob"))
+    missing = run_ravel(alice, "analyze", "s3://ravel/of/bob", *out, code=21, environment=environment)
+    assert "s3://ravel/of/bob/manifest.json is not there" in missing.stderr
+
+    run_ravel(alice, "export", code=0)
+    said = (alice.home / "daemon.log").read_text() + analyzed.stdout + analyzed.stderr + missing.stderr
+    assert _SECRET not in said
+
+
+def test_a_store_that_refuses_is_told_with_its_words_and_no_secret(alice: Peer) -> None:
+    config = alice.home / "config.toml"
+    config.write_text(config.read_text().replace("s3://ravel/of/alice", "s3://nobodys/of/alice"))
+    assert alice.stop() == 0
+    alice.start()
+    done = run_ravel(alice, "export", code=19)
+    assert "cannot export to s3://nobodys/of/alice" in done.stderr
+    assert "bucket does not exist" in done.stderr
+    assert "[export] in `ravel config show`" in done.stderr
+    doctor = run_ravel(alice, "doctor").stdout
+    assert "cannot export to s3://nobodys/of/alice" in doctor
+    assert _SECRET not in done.stderr + doctor + (alice.home / "daemon.log").read_text()
