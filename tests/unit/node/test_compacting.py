@@ -411,6 +411,7 @@ async def test_lies_of_squeezes_and_erasings_that_are_none_are_found(
     assert sorted(problem.kind for problem in found.problems) == ["erasure", "squeeze"]
 
 
+@pytest.mark.sqlite  # a backup of rows that are elsewhere needs their URL, which this folder's configuration does not name
 async def test_gc_erases_by_the_policy_of_the_node_and_backups_and_exports_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
