@@ -92,8 +92,8 @@ sim: setup ## Replay one simulated run of many sessions (SEED=n)
 sim-long: setup ## Simulate new seeds (MINUTES=n)
 	$(VENV)/python -m tests.simulation.run --minutes $(or $(MINUTES),10)
 
-crash: setup ## Kill two nodes at any moment, again and again; all they acknowledged must be there (ROUNDS=200, SEED=n)
-	$(VENV)/python -m tests.crash.rounds --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),0)
+crash: setup ## Kill two nodes at any moment, again and again; all they acknowledged must be there (ROUNDS=200, SEED=n, POSTGRESQL=1)
+	$(VENV)/python -m tests.crash.rounds --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),0) $(if $(POSTGRESQL),--postgresql)
 
 nets: setup ## Run daemons on lines that are cut for minutes, flap and lose a fifth (ten minutes; as root in namespaces)
 	$(VENV)/python -m pytest -q tests/networks/long_networks.py $(ARGS)

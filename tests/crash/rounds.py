@@ -15,9 +15,9 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -36,6 +36,7 @@ from storage.peer_schema import peers as stored_peers
 from tests.e2e.cluster import RAVEL, Peer, join, peers, until_equal
 from tests.keys import no_passphrase
 from tests.older_stores import make_older_store
+from tests.postgresql import PostgresqlServer, find_programs
 
 _WRITERS: Final = 2
 _ACKS_MAX: Final = 25
@@ -101,7 +102,8 @@ class Crashes:
                     self._check_file(peer, name, content)
         for peer in self._peers:
             peer.stop()
-            findings = check_store(peer.home, open_keys(peer.home, no_passphrase).store_key)
+            store_key = open_keys(peer.home, no_passphrase).store_key
+            findings = check_store(peer.home, store_key, peer.storage_url)
             assert not findings.kinds, findings.problems
         return len(held)
 
@@ -179,7 +181,7 @@ class Crashes:
             victim.start()
         if out.exists():
             restored = self._folder / "restored"
-            restore_backup(out, restored)
+            restore_backup(out, restored, "")  # into a file, wherever the rows came from
             findings = check_store(restored, open_keys(restored, no_passphrase).store_key)
             assert not findings.kinds, findings.problems
             shutil.rmtree(restored)
@@ -283,9 +285,12 @@ class Crashes:
         return f"name {self._names}"
 
 
-def play(folder: Path, seed: int, acts: list[str]) -> tuple[int, Counter[str]]:
-    """Play rounds; gives the number of commits at the end and how often commands and syncs were struck on their way."""
-    with peers(folder, "alice", "bob") as (alice, bob):
+def play(folder: Path, seed: int, acts: list[str], storage_url: str = "") -> tuple[int, Counter[str]]:
+    """Play rounds; gives the number of commits at the end and how often commands and syncs were struck on their way.
+
+    With the URL of an empty database one node has its rows there, and the other in a file.
+    """
+    with peers(folder, "alice", "bob", storage_url=storage_url) as (alice, bob):
         crashes = Crashes(alice, bob, folder, random.Random(seed))
         for number, act in enumerate(acts):
             print(f"round {number + 1} of {len(acts)}: {act}", file=sys.stderr, flush=True)
@@ -293,17 +298,35 @@ def play(folder: Path, seed: int, acts: list[str]) -> tuple[int, Counter[str]]:
         return crashes.finish(), crashes.struck
 
 
+@contextmanager
+def _database(is_wanted: bool) -> Iterator[str]:
+    """The URL of an empty database, or none."""
+    programs = find_programs() if is_wanted else None
+    if programs is None:
+        assert not is_wanted, "no PostgreSQL server is installed: see .ci/run"
+        yield ""
+        return
+    server = PostgresqlServer(programs)
+    try:
+        yield server.make_database()
+    finally:
+        server.remove()
+
+
 def main() -> None:
     """Play ROUNDS of a seed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--postgresql", action="store_true", help="one node's rows in a PostgreSQL server of its own"
+    )
     arguments = parser.parse_args()
     kinds = ("write", "file", "sync", "export", "gc", "backup", "upgrade")
     chance = random.Random(arguments.seed)
     acts = [chance.choice(kinds) for _ in range(arguments.rounds)]
-    with tempfile.TemporaryDirectory() as folder:
-        commits, struck = play(Path(folder), arguments.seed, acts)
+    with tempfile.TemporaryDirectory() as folder, _database(arguments.postgresql) as url:
+        commits, struck = play(Path(folder), arguments.seed, acts, url)
     print(
         f"{len(acts)} rounds {dict(Counter(acts))}, struck on their way {dict(struck)}: all {commits} commits are there"
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.rounds import play
+from tests.postgresql import PostgresqlServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -12,3 +13,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 def test_what_was_acknowledged_survives_sigkill_in_whatever_a_node_does(tmp_path: Path) -> None:
     commits, _ = play(tmp_path, 1, ["write", "file", "export", "sync", "gc", "backup", "upgrade", "write"])
     assert commits > 10
+
+
+@pytest.mark.postgresql
+def test_and_where_its_rows_are_in_a_database(tmp_path: Path, postgresql_server: PostgresqlServer) -> None:
+    commits, _ = play(tmp_path, 2, ["write", "gc", "backup"], postgresql_server.make_database())
+    assert commits > 5

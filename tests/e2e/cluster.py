@@ -33,9 +33,11 @@ class Peer:
         environment: Mapping[str, str] = MappingProxyType({}),
         stdin: str = "",
         introduces: bool = True,
+        storage_url: str = "",
     ) -> None:
         """One that does not introduce connects to nobody but whom it is told to."""
         self.home = home
+        self.storage_url = storage_url
         self.environment = environment
         self.listen = listen or f"127.0.0.1:{free_port()}"
         self._process: subprocess.Popen[bytes] | None = None
@@ -45,6 +47,17 @@ class Peer:
         if not introduces:
             config = home / "config.toml"
             config.write_text(config.read_text().replace("introductions = true", "introductions = false"))
+        if storage_url:
+            self.keep_rows_in(storage_url)
+
+    def keep_rows_in(self, url: str) -> None:
+        """Have the configuration name this database, or none. Its rows are to be there."""
+        config = self.home / "config.toml"
+        lines = config.read_text().splitlines()
+        config.write_text(
+            "\n".join(f'url = "{url}"' if line.startswith("url = ") else line for line in lines)
+        )
+        self.storage_url = url
 
     @property
     def client(self) -> ApiClient:
@@ -107,12 +120,13 @@ class Peer:
 
 
 @contextmanager
-def peers(folder: Path, *names: str, introduces: bool = True) -> Iterator[list[Peer]]:
-    """Running peers, stopped at the end."""
+def peers(folder: Path, *names: str, introduces: bool = True, storage_url: str = "") -> Iterator[list[Peer]]:
+    """Running peers, stopped at the end. A database is for the rows of the first."""
     made: list[Peer] = []
     try:
-        for name in names:
-            made.append(Peer(folder / name, introduces=introduces))
+        for number, name in enumerate(names):
+            url = "" if number else storage_url
+            made.append(Peer(folder / name, introduces=introduces, storage_url=url))
             made[-1].start()
         yield made
     finally:

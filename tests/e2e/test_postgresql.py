@@ -19,18 +19,6 @@ def _url(server: PostgresqlServer) -> str:
     return server.make_database().replace("ravel@", f"ravel:{PASSWORD}@")
 
 
-def _configure(home: Path, url: str) -> None:
-    config = home / "config.toml"
-    lines = config.read_text().splitlines()
-    config.write_text("\n".join(f'url = "{url}"' if line.startswith("url = ") else line for line in lines))
-
-
-def _peer(home: Path, url: str) -> Peer:
-    peer = Peer(home)
-    _configure(peer.home, url)
-    return peer
-
-
 def _add_large(peer: Peer, branch: str) -> None:
     peer.client.add_file(branch, "large", (bytes([number]) * (1 << 20) for number in range(3)))
 
@@ -38,7 +26,7 @@ def _add_large(peer: Peer, branch: str) -> None:
 def test_a_store_in_postgresql_and_one_in_a_file_show_the_same(
     tmp_path: Path, postgresql_server: PostgresqlServer
 ) -> None:
-    alice, bob = _peer(tmp_path / "alice", _url(postgresql_server)), Peer(tmp_path / "bob")
+    alice, bob = Peer(tmp_path / "alice", storage_url=_url(postgresql_server)), Peer(tmp_path / "bob")
     try:
         for peer in (alice, bob):
             peer.start()
@@ -73,7 +61,7 @@ def test_a_store_in_postgresql_and_one_in_a_file_show_the_same(
 def test_a_store_in_postgresql_is_cared_for_and_moves(
     tmp_path: Path, postgresql_server: PostgresqlServer
 ) -> None:
-    alice = _peer(tmp_path / "alice", _url(postgresql_server))
+    alice = Peer(tmp_path / "alice", storage_url=_url(postgresql_server))
     backup = str(tmp_path / "backup")
     try:
         alice.start("--set", "export.bodies=true")
@@ -102,7 +90,7 @@ def test_a_store_in_postgresql_is_cared_for_and_moves(
         assert not alice.home.exists()
         for url in (_url(postgresql_server), ""):  # to another database, and to a file
             run_ravel(alice, "restore", backup, "--storage-url", url)
-            _configure(alice.home, url)
+            alice.keep_rows_in(url)
             assert json.loads(run_ravel(alice, "fsck", "--json").stdout)["problems"] == 0
             alice.start()
             assert digest(alice, branch) == before
