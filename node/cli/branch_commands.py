@@ -322,7 +322,7 @@ def author_of(item: JsonObject) -> str:
 
 
 def _kind(item: JsonObject) -> str:
-    for lack in ("erased", "unreadable"):
+    for lack in ("erased", "unreadable", "damaged"):
         if item.get(lack):
             return f"({item['kind']}, {lack})"
     named = ", ".join(item.get("files", ()))

@@ -120,6 +120,8 @@ function showStatus(status) {
   const facts = [countOf(status.repos, "repo"), countOf(status.commits, "commit"), `version ${status.version}`];
   if (status.pending) facts.push(`${status.pending} waiting for causes`);
   if (status.rejected) facts.push(`${status.rejected} rejected`);
+  const awaited = status.awaited.commits + status.awaited.blocks;
+  if (awaited) facts.push(`${awaited} damaged, asked of peers`);
   byId("status").textContent = `node ${status.node.slice(0, 12)}… · ${facts.join(" · ")}`;
 }
 
@@ -168,7 +170,7 @@ function showBranch(repo, branch) {
   const facts = [countOf(branch.commits, "commit"), countOf(branch.head_count, "head")];
   for (const name of ["pending", "void", "rejected"]) if (branch[name]) facts.push(`${branch[name]} ${name}`);
   byId("branch-facts").textContent = facts.join(" · ");
-  byId("write").hidden = ["read", "former", "joining"].includes(repo.permission);
+  byId("write").hidden = ["read", "former", "joining", "damaged"].includes(repo.permission);
 }
 
 async function choose(repo, branch) {
@@ -194,7 +196,8 @@ async function showMembers(repo) {
   try {
     members = (await api.get(`/repos/${repo.repo}/members`)).members;
   } catch (error) {
-    if (!(error instanceof ApiError) || error.code !== "not_permitted") throw error; // else a single branch is followed
+    // A single branch is followed, or who is a member cannot be computed for damage: the timeline is shown all the same.
+    if (!(error instanceof ApiError && ["not_permitted", "damaged"].includes(error.code))) throw error;
   }
   const devices = Map.groupBy(members, (member) => member.person); // the first one of each first
   byId("members").replaceChildren(

@@ -75,7 +75,10 @@ export class Timeline {
 
   async #loadVoid() {
     const { path } = this;
-    const { voids } = await this.api.get(`${path}/voids`);
+    const { voids } = await this.api.get(`${path}/voids`).catch((error) => {
+      if (error.code === "damaged") return { voids: [] }; // nobody can tell now; what stands in the timeline is known
+      throw error;
+    });
     const oldest = this.start ? this.#oldest() : "";
     const items = await Promise.all(
       voids.slice(-VOID_SHOWN_MAX).map((one) => this.api.get(`/commits/${one.commit}`)),
@@ -207,6 +210,7 @@ function middle(lane) {
 }
 
 function kindOf(item) {
+  if (item.damaged) return `${item.kind}, damaged here`;
   if (item.erased) return `${item.kind}, erased`;
   if (item.unreadable) return `${item.kind}, unreadable`;
   return item.files?.length ? `files: ${item.files.join(", ")}` : item.kind;

@@ -91,6 +91,7 @@ class Crashes:
     def finish(self) -> int:
         """Let them meet, and see that both have what either acknowledged; gives the number of commits."""
         alice, bob = self._peers
+        alice.client.write(self._branch, "the last")  # what bob can have by a connection alone
         until_equal(alice, bob, self._branch, _WAIT_SECONDS)
         for peer in self._peers:
             held = self._held(peer)

@@ -12,22 +12,10 @@ import pytest
 
 from node.errors import ERROR_KINDS, ServiceError
 from tests.e2e.cluster import RAVEL, digest, join, peers, run_ravel, until, until_equal
+from tests.e2e.damage import harm
 
 pytestmark = pytest.mark.slow
 DAMAGED = ERROR_KINDS["damaged"].exit_code
-
-
-def _harm(store: Path) -> None:
-    """As a failing disk does: a post's block, a block of the root branch, ranks and heads."""
-    with closing(sqlite3.connect(store, isolation_level=None)) as connection:
-        connection.execute("DELETE FROM heads")
-        connection.execute("UPDATE commits SET rank = rank + 1")
-        for branch_num in (1, 2):
-            (nums,) = connection.execute(
-                "SELECT block_nums FROM commits WHERE branch_num = ? ORDER BY num DESC LIMIT 1", (branch_num,)
-            ).fetchone()
-            num = int.from_bytes(nums[:8], "little")
-            connection.execute("UPDATE blocks SET encoded = zeroblob(40) WHERE num = ?", (num,))
 
 
 def test_a_damaged_store_is_repaired_and_the_peer_brings_what_was_lost(tmp_path: Path) -> None:
@@ -43,7 +31,7 @@ def test_a_damaged_store_is_repaired_and_the_peer_brings_what_was_lost(tmp_path:
         before = digest(bob, branch)
         alice.stop()
         bob.stop()
-        _harm(bob.home / "ravel.sqlite")
+        harm(bob.home / "ravel.sqlite")
         for pack in (bob.home / "packs").iterdir():
             pack.unlink()
 
@@ -65,6 +53,7 @@ def test_a_damaged_store_is_repaired_and_the_peer_brings_what_was_lost(tmp_path:
         assert bob.client.list_repos()["repos"][0]["permission"] == "damaged"
         shown = bob.client.timeline(branch, -1, 100)["items"]
         assert sum(item.get("damaged", False) for item in shown) == 1
+        assert run_ravel(bob, "log", branch).stdout.count("damaged)") == 1
         with pytest.raises(ServiceError) as caught:
             bob.client.write(branch, "by whose right?")
         assert caught.value.code == "damaged"

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from node.errors import ERROR_KINDS
 from tests.e2e.browser import CHROMIUM, Browser, browser
 from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
+from tests.e2e.damage import harm
 
 pytestmark = [
     pytest.mark.slow,
@@ -194,6 +196,24 @@ def test_invitations_and_exports_are_made_on_the_page(tmp_path: Path, page: Brow
         page.until("document.getElementById('exported').textContent.includes(' commits')")
         until(lambda: (alice.home / "exports").is_dir(), "the export is there")
         assert page.complaints() == []
+
+
+def test_what_was_damaged_is_said(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        for text in ("first", "second"):
+            alice.client.write("main", text)
+        alice.stop()
+        harm(alice.home / "ravel.sqlite")
+        run_ravel(alice, "fsck", "--repair", code=ERROR_KINDS["damaged"].exit_code)
+        alice.start()
+        _enter(page, alice)
+        page.until(f"{ROWS}.length === 3")
+        assert _firsts(page)[0] == "post, damaged here"
+        page.until("document.getElementById('status').textContent.includes('2 damaged, asked of peers')")
+        assert all("status of 500" in said for said in page.complaints()), (
+            "members and voids cannot be computed"
+        )
 
 
 def test_the_page_is_used_by_keyboard_and_fits_a_phone(tmp_path: Path, page: Browser) -> None:
