@@ -157,7 +157,12 @@ def find_in_blocks(
     spark: SparkSession, exports: Sequence[Export], by_node: DataFrame
 ) -> tuple[DataFrame, BlockCounts]:
     """What is found in blocks, and how much was looked at: nothing where no export has any."""
-    told = [label for label, export in zip(_labels(exports), exports, strict=True) if export.has_blocks]
+    told = [
+        (is_relayed, label, export.relay_blocks_from if is_relayed else export.blocks_from)
+        for label, export in zip(_labels(exports), exports, strict=True)
+        if export.has_blocks
+        for is_relayed in (False, True)
+    ]
     if not told and not any(export.tables[table] for export in exports for table in BLOCK_TABLES):
         return spark.createDataFrame([], FINDINGS_SCHEMA), BlockCounts()
     own, relayed, taken = (
@@ -170,7 +175,8 @@ def find_in_blocks(
     read = audit_blocks.read_contents(rows).persist()
     try:
         stated = audit_blocks.state_commits(by_node, taken)
-        found = pin(audit_blocks.find_all(rows, read, stated, by_node, told))
+        due = spark.createDataFrame(told, audit_blocks.DUE_SCHEMA)
+        found = pin(audit_blocks.find_all(rows, read, stated, by_node, due))
         return found, audit_blocks.count_rows(rows, read)
     finally:
         read.unpersist()

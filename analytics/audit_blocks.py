@@ -2,6 +2,7 @@
 
     rows     all rows of `blocks` and `relay_blocks` of all exports, with `node`, `file`, `row` and `is_relayed`
     stated   what the same nodes say of the commits: one row for each commit of a node, or publication of a relay
+    due      after which sequence number each node whose export has blocks tells those of all commits
 
 An id is the BLAKE3 of a block's bytes, so a commit whose own block is exported proves its id and its acks, and nobody has
 to be believed. Signatures lie inside the ciphertext: they stay the node's to check. An export without blocks has no rows
@@ -9,7 +10,7 @@ here, and nothing is found in it.
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
@@ -28,6 +29,7 @@ _READ_SCHEMA: Final = """
     is_relayed boolean, node string, key bigint, commit_id binary, block_id binary, place string, real_id binary,
     acks array<binary>, fault string
 """
+DUE_SCHEMA: Final = "is_relayed boolean, node string, after bigint"
 _COMMIT: Final = ("is_relayed", "node", "key", "commit_id")
 """What tells commits of a node apart. A relay may have several publications of one, which `key` numbers; else it is 0."""
 
@@ -55,15 +57,15 @@ def state_commits(by_node: DataFrame, relayed: DataFrame) -> DataFrame:
         "node",
         F.lit(0).cast("bigint").alias("key"),
         "commit_id",
+        "sequence",
         F.col("least.acks").alias("least_acks"),
         F.col("most.acks").alias("most_acks"),
     )
     taken = relayed.groupBy(
         F.lit(True).alias("is_relayed"), "node", F.col("sequence").alias("key"), "commit_id"
     )
-    return accepted.unionByName(
-        taken.agg(F.min("acks").alias("least_acks"), F.max("acks").alias("most_acks"))
-    )
+    acks = F.min("acks").alias("least_acks"), F.max("acks").alias("most_acks")
+    return accepted.unionByName(taken.agg(*acks).withColumn("sequence", F.col("key")))
 
 
 def read_contents(rows: DataFrame) -> DataFrame:
@@ -91,16 +93,16 @@ def count_rows(rows: DataFrame, read: DataFrame) -> BlockCounts:
 
 
 def find_all(
-    rows: DataFrame, read: DataFrame, stated: DataFrame, by_node: DataFrame, told: Sequence[str]
+    rows: DataFrame, read: DataFrame, stated: DataFrame, by_node: DataFrame, due: DataFrame
 ) -> DataFrame:
-    """All findings; `told` are the nodes whose exports say that they have blocks."""
+    """All findings."""
     found = reduce(
         DataFrame.unionByName,
         [
             wrong_ids(read),
             malformed(rows, read),
             wrong_acks(read, stated),
-            unmatched(rows, stated, told),
+            unmatched(rows, stated, due),
             dangling(rows),
         ],
     )
@@ -132,17 +134,20 @@ def wrong_acks(read: DataFrame, stated: DataFrame) -> DataFrame:
     return _finding(found, "wrong acks", F.concat(F.lit("its block has "), count, F.lit(": "), said))
 
 
-def unmatched(rows: DataFrame, stated: DataFrame, told: Sequence[str]) -> DataFrame:
+def unmatched(rows: DataFrame, stated: DataFrame, due: DataFrame) -> DataFrame:
     """A commit of whose own block an export with blocks says nothing, and blocks of a commit that their export lacks.
 
-    A relay that forgot publications before blocks were asked for has no rows of them, and need not.
+    What a node forgot before blocks were asked for has no rows, and need not.
     """
     held = rows.groupBy(*_COMMIT).agg(
         F.bool_or(F.col("block_id") == F.col("commit_id")).alias("has_own"), F.min("place").alias("place")
     )
-    marked = stated.select(*_COMMIT, F.lit(True).alias("is_stated"))  # a column's value
-    both = marked.join(held, on=[*_COMMIT], how="full")
-    is_due = F.col("has_own").isNotNull() | (~F.col("is_relayed") & F.col("node").isin([*told]))
+    is_later = F.coalesce(F.col("sequence") > F.col("after"), F.lit(False)).alias("is_later")
+    later = stated.join(F.broadcast(due), on=["is_relayed", "node"], how="left").select(*_COMMIT, is_later)
+    both = later.withColumn("is_stated", F.lit(True)).join(
+        held, on=[*_COMMIT], how="full"
+    )  # a column's value
+    is_due = F.col("has_own").isNotNull() | F.col("is_later")
     is_missing = F.col("is_stated") & is_due & ~F.coalesce("has_own", F.lit(False))  # as above
     missing = _finding(both.where(is_missing), "missing block", F.lit("its own block has no row"))
     stray = both.where(F.col("is_stated").isNull())

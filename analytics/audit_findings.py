@@ -30,6 +30,7 @@ def count_copies(judged: DataFrame) -> DataFrame:
         F.min(stated).alias("least"),
         F.max(stated).alias("most"),
         F.min("rank").alias("rank"),
+        F.max("sequence").alias("sequence"),
         F.min("passed").alias("passed"),
         F.bool_and(F.col("fault").isNull()).alias("is_placed"),
     )

@@ -98,6 +98,8 @@ class Export:
     pseudonyms: str = ""  # what tells keys of pseudonyms apart; "" where authors are themselves
     quotas: Quotas | None = None  # of a relay
     has_blocks: bool = False  # whether it was told to hold them
+    blocks_from: int = 0  # of what came later every commit has rows of blocks
+    relay_blocks_from: int = 0
 
     @property
     def parts(self) -> tuple[ExportPart, ...]:
@@ -136,6 +138,8 @@ def read_export(folder: Path, *, with_blocks: bool = False) -> Export:
             pseudonyms=str(manifest.get("pseudonyms", "")),
             quotas=Quotas(int(quotas["total"]), int(quotas["topic"])) if quotas else None,
             has_blocks=manifest.get("has_blocks") is True,
+            blocks_from=int(manifest.get("blocks_from", 0)),
+            relay_blocks_from=int(manifest.get("relay_blocks_from", 0)),
         )
     except OSError as error:
         raise ExportError(f"{error.filename or folder} cannot be read: {error.strerror}") from None

@@ -156,6 +156,8 @@ class _Run:
         if not self._can_go_on(connection):
             self._begin_anew()
         manifest = self.manifest
+        if plan.blocks and not manifest.has_blocks:
+            manifest.blocks_from, manifest.relay_blocks_from = manifest.watermark, manifest.relay_watermark
         manifest.quotas, manifest.created_at = plan.quotas, plan.created_at
         self._state("voids", void_batches(connection))
         self._state("relay_topics", relay_topic_batches(connection))
@@ -193,6 +195,7 @@ class _Run:
                 for one in manifest.replaced
             ]
             manifest.blocks_watermark = manifest.relay_blocks_watermark = 0
+            manifest.blocks_from = manifest.relay_blocks_from = 0
             return
         first, last = manifest.blocks_watermark + 1, manifest.watermark
         if first <= last:

@@ -61,6 +61,8 @@ class Manifest(msgspec.Struct):
     has_blocks: bool = False
     blocks_watermark: int = 0
     relay_blocks_watermark: int = 0
+    blocks_from: int = 0
+    relay_blocks_from: int = 0
     quotas: Quotas | None = None
     tables: dict[str, list[Part]] = msgspec.field(default_factory=lambda: {name: [] for name in TABLES})
     replaced: list[Replaced] = []

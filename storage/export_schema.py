@@ -33,7 +33,9 @@ MANIFEST_NAME: Final = "manifest.json"
 """Keys: format "ravel-export", schema_version int, node str, created_at int (unix seconds), watermark int (the last
 `sequence` of commits and edits that was looked at), relay_watermark int (the same of relay_commits), pseudonyms str (what
 tells keys of pseudonyms apart, hex; "" where authors are themselves), has_bodies bool, has_blocks bool, blocks_watermark
-and relay_blocks_watermark int (the last `sequence` of these two tables that was looked at), quotas {"total", "topic",
+and relay_blocks_watermark int (the last `sequence` of these two tables that was looked at), blocks_from and
+relay_blocks_from int (the watermarks up to which commits and publications were exported before blocks were asked for: what
+was forgotten in between has rows there and no blocks), quotas {"total", "topic",
 "peer"} in bytes or null where the node keeps nothing for others, tables {name: [{"path": str (relative), "rows": int,
 "bytes": int, "blake3": hex}]}, replaced [{"path": str, "at": int (unix seconds)}], marks (for the exporter alone)."""
 

@@ -70,9 +70,12 @@ def write_export(
     pseudonyms: str = "",
     tables: Mapping[str, Sequence[Mapping[str, object]]] = _NO_MORE,
     quotas: Mapping[str, int] | None = None,
-    has_blocks: bool = False,
+    blocks_from: int | None = None,
 ) -> Path:
-    """Write an export of these parts; gives its folder. `voids` are names of commits, `tables` rows of further tables."""
+    """Write an export of these parts; gives its folder. `voids` are names of commits, `tables` rows of further tables.
+
+    With `blocks_from` it says that it has blocks, of all that was relayed after this number.
+    """
     (folder / "commits").mkdir(parents=True)
     ranks: dict[tuple[str, str], int] = {}
     listed: list[dict[str, Any]] = []
@@ -101,7 +104,8 @@ def write_export(
         "created_at": T0_MS // 1000,
         "watermark": sequence,
         "pseudonyms": pseudonyms,
-        "has_blocks": has_blocks,
+        "has_blocks": blocks_from is not None,
+        "relay_blocks_from": blocks_from or 0,
         "quotas": quotas,
         "tables": {"commits": listed, "voids": void, **more},
     }

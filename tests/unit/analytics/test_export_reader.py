@@ -161,7 +161,7 @@ def test_every_table_but_bodies_is_read() -> None:
 
 def test_blocks_are_looked_at_where_they_are_asked_for(tmp_path: Path) -> None:
     row = {"sequence": 1, "commit_id": b"c" * 32, "block_id": b"c" * 32, "child_ids": []}
-    folder = write_export(tmp_path / "export", [Row("a")], tables={"blocks": [row]}, has_blocks=True)
+    folder = write_export(tmp_path / "export", [Row("a")], tables={"blocks": [row]}, blocks_from=0)
     export = read_export(folder, with_blocks=True)
     assert ([part.rows for part in export.tables["blocks"]], export.has_blocks) == ([1], True)
     export.tables["blocks"][0].path.unlink()

@@ -105,10 +105,12 @@ def test_blocks_wanted_later_are_caught_up_with_and_no_longer_wanted_are_gone_at
 ) -> None:
     world.write("a")
     export(world, folder, 1, keep_seconds=1000)
-    before = files_of(folder)
+    before, at_first = files_of(folder), manifest_of(folder)["watermark"]
     world.write("a <- b")
     assert export(world, folder, 2, blocks=True, keep_seconds=1000).added == 1, "nothing begins anew"
     assert before < files_of(folder)
+    first = manifest_of(folder)
+    assert (first["blocks_from"], first["blocks_watermark"]) == (at_first, first["watermark"])
     rows = rows_of(folder, "blocks")
     assert [row["commit_id"] for row in rows if row["content"] is not None] == [
         row["commit_id"] for row in rows_of(folder, "commits")
@@ -117,6 +119,7 @@ def test_blocks_wanted_later_are_caught_up_with_and_no_longer_wanted_are_gone_at
         world.write("a")
         export(world, folder, at, blocks=True, keep_seconds=1000, parts_max=2)
     assert len(list((folder / "blocks").iterdir())) > len(manifest_of(folder)["tables"]["blocks"]) > 0
+    assert manifest_of(folder)["blocks_from"] == at_first
     parts = manifest_of(folder)["tables"]["commits"]
     export(world, folder, 6, keep_seconds=1000)
     assert list((folder / "blocks").iterdir()) == []
