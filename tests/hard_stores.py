@@ -11,10 +11,11 @@ from tests.forging import BAD_BODIES, Forger, bare_of
 
 
 def harden(world: World) -> None:
-    """Add posts on the branch's root: legal ones, and by another member such as no Ravel writes.
+    """Add four posts on the branch's root.
 
-    `erased` lost its body by a compaction, `awaited` was damaged and is asked of peers. Of the two others, the last, one
-    came without its body, and the body of one names blocks that nobody ever sends: its one block is all that travels of it.
+    `erased` lost its body by a compaction, and `awaited` was damaged and is asked of peers. The last two are by another
+    member: one came without its body, and the other's body names blocks that nobody ever sends, for its one block is all
+    that travels of it.
     """
     forger = Forger(world)
     world.write("erased, awaited")
