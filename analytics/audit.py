@@ -3,8 +3,8 @@
 Every row of every export is looked at, with the node that states it. Each finding has a kind, and names branch, commit and
 nodes where there are such. An honest node's exports have none; those of honest nodes together neither.
 
-What this cannot see: ids are hashes of blocks, and signatures stand in them; exports hold no blocks. A node checks both
-whenever it takes a commit in.
+Ids are hashes of blocks, which an export holds where it was told to: of others ids are not recomputed, and the result names
+them. Signatures lie inside of blocks' ciphertext: a node checks them whenever it takes a commit in, and nothing here does.
 """
 
 import time
@@ -17,11 +17,16 @@ from urllib.parse import unquote
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from analytics import audit_blocks
 from analytics import audit_findings as findings
+from analytics.audit_blocks import BlockCounts
+from analytics.audit_findings import FINDINGS_SCHEMA
 from analytics.command import Progress
 from analytics.export_reader import Export, authors_agree, load_commits, read_export, read_parts
 from analytics.linearize import digest_orders, linearize
 from analytics.session import start_session
+from analytics.wave_jobs import pin
+from storage.export_schema import BLOCK_TABLES
 
 _EXAMPLES_MAX: Final = 3
 """Findings of each kind that a person is shown; the table has all."""
@@ -47,6 +52,8 @@ class AuditResult:
     rows: int
     commits: int
     branches: int
+    blocks: BlockCounts
+    without_blocks: tuple[str, ...]  # nodes whose exports have none: their ids were not recomputed
     findings: Mapping[str, int]  # kind -> how many
     examples: tuple[Example, ...]
     tables: Path
@@ -69,7 +76,10 @@ def run(
     """
     started = time.monotonic()
     progress("1/4 check the exports")
-    exports = [read_export(folder) for folder in folders]
+    exports = [read_export(folder, with_blocks=True) for folder in folders]
+    without_blocks = tuple(
+        label for label, export in zip(_labels(exports), exports, strict=True) if not export.has_blocks
+    )
     out_dir.mkdir(parents=True, exist_ok=True)
     progress("2/4 start Spark")
     session = spark or start_session(master, log_path=out_dir / "spark.log")
@@ -77,14 +87,17 @@ def run(
         progress("3/4 look at every row, and order every branch")
         if not authors_agree(exports):
             progress("    authors are hidden under different keys: not compared")
+        if without_blocks:
+            progress(f"    no blocks in {len(without_blocks)} of {len(exports)} exports: ids not recomputed")
         commits = load_commits(session, *exports).persist()
         judged = judge_rows(session, exports, linearize(commits, giant_from)).persist()
         by_node = findings.count_copies(judged).persist()
         try:
             digests = _write(digest_common(by_node), out_dir / "tables" / "digests")
-            voids = _with_source(session, read_parts(session, exports, voids=True), exports)
+            voids = _with_source(session, read_parts(session, exports, "voids"), exports)
             found = find_all(judged, by_node, commits, voids, digests)
-            table = _write(found, out_dir / "tables" / "findings")
+            in_blocks, blocks = find_in_blocks(session, exports, by_node)
+            table = _write(found.unionByName(in_blocks), out_dir / "tables" / "findings")
             progress("4/4 count")
             counts = {row["kind"]: row["count"] for row in table.groupBy("kind").count().collect()}
             return AuditResult(
@@ -92,6 +105,8 @@ def run(
                 rows=judged.count(),
                 commits=commits.count(),
                 branches=commits.select("branch_id").distinct().count(),
+                blocks=blocks,
+                without_blocks=without_blocks,
                 findings=dict(sorted(counts.items())),
                 examples=tuple(example for kind in sorted(counts) for example in _examples(table, kind)),
                 tables=out_dir / "tables",
@@ -111,7 +126,7 @@ def judge_rows(spark: SparkSession, exports: Sequence[Export], order: DataFrame)
     A number is added to the name of a node that has several exports. `order` is what `linearize` gives. Authors are null
     where the exports hide them under different keys.
     """
-    rows = _with_source(spark, read_parts(spark, exports), exports)
+    rows = _with_source(spark, read_parts(spark, exports, "commits"), exports)
     if not authors_agree(exports):  # pseudonyms of several keys tell nothing of each other
         rows = rows.withColumn("author", F.lit(None).cast("binary"))
     given = order.withColumnsRenamed({"rank": "given_rank", "position": "given_position"})
@@ -136,6 +151,35 @@ def find_all(
     for one in found[1:]:
         every = every.unionByName(one)
     return every
+
+
+def find_in_blocks(
+    spark: SparkSession, exports: Sequence[Export], by_node: DataFrame
+) -> tuple[DataFrame, BlockCounts]:
+    """What is found in blocks, and how much was looked at: nothing where no export has any."""
+    told = [
+        (is_relayed, label, export.relay_blocks_from if is_relayed else export.blocks_from)
+        for label, export in zip(_labels(exports), exports, strict=True)
+        if export.has_blocks
+        for is_relayed in (False, True)
+    ]
+    if not told and not any(export.tables[table] for export in exports for table in BLOCK_TABLES):
+        return spark.createDataFrame([], FINDINGS_SCHEMA), BlockCounts()
+    own, relayed, taken = (
+        _with_source(spark, read_parts(spark, exports, table), exports)
+        for table in ("blocks", "relay_blocks", "relay_commits")
+    )
+    rows = audit_blocks.label_rows(own, is_relayed=False).unionByName(
+        audit_blocks.label_rows(relayed, is_relayed=True)
+    )
+    read = audit_blocks.read_contents(rows).persist()
+    try:
+        stated = audit_blocks.state_commits(by_node, taken)
+        due = spark.createDataFrame(told, audit_blocks.DUE_SCHEMA)
+        found = pin(audit_blocks.find_all(rows, read, stated, by_node, due))
+        return found, audit_blocks.count_rows(rows, read)
+    finally:
+        read.unpersist()
 
 
 def digest_common(by_node: DataFrame) -> DataFrame:
@@ -182,7 +226,8 @@ def _with_source(spark: SparkSession, read: DataFrame, exports: Sequence[Export]
     nodes = {
         str(part.path.absolute()): (label, f"{export.folder.name}/{part.path.relative_to(export.folder)}")
         for export, label in zip(exports, labels, strict=True)
-        for part in (*export.parts, *export.voids)
+        for parts in export.tables.values()
+        for part in parts
     }
     if "file_path" not in read.columns:  # nothing was to be read
         nothing = [F.lit("").alias(name) for name in ("node", "file")]

@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from analytics.command import (
     EXIT_MISMATCH,
@@ -18,6 +18,9 @@ from analytics.command import (
     guarded,
     progress_of,
 )
+
+_NAMED_MAX: Final = 3
+"""Nodes that a person is shown of those whose ids were not recomputed."""
 
 if TYPE_CHECKING:
     from analytics.audit import AuditResult
@@ -35,13 +38,13 @@ def _audit(options: argparse.Namespace) -> int:
 
     progress = progress_of("audit")
     result = audit.run(
-        fetch_exports(options.export_dir, options.out, progress),
+        fetch_exports(options.export_dir, options.out, progress, with_blocks=True),
         options.out,
         master=options.master,
         progress=progress,
         giant_from=options.giant_from,
     )
-    print(json.dumps(_as_json(result)) if options.json else _as_text(result))
+    print(json.dumps(_as_json(result)) if options.json else as_text(result))
     return EXIT_MISMATCH if result.findings else EXIT_OK
 
 
@@ -62,6 +65,8 @@ def _as_json(result: "AuditResult") -> dict[str, Any]:
         "rows": result.rows,
         "commits": result.commits,
         "branches": result.branches,
+        "blocks": asdict(result.blocks),
+        "without_blocks": list(result.without_blocks),
         "findings": dict(result.findings),
         "examples": [asdict(example) for example in result.examples],
         "tables": str(result.tables),
@@ -69,12 +74,25 @@ def _as_json(result: "AuditResult") -> dict[str, Any]:
     }
 
 
-def _as_text(result: "AuditResult") -> str:
+def as_text(result: "AuditResult") -> str:
+    """What a person is told."""
     lines = [
         f"{result.rows:,} rows of {result.exports} exports: {result.commits:,} commits of {result.branches:,} branches, "
         f"in {result.seconds:.1f} s",
         f"tables   {result.tables}",
     ]
+    if result.blocks.rows:
+        lines.append(
+            f"blocks   {result.blocks.rows:,}: {result.blocks.recomputed:,} ids recomputed, "
+            f"{result.blocks.absent:,} not at their nodes"
+        )
+    if result.without_blocks:
+        some = ", ".join(result.without_blocks[:_NAMED_MAX])
+        more = "" if len(result.without_blocks) <= _NAMED_MAX else ", ..."
+        lines.append(
+            f"ids were not recomputed for {len(result.without_blocks)} of {result.exports} exports, "
+            f"which have no blocks: {some}{more}"
+        )
     for kind, count in result.findings.items():
         lines.append(f"FOUND: {count:,} times {kind}")
         for example in result.examples:

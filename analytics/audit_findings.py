@@ -13,7 +13,8 @@ _AGREED: Final = ("repo_id", "branch_id", "author", "acks", "rank", "body_kind",
 """What every node that has a commit must state alike. Names are changed; sequence, position and arrival are a node's own."""
 
 _LEAST: Final = (("sequence", 1), ("rank", 0), ("position", -1), ("size", 0))
-_LISTED_MAX: Final = 8
+FINDINGS_SCHEMA: Final = "kind string, branch_id binary, commit_id binary, nodes array<string>, detail string"
+LISTED_MAX: Final = 8
 """Places that one finding names."""
 
 
@@ -29,6 +30,7 @@ def count_copies(judged: DataFrame) -> DataFrame:
         F.min(stated).alias("least"),
         F.max(stated).alias("most"),
         F.min("rank").alias("rank"),
+        F.max("sequence").alias("sequence"),
         F.min("passed").alias("passed"),
         F.bool_and(F.col("fault").isNull()).alias("is_placed"),
     )
@@ -37,7 +39,7 @@ def count_copies(judged: DataFrame) -> DataFrame:
 def duplicates(by_node: DataFrame) -> DataFrame:
     """An id that stands more than once in one node's export."""
     found = by_node.where("copies > 1")
-    return _finding(found, "duplicate", F.concat_ws(", ", "first", "last"))
+    return finding(found, "duplicate", F.concat_ws(", ", "first", "last"))
 
 
 def disagreements(by_node: DataFrame) -> DataFrame:
@@ -51,7 +53,7 @@ def disagreements(by_node: DataFrame) -> DataFrame:
         F.when(~F.col(f"least.{name}").eqNullSafe(F.col(f"most.{name}")), F.lit(name)) for name in _AGREED
     ]
     detail = F.concat(F.lit("copies differ in "), F.concat_ws(", ", *differ))
-    return _finding(found.where(~F.col("least").eqNullSafe(F.col("most"))), "disagreement", detail)
+    return finding(found.where(~F.col("least").eqNullSafe(F.col("most"))), "disagreement", detail)
 
 
 def row_findings(judged: DataFrame) -> DataFrame:
@@ -88,13 +90,13 @@ def missing_causes(judged: DataFrame, commits: DataFrame) -> DataFrame:
     lost = judged.where(F.col("fault") == "missing cause")
     acks = lost.select("branch_id", "commit_id", "node", F.explode("acks").alias("ack"))
     there = commits.select("branch_id", F.col("commit_id").alias("ack"))
-    missing = F.slice(F.sort_array(F.collect_set(F.lower(F.hex("ack")))), 1, _LISTED_MAX)
+    missing = F.slice(F.sort_array(F.collect_set(F.lower(F.hex("ack")))), 1, LISTED_MAX)
     found = (
         acks.join(there, on=["branch_id", "ack"], how="left_anti")
         .groupBy("branch_id", "commit_id")
         .agg(F.sort_array(F.collect_set("node")).alias("nodes"), missing.alias("missing"))
     )
-    return _finding(found, "missing cause", F.concat(F.lit("no export has "), F.array_join("missing", ", ")))
+    return finding(found, "missing cause", F.concat(F.lit("no export has "), F.array_join("missing", ", ")))
 
 
 def wrong_positions(judged: DataFrame) -> DataFrame:
@@ -116,7 +118,7 @@ def wrong_positions(judged: DataFrame) -> DataFrame:
         F.col("previous").cast("string"),
         F.concat(F.lit(", in "), "file"),
     )
-    return _finding(compared.where(F.col("previous") >= F.col("position")), "wrong position", detail)
+    return finding(compared.where(F.col("previous") >= F.col("position")), "wrong position", detail)
 
 
 def strange_roots(judged: DataFrame) -> DataFrame:
@@ -129,14 +131,14 @@ def strange_roots(judged: DataFrame) -> DataFrame:
         .withColumn("commit_id", F.lit(None).cast("binary"))
     )
     kind = F.when(F.col("roots") == 0, "no root").otherwise("several roots")
-    return _finding(found, kind, F.concat(F.col("roots").cast("string"), F.lit(" commits without acks")))
+    return finding(found, kind, F.concat(F.col("roots").cast("string"), F.lit(" commits without acks")))
 
 
 def dangling_voids(voids: DataFrame, commits: DataFrame) -> DataFrame:
     """A commit that is called void and is in no export."""
     found = voids.join(commits.select("commit_id"), on="commit_id", how="left_anti")
     nowhere = found.withColumn("branch_id", F.lit(None).cast("binary"))
-    return _finding(nowhere, "dangling void", F.lit("no export has it"))
+    return finding(nowhere, "dangling void", F.lit("no export has it"))
 
 
 def divergences(digests: DataFrame) -> DataFrame:
@@ -147,12 +149,12 @@ def divergences(digests: DataFrame) -> DataFrame:
         .agg(
             F.count_distinct("digest").alias("orders"),
             F.sort_array(F.collect_set("node")).alias("nodes"),
-            F.array_join(F.slice(F.sort_array(F.collect_list(said)), 1, _LISTED_MAX), ", ").alias("detail"),
+            F.array_join(F.slice(F.sort_array(F.collect_list(said)), 1, LISTED_MAX), ", ").alias("detail"),
         )
         .where("orders > 1")
         .withColumn("commit_id", F.lit(None).cast("binary"))
     )
-    return _finding(found, "divergence", F.col("detail"))
+    return finding(found, "divergence", F.col("detail"))
 
 
 def _said(kind: str | Column, detail: Column) -> Column:
@@ -160,7 +162,8 @@ def _said(kind: str | Column, detail: Column) -> Column:
     return F.struct(named.alias("kind"), detail.alias("detail"))
 
 
-def _finding(found: DataFrame, kind: str | Column, detail: Column) -> DataFrame:
+def finding(found: DataFrame, kind: str | Column, detail: Column) -> DataFrame:
+    """Rows as findings: of their `nodes`, or of the one `node`."""
     nodes = F.col("nodes") if "nodes" in found.columns else F.array("node")
     named = F.lit(kind) if isinstance(kind, str) else kind
     return found.select(

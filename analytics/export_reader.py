@@ -20,7 +20,14 @@ import pyarrow.parquet as pq
 from blake3 import blake3
 
 from analytics.limits import MANIFEST_SIZE_MAX
-from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, columns_of
+from storage.export_schema import (
+    BLOCK_TABLES,
+    COMMITS,
+    EXPORT_FORMAT,
+    MANIFEST_NAME,
+    SCHEMA_VERSION,
+    columns_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,6 +41,10 @@ SPARK_SCHEMA: Final = """
 """
 """`storage.export_schema.COMMITS` in Spark's words. What an older version lacks is null."""
 
+_BLOCKS: Final = """
+    sequence bigint, commit_id binary, block_id binary, size bigint, child_ids array<binary>, content binary
+"""
+
 SPARK_SCHEMAS: Final[Mapping[str, str]] = {
     "commits": SPARK_SCHEMA,
     "voids": "commit_id binary",
@@ -45,9 +56,11 @@ SPARK_SCHEMAS: Final[Mapping[str, str]] = {
         received_at bigint
     """,
     "relay_topics": "topic binary, is_pinned boolean, commits bigint, size bigint, touched_at bigint",
+    "blocks": _BLOCKS,
+    "relay_blocks": _BLOCKS,
 }
 """The tables that are read, and checked before; a test holds them together with `storage.export_schema`. Bodies are not:
-no job here has a use for what people wrote."""
+no job here has a use for what people wrote. Blocks are most of an export's bytes, and read where they are asked for."""
 
 
 class ExportError(Exception):
@@ -84,6 +97,9 @@ class Export:
     tables: Mapping[str, tuple[ExportPart, ...]]  # all of SPARK_SCHEMAS
     pseudonyms: str = ""  # what tells keys of pseudonyms apart; "" where authors are themselves
     quotas: Quotas | None = None  # of a relay
+    has_blocks: bool = False  # whether it was told to hold them
+    blocks_from: int = 0  # of what came later every commit has rows of blocks
+    relay_blocks_from: int = 0
 
     @property
     def parts(self) -> tuple[ExportPart, ...]:
@@ -101,13 +117,13 @@ class Export:
         return sum(part.rows for part in self.parts)
 
 
-def read_export(folder: Path) -> Export:
-    """Check an export's manifest and every part that it lists. Raises ExportError."""
+def read_export(folder: Path, *, with_blocks: bool = False) -> Export:
+    """Check an export's manifest and every part that it lists, of blocks `with_blocks` alone. Raises ExportError."""
     path = folder / MANIFEST_NAME
     try:
         manifest = load_manifest(path)
         version = int(manifest["schema_version"])
-        tables = list_tables(manifest, folder, path)
+        tables = list_tables(manifest, folder, path, with_blocks=with_blocks)
         for table, parts in tables.items():
             for part in parts:
                 _check_part(part, columns_of(table, version))
@@ -121,6 +137,9 @@ def read_export(folder: Path) -> Export:
             tables=tables,
             pseudonyms=str(manifest.get("pseudonyms", "")),
             quotas=Quotas(int(quotas["total"]), int(quotas["topic"])) if quotas else None,
+            has_blocks=manifest.get("has_blocks") is True,
+            blocks_from=int(manifest.get("blocks_from", 0)),
+            relay_blocks_from=int(manifest.get("relay_blocks_from", 0)),
         )
     except OSError as error:
         raise ExportError(f"{error.filename or folder} cannot be read: {error.strerror}") from None
@@ -165,14 +184,13 @@ def read_table(spark: "SparkSession", exports: Sequence[Export], table: str) -> 
     return _read(spark, SPARK_SCHEMAS[table], [part for export in exports for part in export.tables[table]])
 
 
-def read_parts(spark: "SparkSession", exports: Sequence[Export], *, voids: bool = False) -> "DataFrame":
-    """The same of commits (or of voids), with `file_path` (as Spark spells it) and `row`, from 0.
+def read_parts(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
+    """The same with `file_path` (as Spark spells it) and `row`, from 0.
 
     These two are missing where there is no file to read.
     """
     from pyspark.sql import functions as F
 
-    table = "voids" if voids else "commits"
     rows = read_table(spark, exports, table)
     if not any(export.tables[table] for export in exports):
         return rows
@@ -209,14 +227,19 @@ def load_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def list_tables(manifest: Mapping[str, Any], folder: Path, path: Path) -> dict[str, tuple[ExportPart, ...]]:
+def list_tables(
+    manifest: Mapping[str, Any], folder: Path, path: Path, *, with_blocks: bool
+) -> dict[str, tuple[ExportPart, ...]]:
     """The parts of each table of SPARK_SCHEMAS that a manifest lists; `path` is what errors name.
 
-    Raises ExportError, KeyError, TypeError, ValueError.
+    Those of blocks are passed over unless `with_blocks`. Raises ExportError, KeyError, TypeError, ValueError.
     """
     listed = manifest["tables"]
     tables = {"commits": listed["commits"]}
-    tables |= {name: listed.get(name, []) for name in SPARK_SCHEMAS if name != "commits"}
+    passed_over = () if with_blocks else BLOCK_TABLES
+    for name in SPARK_SCHEMAS:
+        if name != "commits":
+            tables[name] = [] if name in passed_over else listed.get(name, [])
     return {name: tuple(_listed_parts(parts, folder, path)) for name, parts in tables.items()}
 
 

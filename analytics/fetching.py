@@ -33,10 +33,12 @@ class _Files(Protocol):
         ...
 
 
-def fetch_exports(sources: Sequence[str], out: Path, progress: Callable[[str], None]) -> list[Path]:
+def fetch_exports(
+    sources: Sequence[str], out: Path, progress: Callable[[str], None], *, with_blocks: bool = False
+) -> list[Path]:
     """The folders of these exports, paths or URLs; those from elsewhere in `out`/exports, by their number, from 1.
 
-    Raises ExportError, OSError.
+    Blocks are brought `with_blocks` alone. Raises ExportError, OSError.
     """
     folders = []
     for number, source in enumerate(sources, 1):
@@ -47,11 +49,11 @@ def fetch_exports(sources: Sequence[str], out: Path, progress: Callable[[str], N
             folders.append(Path(unquote(url[2])))
         else:
             progress(f"fetch {source}")
-            folders.append(_fetch(source, out / FOLDER_NAME / str(number)))
+            folders.append(_fetch(source, out / FOLDER_NAME / str(number), with_blocks=with_blocks))
     return folders
 
 
-def _fetch(url: str, folder: Path) -> Path:
+def _fetch(url: str, folder: Path, *, with_blocks: bool) -> Path:
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
@@ -68,7 +70,7 @@ def _fetch(url: str, folder: Path) -> Path:
     _driven(url, lambda: files.get_file(f"{root}/{MANIFEST_NAME}", str(manifest_path)))
     manifest = load_manifest(manifest_path)
     try:
-        tables = list_tables(manifest, folder, manifest_path)
+        tables = list_tables(manifest, folder, manifest_path, with_blocks=with_blocks)
     except (KeyError, TypeError, ValueError) as error:
         raise ExportError(f"{url} has no good manifest: {type(error).__name__} {error}") from None
     for part in (part for parts in tables.values() for part in parts):

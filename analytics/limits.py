@@ -7,6 +7,15 @@ MIB: Final = 1 << 20
 MANIFEST_SIZE_MAX: Final = 256 * MIB
 """Bytes. A part takes about 150 bytes of manifest, so this is over a million exports into one folder."""
 
+BLOCK_SIZE_MAX: Final = MIB
+"""Bytes of an encoded block. This and the next three are the format's (docs/protocol.md), restated: a test compares them."""
+BLOCK_CHILD_COUNT_MAX: Final = 15_887
+"""Children that a block names."""
+BLOCK_ACK_COUNT_MAX: Final = 128
+"""Acks that a block names."""
+BLOCK_CIPHERTEXT_SIZE_MAX: Final = MIB - 32
+"""Bytes of a block's ciphertext."""
+
 TASK_COMMITS: Final = 1_000_000
 """Commits of many branches that are put into one task, on average: 0.7 GB of Python."""
 GIANT_FROM: Final = 2_000_000

@@ -15,7 +15,7 @@ PARTS_MIN: Final = 2
 PARTS_MAX: Final = 10_000
 """Parts of a table: Spark opens each, and an object store is asked for each."""
 
-EXPORT_KEYS: Final = ("destination", "options", "interval", "keep", "parts", "bodies", "pseudonyms")
+EXPORT_KEYS: Final = ("destination", "options", "interval", "keep", "parts", "bodies", "blocks", "pseudonyms")
 
 EXPORT_TEXT: Final = """\
 [export]
@@ -34,6 +34,8 @@ keep = 24
 parts = 32
 # Whether what commits say is exported too: then the export is as secret as the branches are.
 bodies = false
+# Whether blocks are exported too, so that `ravel audit` can compute the ids of commits again: ciphertext, and no key.
+blocks = false
 # Whether authors are replaced by hashes under a key of this node's (`pseudonym.key` in its folder).
 pseudonyms = false
 """
@@ -49,6 +51,7 @@ class ExportConfig:
     keep: int = 24  # hours
     parts: int = 32
     bodies: bool = False
+    blocks: bool = False
     pseudonyms: bool = False
 
 
@@ -85,6 +88,7 @@ def read_export(section: Mapping[str, object], bad: Callable[[str, str], Service
         whole("keep", default.keep, 0, KEEP_MAX),
         whole("parts", default.parts, PARTS_MIN, PARTS_MAX),
         flag("bodies"),
+        flag("blocks"),
         flag("pseudonyms"),
     )
     if config.bodies and config.pseudonyms:

@@ -53,6 +53,7 @@ class ExportRequest(msgspec.Struct, frozen=True):
     keep_seconds: int
     parts_max: int
     has_bodies: bool
+    has_blocks: bool
     pseudonym_key: str  # hex; empty: authors stand for themselves
     storage_url: str  # empty: rows are in a file of the folder
     store_key: str  # hex; empty where no bodies are asked for, without which nothing sealed is read
@@ -78,6 +79,7 @@ def write_export(request: ExportRequest, patience: float = _PATIENCE_SECONDS) ->
             parts_max=request.parts_max,
             pseudonym_key=bytes.fromhex(request.pseudonym_key) or None,
             bodies=_open_bodies if request.has_bodies else None,
+            blocks=request.has_blocks,
             quotas=request.quotas,
         )
         store_key = bytes.fromhex(request.store_key) or None

@@ -164,6 +164,7 @@ class Exports:
                 "keep_seconds": config.keep * 3600,
                 "parts_max": config.parts,
                 "has_bodies": config.bodies,
+                "has_blocks": config.blocks,
                 "pseudonym_key": key,
                 "storage_url": self._home.storage_url,
                 "store_key": self._store_key.hex() if config.bodies else "",

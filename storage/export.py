@@ -21,6 +21,7 @@ from sqlalchemy import Connection
 
 from storage.database import StorageError
 from storage.destinations import Destination
+from storage.export_blocks import block_batches, relay_block_batches
 from storage.export_manifest import (
     MANIFEST_SIZE_MAX,
     Manifest,
@@ -34,6 +35,7 @@ from storage.export_parts import (
     BODIES_PER_GROUP,
     ROWS_PER_GROUP,
     choose_merge,
+    gather_batches,
     read_batches,
     write_parts,
 )
@@ -47,7 +49,7 @@ from storage.export_rows import (
     relay_topic_batches,
     void_batches,
 )
-from storage.export_schema import MANIFEST_NAME, SCHEMA_VERSION, TABLES
+from storage.export_schema import BLOCK_TABLES, MANIFEST_NAME, SCHEMA_VERSION, TABLES
 from storage.relay_schema import relay_commits
 from storage.schema import changes, commits
 
@@ -68,6 +70,7 @@ class ExportPlan:
     parts_max: int = 32  # of a table: more are merged
     pseudonym_key: bytes | None = None  # 32 bytes
     bodies: Bodies | None = None
+    blocks: bool = False
     quotas: Quotas | None = None
 
     @property
@@ -153,6 +156,8 @@ class _Run:
         if not self._can_go_on(connection):
             self._begin_anew()
         manifest = self.manifest
+        if plan.blocks and not manifest.has_blocks:
+            manifest.blocks_from, manifest.relay_blocks_from = manifest.watermark, manifest.relay_watermark
         manifest.quotas, manifest.created_at = plan.quotas, plan.created_at
         self._state("voids", void_batches(connection))
         self._state("relay_topics", relay_topic_batches(connection))
@@ -168,9 +173,38 @@ class _Run:
         if first <= last:
             self._add("relay_commits", relay_commit_batches(connection, first, last))
             manifest.relay_watermark = last
+        self._read_blocks(connection)
         for table, upto in ((commits, manifest.watermark), (relay_commits, manifest.relay_watermark)):
             if (mark := mark_of(connection, table, upto)) is not None:
                 manifest.marks[table.name] = mark
+
+    def _read_blocks(self, connection: Connection) -> None:
+        """Blocks up to the watermarks, since watermarks of their own: wanted later than the rest, they are caught up with.
+
+        No other table says anything of them, so nothing else has to begin anew. No longer wanted, they go at once.
+        """
+        manifest, plan = self.manifest, self._plan
+        manifest.has_blocks = plan.blocks
+        if not plan.blocks:
+            at = plan.created_at - plan.keep_seconds
+            for table in BLOCK_TABLES:
+                self._replace(manifest.tables[table], at)
+                manifest.tables[table] = []
+            manifest.replaced = [
+                Replaced(one.path, at) if one.path.partition("/")[0] in BLOCK_TABLES else one
+                for one in manifest.replaced
+            ]
+            manifest.blocks_watermark = manifest.relay_blocks_watermark = 0
+            manifest.blocks_from = manifest.relay_blocks_from = 0
+            return
+        first, last = manifest.blocks_watermark + 1, manifest.watermark
+        if first <= last:
+            self._add("blocks", gather_batches(block_batches(connection, first, last)))
+            manifest.blocks_watermark = last
+        first, last = manifest.relay_blocks_watermark + 1, manifest.relay_watermark
+        if first <= last:
+            self._add("relay_blocks", gather_batches(relay_block_batches(connection, first, last)))
+            manifest.relay_blocks_watermark = last
 
     def merge(self, destination: Destination) -> None:
         """Make one part of many, in the tables that grow."""
@@ -185,8 +219,9 @@ class _Run:
                 for part in merged
             ]
             del parts[start:]
-            rows_max = BODIES_PER_GROUP if table == "bodies" else ROWS_PER_GROUP
-            self._add(table, read_batches(sources, schema, rows_max))
+            is_heavy = table in ("bodies", *BLOCK_TABLES)
+            batches = read_batches(sources, schema, BODIES_PER_GROUP if is_heavy else ROWS_PER_GROUP)
+            self._add(table, gather_batches(batches) if table in BLOCK_TABLES else batches)
             self._replace(merged, self._plan.created_at)
 
     def put(self, destination: Destination) -> None:

@@ -58,6 +58,11 @@ class Manifest(msgspec.Struct):
     relay_watermark: int = 0
     pseudonyms: str = ""
     has_bodies: bool = False
+    has_blocks: bool = False
+    blocks_watermark: int = 0
+    relay_blocks_watermark: int = 0
+    blocks_from: int = 0
+    relay_blocks_from: int = 0
     quotas: Quotas | None = None
     tables: dict[str, list[Part]] = msgspec.field(default_factory=lambda: {name: [] for name in TABLES})
     replaced: list[Replaced] = []

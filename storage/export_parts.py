@@ -19,6 +19,8 @@ ROWS_PER_GROUP: Final = 20_000
 """What is in memory at once: some MB. Spark gives a task one group or many."""
 BODIES_PER_GROUP: Final = 64
 """The same of `bodies`, which have half a MiB each at most."""
+SIZE_PER_GROUP: Final = 16 << 20
+"""Bytes of a group of rows of blocks, which have a MiB each at most and a few hundred bytes as a rule."""
 ROWS_PER_PART: Final = 4_000_000
 """A GB or less, which is never merged again: it costs as much to read, write and upload as it had cost already."""
 _HASH_CHUNK_SIZE: Final = 1 << 20
@@ -75,6 +77,20 @@ def read_batches(
                     yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
         except (OSError, pa.ArrowException) as error:
             raise StorageError(f"{part.path} cannot be read again: {error}") from None
+
+
+def gather_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of ROWS_PER_GROUP or SIZE_PER_GROUP, or little more."""
+    gathered: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        gathered.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= ROWS_PER_GROUP or size >= SIZE_PER_GROUP:
+            yield from pa.Table.from_batches(gathered).combine_chunks().to_batches()
+            gathered, rows, size = [], 0, 0
+    if gathered:
+        yield from pa.Table.from_batches(gathered).combine_chunks().to_batches()
 
 
 def choose_merge(rows: Sequence[int], parts_max: int) -> int | None:

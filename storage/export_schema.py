@@ -9,6 +9,8 @@ An export is a folder, or a prefix of an object store:
     bodies/NAME.parquet        what commits say; only where the operator has asked for it
     relay_commits/NAME.parquet a row per publication that the node took for others, and cannot open
     relay_topics/NAME.parquet  the topics that it kept for others at the time of that export
+    blocks/NAME.parquet        the blocks of commits, ciphertext; only where the operator has asked for them
+    relay_blocks/NAME.parquet  the same of what the node took for others
 
 NAME is taken from the part's checksum, so a part never changes. The manifest lists every part with its row count and
 BLAKE3 checksum; what it does not list is not there. A newer export of the same node adds parts, and may merge some into
@@ -23,16 +25,19 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 """Raised whenever a column changes meaning or a table comes; readers refuse versions they do not know. 1 had `commits`
-alone, 2 also `voids`; neither had the columns of ADDED_IN_3."""
+alone, 2 also `voids`; neither had the columns of ADDED_IN_3. 4 can have blocks."""
 
 MANIFEST_NAME: Final = "manifest.json"
 """Keys: format "ravel-export", schema_version int, node str, created_at int (unix seconds), watermark int (the last
 `sequence` of commits and edits that was looked at), relay_watermark int (the same of relay_commits), pseudonyms str (what
-tells keys of pseudonyms apart, hex; "" where authors are themselves), has_bodies bool, quotas {"total", "topic", "peer"}
-in bytes or null where the node keeps nothing for others, tables {name: [{"path": str (relative), "rows": int, "bytes":
-int, "blake3": hex}]}, replaced [{"path": str, "at": int (unix seconds)}], marks (for the exporter alone)."""
+tells keys of pseudonyms apart, hex; "" where authors are themselves), has_bodies bool, has_blocks bool, blocks_watermark
+and relay_blocks_watermark int (the last `sequence` of these two tables that was looked at), blocks_from and
+relay_blocks_from int (the watermarks up to which commits and publications were exported before blocks were asked for: what
+was forgotten in between has rows there and no blocks), quotas {"total", "topic",
+"peer"} in bytes or null where the node keeps nothing for others, tables {name: [{"path": str (relative), "rows": int,
+"bytes": int, "blake3": hex}]}, replaced [{"path": str, "at": int (unix seconds)}], marks (for the exporter alone)."""
 
 EXPORT_FORMAT: Final = "ravel-export"
 
@@ -116,6 +121,20 @@ RELAY_TOPICS: Final = _table(
     ("touched_at", pa.int64()),  # unix milliseconds: last asked for or added to
 )
 
+BLOCKS: Final = _table(
+    ("sequence", pa.int64()),  # of the commit, or of the publication
+    ("commit_id", pa.binary(32)),
+    ("block_id", pa.binary(32)),  # the commit's own block has the commit's id
+    (
+        "size",
+        pa.int64(),
+    ),  # bytes of its encoding; null: the node knows that there is such a block, and has not got it
+    ("child_ids", _ID_LIST),
+    ("content", pa.binary()),  # its encoding, of the commit's own block; null of others
+    optional=("size", "content"),
+)
+"""Of each commit its own block first, then its body's, then what these name and the node has not got with that commit."""
+
 TABLES: Final[Mapping[str, pa.Schema]] = {
     "commits": COMMITS,
     "voids": VOIDS,
@@ -123,11 +142,16 @@ TABLES: Final[Mapping[str, pa.Schema]] = {
     "bodies": BODIES,
     "relay_commits": RELAY_COMMITS,
     "relay_topics": RELAY_TOPICS,
+    "blocks": BLOCKS,
+    "relay_blocks": BLOCKS,
 }
 """Table -> its columns, as this version writes them."""
 
 STATED: Final = ("voids", "relay_topics")
 """Tables that each export states anew; the others grow."""
+
+BLOCK_TABLES: Final = ("blocks", "relay_blocks")
+"""Tables that are there where blocks are exported."""
 
 
 def columns_of(table: str, version: int) -> pa.Schema:

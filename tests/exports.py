@@ -7,7 +7,7 @@ state, unless given (positions leave voids and checkpoints out of account).
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -70,8 +70,12 @@ def write_export(
     pseudonyms: str = "",
     tables: Mapping[str, Sequence[Mapping[str, object]]] = _NO_MORE,
     quotas: Mapping[str, int] | None = None,
+    blocks_from: int | None = None,
 ) -> Path:
-    """Write an export of these parts; gives its folder. `voids` are names of commits, `tables` rows of further tables."""
+    """Write an export of these parts; gives its folder. `voids` are names of commits, `tables` rows of further tables.
+
+    With `blocks_from` it says that it has blocks, of all that was relayed after this number.
+    """
     (folder / "commits").mkdir(parents=True)
     ranks: dict[tuple[str, str], int] = {}
     listed: list[dict[str, Any]] = []
@@ -100,6 +104,8 @@ def write_export(
         "created_at": T0_MS // 1000,
         "watermark": sequence,
         "pseudonyms": pseudonyms,
+        "has_blocks": blocks_from is not None,
+        "relay_blocks_from": blocks_from or 0,
         "quotas": quotas,
         "tables": {"commits": listed, "voids": void, **more},
     }
@@ -110,6 +116,18 @@ def write_export(
 def export_node(database: Database, folder: Path, node: str, created_at: int, **plan: Any) -> ExportSummary:  # noqa: ANN401
     """Export a store into a folder, in the name of a node, as its daemon would."""
     return export_store(database.read, LocalFolder(folder), replace(ExportPlan(node, created_at), **plan))
+
+
+def change_rows(folder: Path, table: str, change: Callable[[list[dict[str, Any]]], object]) -> None:
+    """Change the rows of a table in place, and have the manifest say that they were always so."""
+    manifest = json.loads((folder / MANIFEST_NAME).read_bytes())
+    (part,) = manifest["tables"][table]
+    path = folder / part["path"]
+    rows = pq.read_table(path).to_pylist()
+    change(rows)
+    pq.write_table(pa.Table.from_pylist(rows, schema=TABLES[table]), path)
+    manifest["tables"][table] = [listing(path, len(rows))]
+    (folder / MANIFEST_NAME).write_text(json.dumps(manifest), encoding="utf-8")
 
 
 def relayed(*rows: Relayed) -> list[dict[str, object]]:

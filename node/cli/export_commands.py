@@ -66,7 +66,10 @@ def audit(
     giant_from: GiantOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Look for contradictions in and between exports; exit code 23 when there are any. Needs Java 17 or newer."""
+    """Recompute ids, find contradictions in and between exports; exit code 23 when there are any. Needs Java 17 or newer.
+
+    Ids are recomputed of exports that hold blocks, as export.blocks has them; of others it is said that they were not.
+    """
     own, environment = ("", {}) if export_folders else _own_export(context)
     destinations = export_folders or [own]
     arguments = [*destinations, "--out", str(out), "--master", master, *_giant_options(giant_from)]

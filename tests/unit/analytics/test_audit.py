@@ -4,17 +4,36 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import audit
+from analytics import audit, audit_command
+from analytics.audit_blocks import BlockCounts
 from analytics.command import EXIT_MISMATCH
+from analytics.limits import BLOCK_SIZE_MAX
 from node.outbound import Author
+from protocol.block import seal_block
 from protocol.body import Grant, Permission, Remove
+from protocol.publication import decode_publication
 from storage.export_schema import MANIFEST_NAME
+from storage.relay import open_topics, take_publications
+from storage.relay_quotas import Visitor
 from tests.builders import NOW_MS, World
-from tests.exports import Row, export_node, id_of, listing, write_export
+from tests.exports import (
+    Relayed,
+    Row,
+    change_rows,
+    export_node,
+    id_of,
+    listing,
+    relayed,
+    write_export,
+)
+from tests.hard_stores import harden
+from tests.relays import PLENTY
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -57,13 +76,34 @@ def test_exports_of_one_store_at_two_moments_contradict_nothing(spark: SparkSess
     world.write("c <- g, e <- h")
     world.author.write(root, Remove(bob.user, None, ()))
     world.write("f <- i")
+    harden(world)
     for name in ("early", "late"):
-        export_node(world.replica.database, tmp_path / name, name, 1_700_000_001)
+        export_node(world.replica.database, tmp_path / name, name, 1_700_000_001, blocks=True)
+    relay = _relay(tmp_path / "relay", world)
     world.close()
-    result = _audit(spark, tmp_path / "out", tmp_path / "early", tmp_path / "late")
+    result = _audit(spark, tmp_path / "out", tmp_path / "early", tmp_path / "late", relay)
     assert result.findings == {}
-    assert (result.exports, result.branches) == (2, 2)
-    assert result.rows == 2 * result.commits
+    assert (result.exports, result.branches) == (3, 4), "the relay has a repo of its own"
+    commits = result.commits - 3
+    assert result.rows == 2 * commits + 3
+    assert result.blocks.recomputed == 2 * (commits - 1) + 3 + 3, (
+        "but for the awaited one's, and what was relayed, too"
+    )
+    assert result.blocks.absent == 2 * 5
+    assert result.without_blocks == ()
+
+
+def _relay(folder: Path, world: World) -> Path:
+    """The export of a store of its own that was given three publications of the world's branch."""
+    node = World(folder / "store")
+    visitor = Visitor(b"p" * 32)
+    with node.replica.database.write() as connection:
+        open_topics(node.replica.database, connection, [world.branch.topic], visitor, PLENTY, 5)
+        items = [(decode_publication(one), one) for one in world.publications(world.branch)[:3]]
+        take_publications(node.replica.database, connection, 1, visitor, items, PLENTY, 7)
+    export_node(node.replica.database, folder / "export", "relay", 1, blocks=True)
+    node.close()
+    return folder / "export"
 
 
 def test_what_contradicts_itself_or_others_is_found_with_its_node(
@@ -123,6 +163,162 @@ def test_what_contradicts_itself_or_others_is_found_with_its_node(
     assert details["absurd value"].startswith("size -1 in liar%20 [1]/commits/part-00000001.parquet row 10")
 
 
+BLOCK_KINDS = {"wrong id", "wrong acks", "malformed block", "missing block", "stray block", "dangling block"}
+
+
+def test_blocks_that_are_not_what_is_said_of_them_are_found(spark: SparkSession, tmp_path: Path) -> None:
+    world = World(tmp_path / "world")
+    names = [
+        "early",
+        "gone",
+        "sound",
+        "flipped",
+        "cut",
+        "long",
+        "hidden",
+        "sized",
+        "mothered",
+        "dangling",
+        "acks",
+        "extra",
+    ]
+    world.write(", ".join(names))
+    ids = {name: written.commit_id for name, written in world.commits.items()}
+    for name in ("forged", "honest"):
+        export_node(world.replica.database, tmp_path / name, name, 1, blocks=True)
+    world.close()
+
+    def change(rows: list[dict[str, Any]]) -> None:
+        own = {name: next(row for row in rows if row["block_id"] == raw) for name, raw in ids.items()}
+        body = {
+            name: next(row for row in rows if row["commit_id"] == raw and row["content"] is None)
+            for name, raw in ids.items()
+        }
+        content = own["flipped"]["content"]
+        own["flipped"]["content"] = content[:-1] + bytes([content[-1] ^ 1])
+        own["cut"].update(content=own["cut"]["content"][:-1], size=own["cut"]["size"] - 1)
+        own["long"].update(content=bytes(BLOCK_SIZE_MAX + 1), size=BLOCK_SIZE_MAX + 1)
+        own["hidden"]["content"] = None
+        own["sized"]["size"] += 1
+        own["mothered"]["child_ids"] = [id_of("nowhere")]
+        body["dangling"]["child_ids"] = [body["dangling"]["block_id"], id_of("nowhere")]
+        body["sound"]["size"] = -1
+        rows.remove(own["gone"])
+        rows.remove(own["early"])
+        rows.remove(body["early"])
+        rows.append(
+            own["sound"] | {"commit_id": id_of("stray"), "block_id": id_of("stray's"), "content": None}
+        )
+
+    change_rows(tmp_path / "forged", "blocks", change)
+    root = world.branch.facts.root_id
+
+    def lie(rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            if row["commit_id"] == ids["acks"]:
+                row["acks"] = [ids["sound"]]
+
+    change_rows(tmp_path / "forged", "commits", lie)
+    # Up to there commits may have been forgotten before blocks were asked for; the next one may not.
+    path = tmp_path / "forged" / MANIFEST_NAME
+    manifest = json.loads(path.read_bytes())
+    exported = pq.read_table(tmp_path / "forged" / manifest["tables"]["commits"][0]["path"]).to_pylist()
+    manifest["blocks_from"] = next(row["sequence"] for row in exported if row["commit_id"] == ids["early"])
+    path.write_text(json.dumps(manifest))
+    result = _audit(
+        spark, tmp_path / "out", tmp_path / "forged", tmp_path / "honest", _forged_relay(tmp_path)
+    )
+    rows = [
+        row
+        for row in spark.read.parquet(str(result.tables / "findings")).collect()
+        if row["kind"] in BLOCK_KINDS | {"absurd value"}
+    ]
+    named = {raw: name for name, raw in ids.items()} | {
+        id_of("stray"): "stray",
+        **{block.block_id: name for name, block in RELAYED.items()},
+    }
+    assert {(row["kind"], named[bytes(row["commit_id"])], *row["nodes"]) for row in rows} == {
+        ("wrong id", "flipped", "forged"),
+        ("wrong id", "cut", "forged"),
+        ("malformed block", "cut", "forged"),
+        ("malformed block", "long", "forged"),
+        ("malformed block", "hidden", "forged"),
+        ("malformed block", "sized", "forged"),
+        ("malformed block", "mothered", "forged"),
+        ("dangling block", "mothered", "forged"),
+        ("dangling block", "dangling", "forged"),
+        ("missing block", "gone", "forged"),
+        ("stray block", "stray", "forged"),
+        ("wrong acks", "acks", "forged"),
+        ("absurd value", "sound", "forged"),
+        ("wrong acks", "other acks", "relay"),
+        ("missing block", "bodies alone", "relay"),
+        ("missing block", "lost", "relay"),
+        ("stray block", "unknown", "relay"),
+    }
+    assert len(rows) == 17
+    details = {(row["kind"], named[bytes(row["commit_id"])]): row["detail"] for row in rows}
+    assert details["wrong acks", "acks"] == f"its block has 1: {root.hex()}"
+    assert details["malformed block", "long"].startswith("1048577 bytes, at most 1048576, in forged/blocks/")
+    assert details["dangling block", "dangling"] == f"no export has {id_of('nowhere').hex()}"
+    assert details["missing block", "gone"] == "its own block has no row"
+    assert details["stray block", "stray"].startswith("no row states its commit, in forged/blocks/")
+    branches = {named[bytes(row["commit_id"])]: row["branch_id"] for row in rows}
+    assert bytes(branches["gone"] or b"") == world.branch.branch_id
+    assert branches["stray"] is branches["other acks"] is None
+
+
+RELAYED = {
+    name: seal_block(name.encode().ljust(size), b"c" * 32, acks=(id_of("cause"),))[0]
+    for name, size in [
+        ("forgotten", 9),
+        ("lost", 9),
+        ("full", BLOCK_SIZE_MAX - 49),
+        ("other acks", 9),
+        ("bodies alone", 9),
+        ("unknown", 9),
+    ]
+}
+"""Blocks of commits that a relay has; one is as large as there can be."""
+
+
+def _forged_relay(tmp_path: Path) -> Path:
+    taken = [name for name in RELAYED if name != "unknown"]
+    commits = relayed(*[Relayed(name, ("cause",)) for name in taken])
+    for row, name in zip(commits, taken, strict=True):
+        row["commit_id"] = RELAYED[name].block_id
+    commits[taken.index("other acks")]["acks"] = [id_of("another cause")]
+    sequences = dict(zip(taken, range(1, 9), strict=False)) | {"unknown": 9}
+    blocks: list[dict[str, object]] = [
+        {
+            "sequence": sequences[name],
+            "commit_id": block.block_id,
+            "block_id": block.block_id,
+            "size": len(block.encoded),
+            "child_ids": [],
+            "content": block.encoded,
+        }
+        for name, block in RELAYED.items()
+        if name not in ("forgotten", "lost")
+    ]
+    for block in blocks:
+        if block["commit_id"] == RELAYED["bodies alone"].block_id:
+            block |= {"block_id": id_of("a body"), "content": None}
+    tables = {"relay_commits": commits, "relay_blocks": blocks}
+    return write_export(tmp_path / "relay", [], node="relay", tables=tables, blocks_from=1)
+
+
+def test_a_person_is_told_how_much_was_recomputed_and_for_whom_nothing(tmp_path: Path) -> None:
+    result = audit.AuditResult(
+        5, 7, 6, 1, BlockCounts(12, 5, 2), ("n1", "n2", "n3", "n4"), {}, (), tmp_path, 1.0
+    )
+    assert audit_command.as_text(result).splitlines()[2:] == [
+        "blocks   12: 5 ids recomputed, 2 not at their nodes",
+        "ids were not recomputed for 4 of 5 exports, which have no blocks: n1, n2, n3, ...",
+        "nothing is wrong",
+    ]
+
+
 def test_the_command_says_what_it_found_and_ends_with_its_exit_code(tmp_path: Path) -> None:
     rows = [Row("root"), Row("tip", ("root",), rank=7)]
     folder = write_export(tmp_path / "export", rows)
@@ -132,6 +328,7 @@ def test_the_command_says_what_it_found_and_ends_with_its_exit_code(tmp_path: Pa
     assert done.returncode == EXIT_MISMATCH, done.stderr
     answer = json.loads(done.stdout)
     assert answer["findings"] == {"wrong rank": 1}
+    assert (answer["without_blocks"], answer["blocks"]["recomputed"]) == (["node"], 0)
     assert answer["examples"][0]["detail"] == "states 7, the acks give 1"
     assert "4/4 count" in done.stderr
 

@@ -151,11 +151,24 @@ def test_spark_reads_the_columns_that_the_export_writes(table: str) -> None:
     columns = [column.split() for column in SPARK_SCHEMAS[table].split(",")]
     assert [name for name, _ in columns] == TABLES[table].names
     for name, spark_type in columns:
-        assert TABLES[table].field(name).type == names[spark_type]
+        expected = pa.binary() if name == "content" else names[spark_type]
+        assert TABLES[table].field(name).type == expected
 
 
 def test_every_table_but_bodies_is_read() -> None:
     assert {*SPARK_SCHEMAS, "bodies"} == set(TABLES)
+
+
+def test_blocks_are_looked_at_where_they_are_asked_for(tmp_path: Path) -> None:
+    row = {"sequence": 1, "commit_id": b"c" * 32, "block_id": b"c" * 32, "child_ids": []}
+    folder = write_export(tmp_path / "export", [Row("a")], tables={"blocks": [row]}, blocks_from=0)
+    export = read_export(folder, with_blocks=True)
+    assert ([part.rows for part in export.tables["blocks"]], export.has_blocks) == ([1], True)
+    export.tables["blocks"][0].path.unlink()
+    export = read_export(folder)
+    assert (export.tables["blocks"], export.has_blocks) == ((), True)
+    with pytest.raises(ExportError, match="is missing"):
+        read_export(folder, with_blocks=True)
 
 
 def test_every_column_stands_in_the_docs() -> None:

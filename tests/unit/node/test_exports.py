@@ -94,13 +94,15 @@ async def test_an_export_is_written_beside_writers_by_another_process(tmp_path: 
     world = World(tmp_path)
     try:
         with trio.fail_after(60), world.replica.database.write():
-            summary = await _exports(tmp_path).write()
-        assert (summary["commits"], summary["added"], summary["parts"]) == (3, 3, 1)
+            summary = await _exports(tmp_path, ExportConfig(blocks=True)).write()
+        assert (summary["commits"], summary["added"], summary["parts"]) == (3, 3, 2)
         assert summary["path"] == str(tmp_path / "exports")
         content = (tmp_path / "exports" / MANIFEST_NAME).read_bytes()
-        quotas = decode_manifest(content, "it", "node").quotas
-        assert quotas is not None
-        assert quotas.total == 10_240 << 20
+        manifest = decode_manifest(content, "it", "node")
+        assert manifest.quotas is not None
+        assert manifest.quotas.total == 10_240 << 20
+        assert manifest.has_blocks
+        assert len(manifest.tables["blocks"]) == 1
     finally:
         world.close()
 
@@ -177,6 +179,7 @@ def test_the_folder_of_older_configurations_is_the_destination(tmp_path: Path) -
         ('destination = "s3://key:hunter2@bucket/x"', "no user, password"),
         ("destination = 7", "is a text"),
         ("bodies = 1", "true or false"),
+        ("blocks = 1", "true or false"),
         ("bodies = true\npseudonyms = true", "name authors"),
     ],
 )

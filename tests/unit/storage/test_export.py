@@ -283,7 +283,7 @@ def test_neither_keys_nor_secrets_nor_bodies_are_exported(world: World, folder: 
     text = "a text that nobody else has"
     world.write_one(text, [])
     export(world, folder)
-    write_export(_request(world, folder.parent / "with", has_bodies=True))
+    write_export(_request(world, folder.parent / "with", has_bodies=True, has_blocks=True))
     secrets = _secrets(world)
     assert len(secrets) > 8
     for exported in (folder, folder.parent / "with"):
@@ -324,7 +324,12 @@ def _content(folder: Path) -> bytes:
 
 
 def _request(
-    world: World, where: Path | str, *, has_bodies: bool = False, pseudonym_key: bytes = b""
+    world: World,
+    where: Path | str,
+    *,
+    has_bodies: bool = False,
+    has_blocks: bool = False,
+    pseudonym_key: bytes = b"",
 ) -> ExportRequest:
     return ExportRequest(
         home=str(world.folder),
@@ -335,6 +340,7 @@ def _request(
         keep_seconds=0,
         parts_max=32,
         has_bodies=has_bodies,
+        has_blocks=has_blocks,
         pseudonym_key=pseudonym_key.hex(),
         storage_url="",
         store_key=STORE_KEY.hex() if has_bodies else "",
