@@ -47,6 +47,15 @@ class Quotas(msgspec.Struct, frozen=True):
     peer: int
 
 
+class Holdings(msgspec.Struct, frozen=True):
+    """Blocks that the store holds, and blocks that commits and files name, each as often as it is named."""
+
+    blocks: int
+    bytes: int
+    referenced_blocks: int
+    referenced_bytes: int
+
+
 class Manifest(msgspec.Struct):
     """See `export_schema.MANIFEST_NAME`."""
 
@@ -59,9 +68,13 @@ class Manifest(msgspec.Struct):
     pseudonyms: str = ""
     has_bodies: bool = False
     quotas: Quotas | None = None
+    holdings: Holdings | None = None
     tables: dict[str, list[Part]] = msgspec.field(default_factory=lambda: {name: [] for name in TABLES})
     replaced: list[Replaced] = []
     marks: dict[str, Mark] = {}
+    roots: str = (
+        ""  # what root branches were when their members were told; "": not all of them could be opened
+    )
 
     def listed(self) -> Iterator[str]:
         """Paths of all parts that are there."""
