@@ -10,7 +10,7 @@ each other in what every node must agree on are marked (`is_disputed`), and neve
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from analytics.limits import MANIFEST_SIZE_MAX
+from analytics.limits import HOLDINGS_MAX, MANIFEST_SIZE_MAX
 from storage.export_schema import COMMITS, EXPORT_FORMAT, MANIFEST_NAME, SCHEMA_VERSION, columns_of
 
 if TYPE_CHECKING:
@@ -45,6 +45,12 @@ SPARK_SCHEMAS: Final[Mapping[str, str]] = {
         received_at bigint
     """,
     "relay_topics": "topic binary, is_pinned boolean, commits bigint, size bigint, touched_at bigint",
+    "memberships": """
+        sequence bigint, commit_id binary, repo_id binary, operation string, member binary, permission string, epoch binary,
+        reason string, sealed_to bigint, counts boolean
+    """,
+    "members": "repo_id binary, member binary, permission string, person binary",
+    "topics": "topic binary, repo_id binary, branch_id binary, epoch binary, generation bigint",
 }
 """The tables that are read, and checked before; a test holds them together with `storage.export_schema`. Bodies are not:
 no job here has a use for what people wrote."""
@@ -73,6 +79,16 @@ class Quotas:
 
 
 @dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a store holds in blocks, and what is named there, each as often as it is."""
+
+    blocks: int
+    bytes: int
+    referenced_blocks: int
+    referenced_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Export:
     """An export that was checked."""
 
@@ -84,6 +100,7 @@ class Export:
     tables: Mapping[str, tuple[ExportPart, ...]]  # all of SPARK_SCHEMAS
     pseudonyms: str = ""  # what tells keys of pseudonyms apart; "" where authors are themselves
     quotas: Quotas | None = None  # of a relay
+    holdings: Holdings | None = None  # None where they were not counted
 
     @property
     def parts(self) -> tuple[ExportPart, ...]:
@@ -121,11 +138,21 @@ def read_export(folder: Path) -> Export:
             tables=tables,
             pseudonyms=str(manifest.get("pseudonyms", "")),
             quotas=Quotas(int(quotas["total"]), int(quotas["topic"])) if quotas else None,
+            holdings=_read_holdings(manifest.get("holdings")),
         )
     except OSError as error:
         raise ExportError(f"{error.filename or folder} cannot be read: {error.strerror}") from None
     except (KeyError, TypeError, ValueError) as error:
         raise ExportError(f"{path} is not a manifest: {type(error).__name__} {error}") from None
+
+
+def _read_holdings(stated: Any) -> Holdings | None:  # noqa: ANN401  # what JSON holds
+    if not stated:
+        return None
+    holdings = Holdings(*(int(stated[field.name]) for field in fields(Holdings)))
+    if not all(0 <= value <= HOLDINGS_MAX for value in astuple(holdings)):
+        raise ValueError("holdings that no store has")
+    return holdings
 
 
 def authors_agree(exports: Sequence[Export]) -> bool:

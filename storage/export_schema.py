@@ -140,6 +140,9 @@ REASONS: Final = ("founding", "removal", "leave", "revocation", "merge", "renewa
 """Why an epoch began: with the repo; a member was removed, or left, or an invitation was revoked, and no epoch before it
 had that in its past; epochs that began at the same time became one; or somebody wished for it."""
 
+PERMISSIONS: Final = ("read", "write", "manage", "admin", "owner")
+"""Each includes those before it."""
+
 MEMBERS: Final = _table(
     ("repo_id", pa.binary(32)),
     ("member", pa.binary(32)),

@@ -21,7 +21,7 @@ from protocol.signing import key_pair
 from storage.destinations import LocalFolder
 from storage.export import ExportPlan, Rights, export_store
 from storage.export_rows import Pseudonym
-from storage.export_schema import MANIFEST_NAME, RIGHTS
+from storage.export_schema import MANIFEST_NAME, PERMISSIONS, RIGHTS
 from storage.id_keys import unpack_nums
 from storage.schema import awaited_commits, blocks, commits
 from tests.builders import NOW_MS, World
@@ -114,6 +114,10 @@ def test_operations_and_members_are_those_of_the_nodes_own_resolution(world: Wor
     assert {by_id[row["commit_id"]]["author"] for row in rows if row["operation"] == "join"} == {
         people["carol"].user
     }
+
+
+def test_permissions_are_called_as_the_node_calls_them() -> None:
+    assert [permission.name.lower() for permission in sorted(Permission)] == list(PERMISSIONS)
 
 
 def test_members_have_the_pseudonyms_of_authors(world: World, tmp_path: Path) -> None:

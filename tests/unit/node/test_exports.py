@@ -98,9 +98,11 @@ async def test_an_export_is_written_beside_writers_by_another_process(tmp_path: 
         assert (summary["commits"], summary["added"], summary["parts"]) == (3, 3, 4)
         assert summary["path"] == str(tmp_path / "exports")
         content = (tmp_path / "exports" / MANIFEST_NAME).read_bytes()
-        quotas = decode_manifest(content, "it", "node").quotas
-        assert quotas is not None
-        assert quotas.total == 10_240 << 20
+        manifest = decode_manifest(content, "it", "node")
+        assert manifest.quotas is not None
+        assert manifest.quotas.total == 10_240 << 20
+        assert manifest.holdings is not None
+        assert (manifest.holdings.blocks, manifest.holdings.referenced_blocks) == (6, 6)
     finally:
         world.close()
 
