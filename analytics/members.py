@@ -51,26 +51,28 @@ class Told:
 
 def load_told(spark: SparkSession, exports: Sequence[Export], ordered: DataFrame) -> Told:
     """What exports tell. `operations` get the place of their commits: null where these have none, or are of other kinds."""
-    operations, members = _of_exports(spark, exports, "memberships"), _of_exports(spark, exports, "members")
+    places = ordered.where(F.col("branch_id") == F.col("repo_id")).select(
+        "repo_id", "commit_id", F.col("body_kind").alias("operation"), "position", "time", "author"
+    )
+    stated = _of_exports(spark, exports, "memberships")
+    operations = stated.join(places, on=["repo_id", "commit_id", "operation"], how="left")
+    members = _of_exports(spark, exports, "members")
+    is_placed = F.when(
+        F.col("position").isNotNull(), F.col("commit_id")
+    )  # what is invented lets nobody speak
     counted = operations.groupBy("repo_id", "created_at", "source").agg(
-        F.count_distinct("commit_id").alias("operations")
+        F.count_distinct(is_placed).alias("operations")
     )
     alone = members.select("repo_id", "created_at", "source", F.lit(0).alias("operations")).distinct()
     best = F.max(F.struct("operations", "created_at", "source")).alias("best")
     speakers = counted.unionByName(alone).groupBy("repo_id").agg(best).select("repo_id", F.col("best.source"))
     keys = ("repo_id", "commit_id", "member")
-    others = [name for name in MEMBERSHIPS.names if name not in keys]
-    once = (
-        operations.join(speakers, on=["repo_id", "source"], how="left_semi")
+    others = [name for name in (*MEMBERSHIPS.names, "position", "time", "author") if name not in keys]
+    return Told(
+        operations=operations.join(speakers, on=["repo_id", "source"], how="left_semi")
         .groupBy(*keys)
         .agg(F.min(F.struct(*others)).alias("row"))  # the first, of rows that contradict each other
-        .select(*keys, *[F.col(f"row.{name}").alias(name) for name in others])
-    )
-    places = ordered.where(F.col("branch_id") == F.col("repo_id")).select(
-        "repo_id", "commit_id", F.col("body_kind").alias("operation"), "position", "time", "author"
-    )
-    return Told(
-        operations=once.join(places, on=["repo_id", "commit_id", "operation"], how="left"),
+        .select(*keys, *[F.col(f"row.{name}").alias(name) for name in others]),
         members=members.join(speakers, on=["repo_id", "source"], how="left_semi")
         .where(F.col("permission").isin(*PERMISSIONS))
         .groupBy("repo_id", "member")

@@ -258,7 +258,7 @@ def _root() -> tuple[list[Row], list[Said]]:
 def test_the_report_and_tables_tell_of_members_whatever_is_forged(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Two nodes tell of the repo, of which one knows less; and one tells of repos and commits that are not there."""
+    """Two nodes tell of the repo, of which one knows less and invents more; and one of repos that are not there."""
     rows, said = _root()
     posts = [Row("p", branch="main", author="ann", time=T0_MS), Row("q", ("p",), author="ann", time=T0_MS)]
     topics = [_topic(REPO, "init"), _topic("main", "init"), _topic("alone", None), _topic("main", "ghost")]
@@ -287,7 +287,13 @@ def test_the_report_and_tables_tell_of_members_whatever_is_forged(
         tmp_path / "behind",
         rows[:2],
         node="behind",
-        tables={"memberships": [one.row() for one in said[:2]], "members": [_member("ann"), _member("ben")]},
+        tables={
+            "memberships": [
+                *(one.row() for one in said[:2]),
+                *(Said(f"invented {number}", "tag").row() for number in range(9)),
+            ],
+            "members": [_member("ann"), _member("ben")],
+        },
     )
     out = tmp_path / "out"
     result = run(knowing, out, progress=lambda _: None, merge=[behind], with_csv=True, spark=spark)
