@@ -72,9 +72,7 @@ class Manifest(msgspec.Struct):
     tables: dict[str, list[Part]] = msgspec.field(default_factory=lambda: {name: [] for name in TABLES})
     replaced: list[Replaced] = []
     marks: dict[str, Mark] = {}
-    roots: str = (
-        ""  # what root branches were when their members were told; "": not all of them could be opened
-    )
+    roots: str = ""  # which were told; empty where not all could be opened
 
     def listed(self) -> Iterator[str]:
         """Paths of all parts that are there."""

@@ -155,10 +155,7 @@ TOPICS: Final = _table(
     ("topic", pa.binary(32)),
     ("repo_id", pa.binary(32)),
     ("branch_id", pa.binary(32)),
-    (
-        "epoch",
-        pa.binary(32),
-    ),  # the id of the commit that started it; null: a branch that is followed by itself
+    ("epoch", pa.binary(32)),  # what started it; null: a branch that is followed by itself
     ("generation", pa.int64()),  # renewals of the branch in this epoch before it
     optional=("epoch",),
 )

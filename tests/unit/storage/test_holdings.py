@@ -92,3 +92,11 @@ def test_more_files_than_can_be_walked_are_not_counted(
         monkeypatch.setattr(holdings, "SIZE_MAX", found.referenced_bytes - 1)
         assert count_holdings(connection, tmp_path) is None
     node.replica.close()
+
+
+def test_damaged_files_are_not_counted_and_stop_nothing(node: Node, tmp_path: Path) -> None:
+    for path in (tmp_path / "packs").iterdir():
+        path.unlink()
+    with node.replica.database.read() as connection:
+        assert count_holdings(connection, tmp_path) is None
+    node.replica.close()
