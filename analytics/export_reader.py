@@ -10,7 +10,7 @@ each other in what every node must agree on are marked (`is_disputed`), and neve
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from analytics.limits import MANIFEST_SIZE_MAX
+from analytics.limits import HOLDINGS_MAX, MANIFEST_SIZE_MAX
 from storage.export_schema import (
     BLOCK_TABLES,
     COMMITS,
@@ -58,6 +58,12 @@ SPARK_SCHEMAS: Final[Mapping[str, str]] = {
     "relay_topics": "topic binary, is_pinned boolean, commits bigint, size bigint, touched_at bigint",
     "blocks": _BLOCKS,
     "relay_blocks": _BLOCKS,
+    "memberships": """
+        sequence bigint, commit_id binary, repo_id binary, operation string, member binary, permission string, epoch binary,
+        reason string, sealed_to bigint, counts boolean
+    """,
+    "members": "repo_id binary, member binary, permission string, person binary",
+    "topics": "topic binary, repo_id binary, branch_id binary, epoch binary, generation bigint",
 }
 """The tables that are read, and checked before; a test holds them together with `storage.export_schema`. Bodies are not:
 no job here has a use for what people wrote. Blocks are most of an export's bytes, and read where they are asked for."""
@@ -86,6 +92,16 @@ class Quotas:
 
 
 @dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a store holds in blocks, and what is named there, each as often as it is."""
+
+    blocks: int
+    bytes: int
+    referenced_blocks: int
+    referenced_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Export:
     """An export that was checked."""
 
@@ -100,6 +116,7 @@ class Export:
     has_blocks: bool = False  # whether it was told to hold them
     blocks_from: int = 0  # of what came later every commit has rows of blocks
     relay_blocks_from: int = 0
+    holdings: Holdings | None = None  # None where they were not counted
 
     @property
     def parts(self) -> tuple[ExportPart, ...]:
@@ -140,11 +157,21 @@ def read_export(folder: Path, *, with_blocks: bool = False) -> Export:
             has_blocks=manifest.get("has_blocks") is True,
             blocks_from=int(manifest.get("blocks_from", 0)),
             relay_blocks_from=int(manifest.get("relay_blocks_from", 0)),
+            holdings=_read_holdings(manifest.get("holdings")),
         )
     except OSError as error:
         raise ExportError(f"{error.filename or folder} cannot be read: {error.strerror}") from None
     except (KeyError, TypeError, ValueError) as error:
         raise ExportError(f"{path} is not a manifest: {type(error).__name__} {error}") from None
+
+
+def _read_holdings(stated: Any) -> Holdings | None:  # noqa: ANN401  # what JSON holds
+    if not stated:
+        return None
+    holdings = Holdings(*(int(stated[field.name]) for field in fields(Holdings)))
+    if not all(0 <= value <= HOLDINGS_MAX for value in astuple(holdings)):
+        raise ValueError("holdings that no store has")
+    return holdings
 
 
 def authors_agree(exports: Sequence[Export]) -> bool:

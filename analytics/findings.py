@@ -6,10 +6,11 @@ from typing import Final
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from analytics import concurrency, relays, statistics, stores
+from analytics import concurrency, feed_forks, relays, statistics, stores
 from analytics.drawing import COMMITS_MAX, Drawing, DrawnCommit
 from analytics.export_reader import Export
 from analytics.linearize import VOID
+from analytics.member_findings import write_members, write_stores
 from analytics.page import text_id
 from analytics.pictures import WidthBin
 from analytics.report import (
@@ -98,7 +99,9 @@ class Findings:
         period = statistics.find_period(self._ordered)
         growth = self._growth(period)
         heads = self._heads(period)
-        replication = self._stores(receipts)
+        store_lines = write_stores(self._tables, self._exports, receipts)
+        members = write_members(self._tables, self._exports, self._ordered, period)
+        replication = self._replication(receipts)
         write("edits", relays.count_delivered(self._commits.sparkSession, self._exports, receipts))
 
         total = branches.agg(
@@ -109,7 +112,9 @@ class Findings:
             F.sum("merges").alias("merges"),
         ).collect()[0]
         largest = branches.orderBy(F.desc("commits"), "branch_id").limit(_BRANCH_LINES_MAX).collect()
+        forked = write("feed_forks", feed_forks.count_feed_forks(self._commits))
         busiest = authors.orderBy(F.desc("commits"), "author").limit(_AUTHOR_LINES_MAX).collect()
+        forks = _feed_forks(forked, [bytes(row["author"]) for row in busiest])
         names = branches.select("branch_id", "branch_name")
         merged = merges.join(names, "branch_id").orderBy(F.desc("merges"), "branch_id")
         return Report(
@@ -124,12 +129,20 @@ class Findings:
             verdict=verdict,
             branch_lines=tuple(_branch_line(row) for row in largest),
             author_lines=tuple(
-                AuthorLine(bytes(row["author"]), row["commits"], row["branches"], row["last_time"])
+                AuthorLine(
+                    bytes(row["author"]),
+                    row["commits"],
+                    row["branches"],
+                    forks.get(bytes(row["author"]), 0),
+                    row["last_time"],
+                )
                 for row in busiest
             ),
             merge_lines=tuple(_merge_line(row) for row in merged.limit(_MERGE_LINES_MAX).collect()),
             replication_lines=self._replication_lines(replication, names),
             relay_lines=self._relays(),
+            store_lines=store_lines,
+            members=members,
             growth=growth,
             shapes=tuple(_shape(widths, heads, period, row) for row in largest[:_SHAPES_MAX]),
             drawing=self._drawing(branches, drawn),
@@ -151,8 +164,7 @@ class Findings:
             return self._tables.write_empty("heads", _NO_HEADS)
         return self._tables.write("heads", concurrency.count_heads(self._ordered, period))
 
-    def _stores(self, receipts: DataFrame) -> DataFrame:
-        self._tables.write("stores", stores.count_stores(receipts))
+    def _replication(self, receipts: DataFrame) -> DataFrame:
         received = statistics.find_period(receipts.withColumnRenamed("received_at", "time"))
         if received is None:
             self._tables.write_empty("store_growth", _NO_GROWTH_OF_NODES)
@@ -260,6 +272,12 @@ class Findings:
             for row in reversed(last)
         )
         return Drawing(last[0]["branch_name"], drawn, commits, rows.count())
+
+
+def _feed_forks(forked: DataFrame, authors: Sequence[bytes]) -> dict[bytes, int]:
+    """How many places of their feeds these authors have used more than once, over all branches."""
+    rows = forked.where(F.col("author").isin(*authors)).groupBy("author").agg(F.sum("places").alias("places"))
+    return {bytes(row["author"]): row["places"] for row in rows.collect()}
 
 
 def _branch_line(row: Row) -> BranchLine:

@@ -6,6 +6,8 @@ MIB: Final = 1 << 20
 
 MANIFEST_SIZE_MAX: Final = 256 * MIB
 """Bytes. A part takes about 150 bytes of manifest, so this is over a million exports into one folder."""
+HOLDINGS_MAX: Final = 2**62
+"""Blocks, or bytes of them, that an export may state: no store has as many, and no exporter counts further."""
 
 BLOCK_SIZE_MAX: Final = MIB
 """Bytes of an encoded block. This and the next three are the format's (docs/protocol.md), restated: a test compares them."""

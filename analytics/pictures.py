@@ -107,15 +107,27 @@ def draw_heads(points: Sequence[tuple[int, int]], bucket: int, number: int) -> s
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"heads-{number}"}):
         figure = Figure(figsize=(7.2, 2.4), layout="constrained")
         axes = figure.subplots()
-        starts = [start for start, _ in points]
-        edges = np.array([*starts, starts[-1] + bucket], "datetime64[ms]")
-        heads = [count for _, count in points]
-        heads.append(heads[-1])
+        edges, heads = _levels(points, bucket)
         axes.fill_between(edges, heads, color=MAIN_SOFT, linewidth=0, step="post")
         axes.step(edges, heads, color=MAIN, linewidth=1.5, where="post")
         _count_axis(axes)
         axes.set_title("heads", loc="left", fontsize=11)
         return svg_of(figure, "Heads over time")
+
+
+def draw_members(points: Sequence[tuple[int, int]], bucket: int, epochs: Sequence[int]) -> str:
+    """How many members a repo had over time, as `draw_heads` does, and when its epochs began (unix milliseconds)."""
+    with mpl.rc_context({**STYLE, "svg.hashsalt": "members"}):
+        figure = Figure(figsize=(7.2, 2.4), layout="constrained")
+        axes = figure.subplots()
+        edges, counts = _levels(points, bucket)
+        axes.fill_between(edges, counts, color=MAIN_SOFT, linewidth=0, step="post")
+        axes.step(edges, counts, color=MAIN, linewidth=1.5, where="post")
+        for began in epochs:
+            axes.axvline(_moment(began), color=OTHER, linewidth=1, linestyle=(0, (4, 3)))
+        _count_axis(axes)
+        axes.set_title("members", loc="left", fontsize=11)
+        return svg_of(figure, "Members over time")
 
 
 def bins_are_wide(bins: Sequence[WidthBin], ranks: int) -> bool:
@@ -128,6 +140,17 @@ def _steps(points: Sequence[tuple[int, int]], bucket: int) -> tuple[Any, Any]:
     starts = [start for start, _ in points]
     sums = np.cumsum([count for _, count in points])
     return np.array([*starts, starts[-1] + bucket], "datetime64[ms]"), np.append(sums, sums[-1])
+
+
+def _levels(points: Sequence[tuple[int, int]], bucket: int) -> tuple[Any, Any]:
+    """Starts and values of the buckets, and the end of the last one."""
+    starts = [start for start, _ in points]
+    values = [value for _, value in points]
+    return np.array([*starts, starts[-1] + bucket], "datetime64[ms]"), np.array([*values, values[-1]])
+
+
+def _moment(milliseconds: int) -> Any:  # noqa: ANN401  # Matplotlib's stubs want a float where it takes numpy's times
+    return np.datetime64(milliseconds, "ms")
 
 
 def _count_axis(axes: Axes) -> None:

@@ -8,6 +8,7 @@ from html import escape
 
 from analytics import page
 from analytics.drawing import LEGEND, Drawing, draw_tangle
+from analytics.member_page import Members, StoreLine, render_members, render_stores
 from analytics.pictures import WidthBin, bins_are_wide, draw_growth, draw_heads, draw_widths
 
 
@@ -38,6 +39,7 @@ class AuthorLine:
     author: bytes
     commits: int
     branches: int
+    feed_forks: int
     last_time: int | None
 
 
@@ -132,6 +134,8 @@ class Report:
     merge_lines: tuple[MergeLine, ...]  # those with most merges
     replication_lines: tuple[ReplicationLine, ...]  # none for one node alone
     relay_lines: tuple[RelayLine, ...]  # none where nothing was taken for others
+    store_lines: tuple[StoreLine, ...]
+    members: Members
     growth: Growth | None
     shapes: tuple[BranchShape, ...]
     drawing: Drawing | None
@@ -139,6 +143,7 @@ class Report:
 
 def render(report: Report) -> str:
     """The page as text."""
+    are_told = any(line.blocks is not None for line in report.store_lines)
     sections = [
         f"{_verdict(report)}<dl>{_tiles(report)}</dl>",
         f"<h2>Growth over time</h2>{_growth(report.growth)}",
@@ -146,6 +151,8 @@ def render(report: Report) -> str:
         "Along a quiet branch the width is one. Heads are what nothing follows yet.</p>",
         "".join(_shape(one, number) for number, one in enumerate(report.shapes)),
         f"<h2>Merge latency</h2>{_merges(report)}",
+        f"<h2>Members and epochs</h2>{render_members(report.members)}" if report.members.lines else "",
+        f"<h2>Stores</h2>{render_stores(report.store_lines)}" if are_told else "",
         f"<h2>Replication</h2>{_replication(report)}" if report.replication_lines else "",
         f"<h2>Relays</h2>{_relays(report)}" if report.relay_lines else "",
         f"<h2>A tangle</h2>{_drawing(report.drawing)}" if report.drawing else "",
@@ -370,10 +377,11 @@ def _authors(report: Report) -> str:
             f'<span class="bar" style="--part:{line.commits / most:.3f}"></span>{line.commits:,}',
             f"{line.commits / max(report.commits, 1):.1%}",
             f"{line.branches:,}",
+            f"{line.feed_forks:,}",
             page.day(line.last_time),
         )
         for line in report.author_lines
     ]
     rest = report.authors - len(report.author_lines)
     note = f"<p>And {rest:,} more, in <code>tables/authors</code>.</p>" if rest else ""
-    return page.table(("author", "commits", "share", "branches", "last"), rows) + note
+    return page.table(("author", "commits", "share", "branches", "feed forks", "last"), rows) + note

@@ -5,6 +5,7 @@ clock of the receiving node, so times between nodes are as good as their clocks 
 """
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -63,6 +64,23 @@ def count_stores(receipts: DataFrame) -> DataFrame:
             "first_received",
             "last_received",
         )
+    )
+
+
+def add_holdings(spark: SparkSession, table: DataFrame, exports: Sequence[Export]) -> DataFrame:
+    """The same as `count_stores`, and what each node said in its latest export of the blocks that it holds; else null."""
+    said = {
+        export.node: (export.node, *astuple(export.holdings))
+        for export in sorted(exports, key=lambda one: one.created_at)
+        if export.holdings is not None
+    }
+    schema = (
+        "node string, blocks bigint, block_bytes bigint, referenced_blocks bigint, referenced_bytes bigint"
+    )
+    holdings = spark.createDataFrame([*said.values()], schema)
+    held = F.when(F.col("block_bytes") > 0, F.col("block_bytes"))
+    return table.join(holdings, on="node", how="left").withColumn(
+        "deduplication", F.col("referenced_bytes") / held
     )
 
 

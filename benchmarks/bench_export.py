@@ -26,6 +26,7 @@ from benchmarks.common import clock_ms, figure, note, percentile, timed, write_h
 from benchmarks.daemons import running
 from node.blocking import tune_interpreter
 from node.client import ApiClient
+from node.export_rights import open_rights
 from node.export_worker import ExportAnswer, ExportRequest
 from node.identity import open_keys
 from node.outbound import Author
@@ -33,6 +34,7 @@ from node.replica import Replica
 from protocol.content import Post
 from storage.destinations import LocalFolder
 from storage.export import ExportPlan, export_store
+from storage.holdings import count_holdings
 from tests.e2e.cluster import Peer
 from tests.keys import no_passphrase
 
@@ -42,12 +44,13 @@ _SPAN_SECONDS = 8.0
 
 
 def export_rate(
-    replica: Replica, folder: Path, commit_count: int, *, blocks: bool = False
+    replica: Replica, home: Path, folder: Path, commit_count: int, *, blocks: bool = False
 ) -> tuple[float, float]:
     """Commits a second of an export in this process: the best of three, by the clock and by processor time."""
     walls, works = [], []
+    holdings = partial(count_holdings, folder=home)
     for run in range(3):
-        plan = ExportPlan("node", run, blocks=blocks)
+        plan = ExportPlan("node", run, rights=open_rights, holdings=holdings, blocks=blocks)
         began = time.process_time()
         walls.append(
             timed(partial(export_store, replica.database.read, LocalFolder(folder / f"rate-{run}"), plan))
@@ -56,7 +59,7 @@ def export_rate(
     return commit_count / min(walls), commit_count / min(works)
 
 
-def start_export(home: Path, folder: Path) -> subprocess.Popen[bytes]:
+def start_export(home: Path, folder: Path, store_key: bytes) -> subprocess.Popen[bytes]:
     """The process that a daemon starts."""
     request = ExportRequest(
         home=str(home),
@@ -70,7 +73,7 @@ def start_export(home: Path, folder: Path) -> subprocess.Popen[bytes]:
         has_blocks=False,
         pseudonym_key="",
         storage_url="",
-        store_key="",
+        store_key=store_key.hex(),
         quotas=None,
     )
     worker = subprocess.Popen(
@@ -103,9 +106,10 @@ def write_for(write: Callable[[], object], seconds: float, meanwhile: Callable[[
 class Exporting:
     """Keeps one export running, each to a folder of its own."""
 
-    def __init__(self, home: Path, folder: Path) -> None:
+    def __init__(self, home: Path, folder: Path, store_key: bytes) -> None:
         self._home = home
         self._folder = folder
+        self._store_key = store_key
         self._numbers = count()
         self._worker: subprocess.Popen[bytes] | None = None
         self.finished = 0
@@ -115,7 +119,7 @@ class Exporting:
         if self._worker is not None and self._worker.poll() is None:
             return
         self.stop()
-        self._worker = start_export(self._home, self._folder / str(next(self._numbers)))
+        self._worker = start_export(self._home, self._folder / str(next(self._numbers)), self._store_key)
 
     def stop(self) -> None:
         """Wait for the one that runs."""
@@ -188,9 +192,9 @@ def main() -> None:
         keys = open_keys(peer.home, no_passphrase)
         note(f"writing {commit_count} commits")
         replica, _, branch = write_history(peer.home, commit_count, keys.user_seed, keys.store_key)
-        wall, work = export_rate(replica, folder, commit_count)
+        wall, work = export_rate(replica, peer.home, folder, commit_count)
         figure("export", wall, "commits/s", by_processor_time=round(work), commits=commit_count)
-        wall, work = export_rate(replica, folder / "blocks", commit_count, blocks=True)
+        wall, work = export_rate(replica, peer.home, folder / "blocks", commit_count, blocks=True)
         parts = (folder / "blocks" / "rate-0" / "blocks").iterdir()
         figure(
             "export with blocks",
@@ -199,12 +203,12 @@ def main() -> None:
             by_processor_time=round(work),
             bytes_of_blocks_per_commit=round(sum(part.stat().st_size for part in parts) / commit_count),
         )
-        seconds = timed(lambda: finish(start_export(peer.home, folder / "process")))
+        seconds = timed(lambda: finish(start_export(peer.home, folder / "process", keys.store_key)))
         figure(
             "export in a process of its own", commit_count / seconds, "commits/s", seconds=round(seconds, 2)
         )
         author = Author(replica, keys.user_seed, clock_ms)
-        exporting = Exporting(peer.home, folder / "exports")
+        exporting = Exporting(peer.home, folder / "exports", keys.store_key)
         compare("commit latency", lambda: author.write(branch, Post("a post")), exporting)
         replica.close()
         with running(peer):

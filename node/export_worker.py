@@ -22,6 +22,7 @@ import msgspec
 import pyarrow as pa
 from sqlalchemy import Connection
 
+from node.export_rights import open_rights
 from node.replica import Tables, load_blocks_of, load_tables, open_encoded
 from protocol.limits import EXPORT_SECONDS_MAX
 from storage.commits import TimelineRow, iterate_between
@@ -31,6 +32,7 @@ from storage.export import ExportPlan, ExportSummary, export_store
 from storage.export_manifest import Quotas
 from storage.export_parts import BODIES_PER_GROUP
 from storage.export_schema import BODIES
+from storage.holdings import count_holdings
 
 LOCK_NAME: Final = "export.lock"
 SCRATCH_NAME: Final = ".export-scratch"
@@ -56,7 +58,7 @@ class ExportRequest(msgspec.Struct, frozen=True):
     has_blocks: bool
     pseudonym_key: str  # hex; empty: authors stand for themselves
     storage_url: str  # empty: rows are in a file of the folder
-    store_key: str  # hex; empty where no bodies are asked for, without which nothing sealed is read
+    store_key: str  # hex; opens root branches, and bodies where they are asked for
     quotas: Quotas | None
 
 
@@ -80,6 +82,8 @@ def write_export(request: ExportRequest, patience: float = _PATIENCE_SECONDS) ->
             pseudonym_key=bytes.fromhex(request.pseudonym_key) or None,
             bodies=_open_bodies if request.has_bodies else None,
             blocks=request.has_blocks,
+            rights=open_rights,
+            holdings=partial(count_holdings, folder=home),
             quotas=request.quotas,
         )
         store_key = bytes.fromhex(request.store_key) or None

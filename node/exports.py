@@ -167,7 +167,7 @@ class Exports:
                 "has_blocks": config.blocks,
                 "pseudonym_key": key,
                 "storage_url": self._home.storage_url,
-                "store_key": self._store_key.hex() if config.bodies else "",
+                "store_key": self._store_key.hex(),
                 "quotas": quotas if self._has_quotas else None,
             }
         )

@@ -9,7 +9,7 @@
 Cut at any moment it leaves the old export, and perhaps parts that nothing lists, which the next one sweeps.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,7 @@ from storage.destinations import Destination
 from storage.export_blocks import block_batches, relay_block_batches
 from storage.export_manifest import (
     MANIFEST_SIZE_MAX,
+    Holdings,
     Manifest,
     Part,
     Quotas,
@@ -40,16 +41,19 @@ from storage.export_parts import (
     write_parts,
 )
 from storage.export_rows import (
+    Pseudonym,
     commit_batches,
+    describe_roots,
     edit_batches,
     find_last,
     goes_on_from,
     mark_of,
     relay_commit_batches,
     relay_topic_batches,
+    topic_batches,
     void_batches,
 )
-from storage.export_schema import BLOCK_TABLES, MANIFEST_NAME, SCHEMA_VERSION, TABLES
+from storage.export_schema import BLOCK_TABLES, MANIFEST_NAME, RIGHTS, SCHEMA_VERSION, TABLES
 from storage.relay_schema import relay_commits
 from storage.schema import changes, commits
 
@@ -58,6 +62,17 @@ _KEY_TAG: Final = b"ravel export pseudonym key"
 
 Bodies = Callable[[Connection, int, int], Iterator[pa.RecordBatch]]
 """Bodies of the commits of some numbers (first and last): who exports can open them, this module cannot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """Rows of `memberships` and `members` (RIGHTS), by table, of root branches that were opened elsewhere, likewise."""
+
+    tables: Mapping[str, Iterator[pa.RecordBatch]]
+    is_whole: bool = True  # whether every root branch could be opened
+
+
+_NO_RIGHTS: Final = Rights({}, is_whole=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +86,8 @@ class ExportPlan:
     pseudonym_key: bytes | None = None  # 32 bytes
     bodies: Bodies | None = None
     blocks: bool = False
+    rights: Callable[[Connection, Pseudonym | None], Rights] | None = None
+    holdings: Callable[[Connection], Holdings | None] | None = None
     quotas: Quotas | None = None
 
     @property
@@ -159,11 +176,14 @@ class _Run:
         if plan.blocks and not manifest.has_blocks:
             manifest.blocks_from, manifest.relay_blocks_from = manifest.watermark, manifest.relay_watermark
         manifest.quotas, manifest.created_at = plan.quotas, plan.created_at
+        manifest.holdings = None if plan.holdings is None else plan.holdings(connection)
+        pseudonym = None if plan.pseudonym_key is None else plan.pseudonym
         self._state("voids", void_batches(connection))
         self._state("relay_topics", relay_topic_batches(connection))
+        self._state("topics", topic_batches(connection))
+        self._state_rights(connection, pseudonym)
         first, last = manifest.watermark + 1, find_last(connection, commits.c.num, changes.c.num)
         if first <= last:
-            pseudonym = None if plan.pseudonym_key is None else plan.pseudonym
             self.added = self._add("commits", commit_batches(connection, first, last, pseudonym))
             self._add("edits", edit_batches(connection, first, last))
             if plan.bodies is not None:
@@ -271,6 +291,16 @@ class _Run:
         self._add(table, batches)
         listed = self.manifest.tables[table]
         self._replace([part for part in before if part not in listed], self._plan.created_at)
+
+    def _state_rights(self, connection: Connection, pseudonym: Pseudonym | None) -> None:
+        """State who may do what, unless all root branches are as they were: judging them takes a millisecond a commit."""
+        state = describe_roots(connection)
+        if self.manifest.roots == state and self._plan.rights is not None:
+            return
+        rights = _NO_RIGHTS if self._plan.rights is None else self._plan.rights(connection, pseudonym)
+        for table in RIGHTS:
+            self._state(table, rights.tables.get(table, iter(())))
+        self.manifest.roots = state if rights.is_whole else ""
 
     def _add(self, table: str, batches: Iterator[pa.RecordBatch]) -> int:
         """List more parts of a table; gives their rows."""

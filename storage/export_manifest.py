@@ -47,6 +47,15 @@ class Quotas(msgspec.Struct, frozen=True):
     peer: int
 
 
+class Holdings(msgspec.Struct, frozen=True):
+    """Blocks that the store holds, and blocks that commits and files name, each as often as it is named."""
+
+    blocks: int
+    bytes: int
+    referenced_blocks: int
+    referenced_bytes: int
+
+
 class Manifest(msgspec.Struct):
     """See `export_schema.MANIFEST_NAME`."""
 
@@ -64,9 +73,11 @@ class Manifest(msgspec.Struct):
     blocks_from: int = 0
     relay_blocks_from: int = 0
     quotas: Quotas | None = None
+    holdings: Holdings | None = None
     tables: dict[str, list[Part]] = msgspec.field(default_factory=lambda: {name: [] for name in TABLES})
     replaced: list[Replaced] = []
     marks: dict[str, Mark] = {}
+    roots: str = ""  # which were told; empty where not all could be opened
 
     def listed(self) -> Iterator[str]:
         """Paths of all parts that are there."""

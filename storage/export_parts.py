@@ -26,7 +26,17 @@ ROWS_PER_PART: Final = 4_000_000
 _HASH_CHUNK_SIZE: Final = 1 << 20
 _NAME_SIZE: Final = 32
 """Hexadecimal digits of the checksum in a part's name: 128 bits, which nobody meets by chance."""
-_REPEATED: Final = ("topic", "repo_id", "branch_id", "branch_name", "author", "body_kind", "kind")
+_REPEATED: Final = (
+    "topic",
+    "repo_id",
+    "branch_id",
+    "branch_name",
+    "author",
+    "body_kind",
+    "kind",
+    "operation",
+    "permission",
+)
 """Columns of few different values, the ones that a dictionary makes smaller."""
 
 

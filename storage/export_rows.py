@@ -11,15 +11,16 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from blake3 import blake3
 from sqlalchemy import Column, Connection, Select, exists, func, select
 
 from protocol.publication import decode_publication
 from storage.export_manifest import Mark
 from storage.export_parts import ROWS_PER_GROUP
-from storage.export_schema import COMMITS, EDITS, RELAY_COMMITS, RELAY_TOPICS, VOIDS
+from storage.export_schema import COMMITS, EDITS, RELAY_COMMITS, RELAY_TOPICS, TOPICS, VOIDS
 from storage.order import CANONICAL_ORDER
 from storage.relay_schema import relay_commits, relay_topics
-from storage.schema import authors, branches, changes, commits, numbers, repos, topics
+from storage.schema import authors, branches, changes, commits, epochs, numbers, repos, topics
 from storage.streaming import stream_parts
 
 _ID_SIZE: Final = 32
@@ -54,6 +55,19 @@ def goes_on_from(connection: Connection, table: Any, mark: Mark | None, watermar
     given = connection.execute(select(numbers.c.last).where(numbers.c.name == table.name)).scalar() or 0
     others = [changes.c.num] if table is commits else []
     return max(find_last(connection, table.c.num, *others), given) >= watermark
+
+
+def describe_roots(connection: Connection) -> str:
+    """Which root branches there are and how many commits they have, which only grow: equal while nothing came to any."""
+    query = (
+        select(repos.c.num, repos.c.repo_id, branches.c.commit_count)
+        .join(branches, (branches.c.repo_num == repos.c.num) & (branches.c.branch_id == repos.c.repo_id))
+        .order_by(repos.c.num)
+    )
+    hasher = blake3()
+    for row in connection.execute(query):
+        hasher.update(repr(tuple(row)).encode())
+    return hasher.hexdigest()
 
 
 def commit_batches(
@@ -180,6 +194,19 @@ def relay_topic_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
     ).order_by(relay_topics.c.num)
     for ids, *columns in _columns(connection, query):
         yield _batch(RELAY_TOPICS, [_ids(ids), *columns])
+
+
+def topic_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
+    """The topics that are followed now."""
+    query = (
+        select(topics.c.topic, repos.c.repo_id, branches.c.branch_id, epochs.c.epoch_id, topics.c.generation)
+        .join(branches, branches.c.num == topics.c.branch_num)
+        .join(repos, repos.c.num == branches.c.repo_num)
+        .outerjoin(epochs, epochs.c.num == topics.c.epoch_num)
+        .order_by(topics.c.num)
+    )
+    for columns in _columns(connection, query):
+        yield _batch(TOPICS, columns)
 
 
 def _relay_batch(rows: Sequence[tuple[Any, ...]], by_topic: "_Shared") -> pa.RecordBatch:

@@ -11,6 +11,9 @@ An export is a folder, or a prefix of an object store:
     relay_topics/NAME.parquet  the topics that it kept for others at the time of that export
     blocks/NAME.parquet        the blocks of commits, ciphertext; only where the operator has asked for them
     relay_blocks/NAME.parquet  the same of what the node took for others
+    memberships/NAME.parquet   what root branches say, and which of it counted at the time of that export
+    members/NAME.parquet       who could do what then
+    topics/NAME.parquet        of which branch and epoch each topic is
 
 NAME is taken from the part's checksum, so a part never changes. The manifest lists every part with its row count and
 BLAKE3 checksum; what it does not list is not there. A newer export of the same node adds parts, and may merge some into
@@ -27,7 +30,8 @@ import pyarrow as pa
 
 SCHEMA_VERSION: Final = 4
 """Raised whenever a column changes meaning or a table comes; readers refuse versions they do not know. 1 had `commits`
-alone, 2 also `voids`; neither had the columns of ADDED_IN_3. 4 can have blocks."""
+alone, 2 also `voids`; neither had the columns of ADDED_IN_3. Before 4 there were no `memberships`, `members` and `topics`,
+no holdings, and no blocks."""
 
 MANIFEST_NAME: Final = "manifest.json"
 """Keys: format "ravel-export", schema_version int, node str, created_at int (unix seconds), watermark int (the last
@@ -35,9 +39,10 @@ MANIFEST_NAME: Final = "manifest.json"
 tells keys of pseudonyms apart, hex; "" where authors are themselves), has_bodies bool, has_blocks bool, blocks_watermark
 and relay_blocks_watermark int (the last `sequence` of these two tables that was looked at), blocks_from and
 relay_blocks_from int (the watermarks up to which commits and publications were exported before blocks were asked for: what
-was forgotten in between has rows there and no blocks), quotas {"total", "topic",
-"peer"} in bytes or null where the node keeps nothing for others, tables {name: [{"path": str (relative), "rows": int,
-"bytes": int, "blake3": hex}]}, replaced [{"path": str, "at": int (unix seconds)}], marks (for the exporter alone)."""
+was forgotten in between has rows there and no blocks), quotas {"total", "topic", "peer"} in bytes or null where the node
+keeps nothing for others, holdings {"blocks", "bytes", "referenced_blocks", "referenced_bytes"} or null where they were not
+counted, tables {name: [{"path": str (relative), "rows": int, "bytes": int, "blake3": hex}]}, replaced [{"path": str, "at":
+int (unix seconds)}], marks and roots (for the exporter alone)."""
 
 EXPORT_FORMAT: Final = "ravel-export"
 
@@ -134,6 +139,44 @@ BLOCKS: Final = _table(
     optional=("size", "content"),
 )
 """Of each commit its own block first, then its body's, then what these name and the node has not got with that commit."""
+MEMBERSHIPS: Final = _table(
+    ("sequence", pa.int64()),  # the commit's, as in `commits`
+    ("commit_id", pa.binary(32)),
+    ("repo_id", pa.binary(32)),
+    ("operation", pa.string()),  # the commit's body_kind
+    ("member", pa.binary(32)),  # whom it makes a member, raises or removes, as `author` is told
+    ("permission", pa.string()),  # that it gives, or that a removal leaves
+    ("epoch", pa.binary(32)),  # that it starts (its own id), or adds to
+    ("reason", pa.string()),  # why an epoch was started: see REASONS
+    ("sealed_to", pa.int64()),  # to how many members an epoch's secrets are sealed by it
+    ("counts", pa.bool_()),  # by all that the node had of the root branch
+    optional=("member", "permission", "epoch", "reason", "sealed_to"),
+)
+"""A row for each commit of a root branch, the init one for each founding owner. Nothing that opens anything is told."""
+
+REASONS: Final = ("founding", "removal", "leave", "revocation", "merge", "renewal")
+"""Why an epoch began: with the repo; a member was removed, or left, or an invitation was revoked, and no epoch before it
+had that in its past; epochs that began at the same time became one; or somebody wished for it."""
+
+PERMISSIONS: Final = ("read", "write", "manage", "admin", "owner")
+"""Each includes those before it."""
+
+MEMBERS: Final = _table(
+    ("repo_id", pa.binary(32)),
+    ("member", pa.binary(32)),
+    ("permission", pa.string()),
+    ("person", pa.binary(32)),  # the member whose device this one is
+    optional=("person",),
+)
+
+TOPICS: Final = _table(
+    ("topic", pa.binary(32)),
+    ("repo_id", pa.binary(32)),
+    ("branch_id", pa.binary(32)),
+    ("epoch", pa.binary(32)),  # what started it; null: a branch that is followed by itself
+    ("generation", pa.int64()),  # renewals of the branch in this epoch before it
+    optional=("epoch",),
+)
 
 TABLES: Final[Mapping[str, pa.Schema]] = {
     "commits": COMMITS,
@@ -144,10 +187,16 @@ TABLES: Final[Mapping[str, pa.Schema]] = {
     "relay_topics": RELAY_TOPICS,
     "blocks": BLOCKS,
     "relay_blocks": BLOCKS,
+    "memberships": MEMBERSHIPS,
+    "members": MEMBERS,
+    "topics": TOPICS,
 }
 """Table -> its columns, as this version writes them."""
 
-STATED: Final = ("voids", "relay_topics")
+RIGHTS: Final = ("memberships", "members")
+"""Tables that take the store's key to write."""
+
+STATED: Final = ("voids", "relay_topics", "topics", *RIGHTS)
 """Tables that each export states anew; the others grow."""
 
 BLOCK_TABLES: Final = ("blocks", "relay_blocks")

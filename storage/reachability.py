@@ -112,31 +112,34 @@ class _Walk:
         for num, stored_id, name, offset, size in self._connection.execute(query):
             if stored_id == block_id:
                 self._reached.packed[num] = 1
-                found = self._children_in(name, offset, size)
+                found = packed_children(self._folder / name, offset, size)
         return found
-
-    def _children_in(self, name: str, offset: int, size: int) -> tuple[bytes, ...]:
-        try:
-            handle = os.open(self._folder / name, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                if not has_children(os.pread(handle, LEAF_START_SIZE, offset)):
-                    return ()
-                return _child_ids(os.pread(handle, size, offset))
-            finally:
-                os.close(handle)
-        except OSError as error:
-            raise StorageError(f"{self._folder / name}: {error}") from error
 
     def _mark_row(self, block_id: bytes) -> tuple[bytes, ...] | None:
         query = select(blocks.c.num, blocks.c.encoded).where(blocks.c.id_key == id_key(block_id))
         for num, encoded in self._connection.execute(query):
             if hash_block(encoded) == block_id:
                 self._reached.rows[num] = 1
-                return _child_ids(encoded)
+                return child_ids(encoded)
         return None
 
 
-def _child_ids(encoded: bytes) -> tuple[bytes, ...]:
+def packed_children(path: Path, offset: int, size: int) -> tuple[bytes, ...]:
+    """The ids that a block in a pack names as its children; of a leaf only the start is read. Raises StorageError."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if not has_children(os.pread(handle, LEAF_START_SIZE, offset)):
+                return ()
+            return child_ids(os.pread(handle, size, offset))
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise StorageError(f"{path}: {error}") from error
+
+
+def child_ids(encoded: bytes) -> tuple[bytes, ...]:
+    """The ids that a block names as its children. Raises StorageError."""
     try:
         return decode_block(encoded).child_ids
     except DecodeError as error:

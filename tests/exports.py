@@ -48,6 +48,7 @@ class Row:
     received: int = T0_MS
     position: int | None = None
     feed: int = 1
+    repo: str = "repo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,7 @@ def _values(row: Row, sequence: int, ranks: dict[tuple[str, str], int]) -> dict[
         "sequence": sequence,
         "commit_id": id_of(row.name),
         "topic": id_of("topic of " + row.branch),
-        "repo_id": id_of("repo"),
+        "repo_id": id_of(row.repo),
         "branch_id": id_of(row.branch),
         "branch_name": row.branch,
         "author": id_of(row.author),

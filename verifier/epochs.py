@@ -9,14 +9,19 @@ Exclusions start epochs, and whoever makes them at the same time forks the tangl
   E3  An epoch's init has what `describe_epoch` says of its past (M9 holds it to that).
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from protocol.body import BranchAdd, Grant, Permission, Remove, RepoInit, Revoke
 from protocol.epochs import EpochAdd, EpochHistory, EpochInit
 from protocol.limits import EPOCH_BOX_COUNT_MAX, EPOCH_TIP_COUNT_MAX
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution
+
+_REMOVALS_LOOKED_AT: Final = 64
+"""Before an epoch, when it is told why it was started: an exclusion and its epoch come one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,35 @@ def _takes_reading(operations: Operations, now: Resolution, removal: Operation) 
         return (removal.body.keeps or 0) < Permission.WRITE
     assert isinstance(removal.body, Revoke), "the other kind of removal"
     return any(not now.counts(join) for join in operations.joins_by(removal.body.invitation))
+
+
+def why_started(operations: Operations, epoch: Operation) -> str:
+    """Why an epoch was started, for people: by what stands in its past and in that of no epoch that it follows.
+
+    `founding`; of the latest removals `removal`, `leave` (a member's own) or `revocation`; else `merge` of several epochs,
+    or `renewal`.
+    """
+    if not isinstance(epoch.body, EpochInit):
+        return "founding"
+    before = [operations[raw] for raw in epoch.body.previous]
+    end = bisect_left(operations.removals, epoch.num, key=lambda one: one.num)
+    found = {
+        _kind_of(one)
+        for one in operations.removals[max(end - _REMOVALS_LOOKED_AT, 0) : end]
+        if not (isinstance(one.body, Remove) and (one.body.keeps or 0) >= Permission.WRITE)
+        and operations.precedes(one, epoch)
+        and not any(operations.precedes(one, other) for other in before)
+    }
+    for reason in ("removal", "leave", "revocation"):
+        if reason in found:
+            return reason
+    return "merge" if len(before) > 1 else "renewal"
+
+
+def _kind_of(removal: Operation) -> str:
+    if not isinstance(removal.body, Remove):
+        return "revocation"
+    return "leave" if removal.body.user == removal.author else "removal"
 
 
 def find_readers(operations: Operations, *, is_sure: bool = True) -> dict[bytes, set[bytes]]:

@@ -73,7 +73,7 @@ async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
         digest = (await client.get("/api/v1/branches/main/digest")).json()
         assert (digest["commits"], len(digest["heads"])) == (3, 2)
         export = (await _post(client, "/export", {})).json()
-        assert (export["commits"], export["parts"]) == (5, 1)
+        assert (export["commits"], export["parts"]) == (5, 4)
         for kind in ("members", "epoch", "group"):
             shown = (await client.get(f"/api/v1/repos/notes/tangles/{kind}")).json()
             assert (shown["kind"], shown["count"] > 0) == (kind, True)

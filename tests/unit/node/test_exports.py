@@ -95,7 +95,7 @@ async def test_an_export_is_written_beside_writers_by_another_process(tmp_path: 
     try:
         with trio.fail_after(60), world.replica.database.write():
             summary = await _exports(tmp_path, ExportConfig(blocks=True)).write()
-        assert (summary["commits"], summary["added"], summary["parts"]) == (3, 3, 2)
+        assert (summary["commits"], summary["added"], summary["parts"]) == (3, 3, 5)
         assert summary["path"] == str(tmp_path / "exports")
         content = (tmp_path / "exports" / MANIFEST_NAME).read_bytes()
         manifest = decode_manifest(content, "it", "node")
@@ -103,6 +103,8 @@ async def test_an_export_is_written_beside_writers_by_another_process(tmp_path: 
         assert manifest.quotas.total == 10_240 << 20
         assert manifest.has_blocks
         assert len(manifest.tables["blocks"]) == 1
+        assert manifest.holdings is not None
+        assert (manifest.holdings.blocks, manifest.holdings.referenced_blocks) == (6, 6)
     finally:
         world.close()
 

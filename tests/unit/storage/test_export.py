@@ -13,10 +13,12 @@ import pytest
 from blake3 import blake3
 from msgspec import structs
 
+from node.export_rights import open_rights
 from node.export_worker import ExportRequest, write_export
 from node.outbound import Author
-from protocol.body import Adopt, Grant, Permission, Remove
+from protocol.body import Adopt, Grant, Invite, Permission, Remove
 from protocol.publication import decode_publication
+from protocol.signing import key_pair
 from storage.database import StorageError
 from storage.destinations import Destination, LocalFolder, open_destination
 from storage.export import ExportPlan, ExportSummary, export_store
@@ -76,7 +78,7 @@ def test_an_export_holds_every_commit_and_grows(world: World, folder: Path) -> N
     world.write("b c <- d")
     second = export(world, folder, 2)
     again = export(world, folder, 3)
-    assert (first.commits, second.commits, second.added, again.added, again.parts) == (6, 7, 1, 0, 2)
+    assert (first.commits, second.commits, second.added, again.added, again.parts) == (6, 7, 1, 0, 3)
 
     rows = rows_of(folder, "commits")
     assert [row["sequence"] for row in rows] == sorted(row["sequence"] for row in rows)
@@ -94,10 +96,22 @@ def test_an_export_holds_every_commit_and_grows(world: World, folder: Path) -> N
         world.branch.topic,
     )
     assert {row["position_at"] for row in rows} == {first.watermark, second.watermark}
+    listed = manifest_of(folder)["tables"]
     assert files_of(folder) == {
         MANIFEST_NAME,
-        *(part["path"] for part in manifest_of(folder)["tables"]["commits"]),
+        *(part["path"] for table in ("commits", "topics") for part in listed[table]),
     }
+    root = world.replica.root_branch(world.repo)
+    assert rows_of(folder, "topics") == [
+        {
+            "topic": one.topic,
+            "repo_id": world.repo.repo_id,
+            "branch_id": one.branch_id,
+            "epoch": world.repo.init_id,
+            "generation": 0,
+        }
+        for one in (root, world.branch)
+    ]
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
@@ -139,7 +153,7 @@ def test_an_export_that_was_cut_before_its_manifest_is_made_again(world: World, 
     (folder / ".scratch").mkdir()
     (folder / ".scratch" / "unnamed.parquet").write_bytes(b"half")
     assert export(world, folder).commits == 3
-    assert len(files_of(folder)) == 2, "what nothing lists is swept"
+    assert len(files_of(folder)) == 3, "what nothing lists is swept"
 
 
 def test_what_is_void_is_stated_anew_and_edits_tell_what_became_of_it(world: World, folder: Path) -> None:
@@ -232,7 +246,7 @@ def test_many_parts_are_merged_and_the_former_manifest_stays_readable(world: Wor
     assert [row["sequence"] for row in rows] == sorted(row["sequence"] for row in rows)
     assert rows_of(folder, "commits", former) == rows[:7], "no part of it has gone"
     last = export(world, folder, 1000, **plan)
-    listed = {part["path"] for part in manifest_of(folder)["tables"]["commits"]}
+    listed = {part["path"] for parts in manifest_of(folder)["tables"].values() for part in parts}
     assert files_of(folder) == {MANIFEST_NAME, *listed}
     assert last.added == 0
 
@@ -282,14 +296,19 @@ def test_merging_writes_a_row_again_a_logarithm_of_times() -> None:
 def test_neither_keys_nor_secrets_nor_bodies_are_exported(world: World, folder: Path) -> None:
     text = "a text that nobody else has"
     world.write_one(text, [])
-    export(world, folder)
+    invitation = key_pair(b"i" * 32)[0]
+    root = world.replica.root_branch(world.repo)
+    world.author.write(root, Invite(invitation, Permission.WRITE, 1, NOW_MS + 1))
+    world.author.start_epoch(world.repo)
+    export(world, folder, rights=open_rights)
     write_export(_request(world, folder.parent / "with", has_bodies=True, has_blocks=True))
-    secrets = _secrets(world)
+    secrets = [*_secrets(world), invitation]
     assert len(secrets) > 8
     for exported in (folder, folder.parent / "with"):
         content = _content(exported)
         assert world.commits[text].commit_id in content, "what is searched is what was written"
         assert [secret for secret in secrets if secret in content] == []
+        assert b"epoch-init" in content, "what root branches say is told"
     assert text.encode() not in _content(folder)
     assert text.encode() in _content(folder.parent / "with")
 
@@ -343,7 +362,7 @@ def _request(
         has_blocks=has_blocks,
         pseudonym_key=pseudonym_key.hex(),
         storage_url="",
-        store_key=STORE_KEY.hex() if has_bodies else "",
+        store_key=STORE_KEY.hex(),
         quotas=None,
     )
 

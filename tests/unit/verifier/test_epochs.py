@@ -4,13 +4,14 @@ import pytest
 from msgspec.structs import replace
 
 from protocol.block import Reference
-from protocol.body import Body, BranchAdd, Grant, Permission, Remove, RepoInit
+from protocol.body import Body, BranchAdd, Grant, Invite, Permission, Remove, RepoInit, Revoke
 from protocol.commit import NO_EPOCH
 from protocol.content import Post
 from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, EpochInit
 from protocol.limits import ACK_COUNT_MAX
 from protocol.proofs import certify_repo
 from protocol.sealing import SEALED_SECRET_SIZE
+from storage.export_schema import REASONS
 from tests.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
 from verifier.epochs import (
     describe_epoch,
@@ -20,6 +21,7 @@ from verifier.epochs import (
     find_topics,
     is_epoch_due,
     lacks_writing,
+    why_started,
 )
 from verifier.membership import Membership, mark_of
 from verifier.refusal import Refused
@@ -103,6 +105,35 @@ def test_an_exclusion_is_followed_by_one_epoch_for_exactly_who_remains(history: 
     started = history.start("ben", excluded)
     assert history.preferred() == commit_id(started)
     assert not history.is_due()
+
+
+def test_it_is_told_why_an_epoch_was_started(history: History) -> None:
+    operations = history.membership.operations
+
+    def why(number: int) -> str:
+        return why_started(operations, operations[commit_id(number)])
+
+    by_ann = history.start("ann", history.exclude("cat", 5))
+    by_ben = history.start("ben", history.exclude("dan", 5, by="ben"))
+    merged = history.start("ann", by_ann, by_ben)
+    renewed = history.start("ann", merged)
+    lowered = history.add("ann", Remove(USERS["ben"], Permission.WRITE, ()), renewed)
+    still = history.start("ann", lowered)
+    left = history.start("ann", history.exclude("ben", still, by="ben"))
+    invite = history.add("ann", Invite(USERS["eve"], Permission.READ, 1, 1), left)
+    revoked = history.start("ann", history.add("ann", Revoke(commit_id(invite)), invite))
+    reasons = [why(number) for number in (0, by_ann, by_ben, merged, renewed, still, left, revoked)]
+    assert reasons == [
+        "founding",
+        "removal",
+        "removal",
+        "merge",
+        "renewal",
+        "renewal",  # ben may write as before
+        "leave",
+        "revocation",
+    ]
+    assert set(reasons) == set(REASONS)
 
 
 def test_who_is_no_admin_starts_none(history: History) -> None:

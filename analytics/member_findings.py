@@ -1,0 +1,109 @@
+"""From what exports tell of members to tables, and to what the page says of them."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from analytics import members, stores
+from analytics.export_reader import Export
+from analytics.member_page import MemberCurve, Members, RepoLine, StoreLine
+from analytics.statistics import Period
+from analytics.tables import TableWriter
+from analytics.times import bucket_start
+
+_REPO_LINES_MAX: Final = 20
+_STORE_LINES_MAX: Final = 40
+_EPOCHS_DRAWN_MAX: Final = 100
+"""What a page can show and a person take in; the tables hold all."""
+
+
+def write_members(
+    tables: TableWriter, exports: Sequence[Export], ordered: DataFrame, period: Period | None
+) -> Members:
+    """Write what is told of members and epochs; gives what the page says. Raises OSError."""
+    if not any(export.tables[name] for export in exports for name in ("memberships", "members")):
+        for name, schema in members.NOTHING.items():  # older exports: nothing to count, and no wait for that
+            tables.write_empty(name, schema)
+        return Members()
+    told = members.load_told(ordered.sparkSession, exports, ordered)
+    operations = told.operations.persist()
+    try:
+        membership = tables.write("membership", members.count_membership(told))
+        epochs = tables.write("epochs", members.count_epochs(told, ordered))
+        repos = tables.write("repos", members.count_repos(told, membership, epochs))
+    finally:
+        operations.unpersist()
+    last = epochs.groupBy("repo_id").agg(F.max(F.struct("number", "started_at", "reason")).alias("last"))
+    rows = (
+        repos.join(last, on="repo_id", how="left")
+        .orderBy(F.desc("members"), F.desc("operations"), "repo_id")
+        .limit(_REPO_LINES_MAX)
+        .collect()
+    )
+    lines = tuple(
+        RepoLine(
+            bytes(row["repo_id"]),
+            row["members"],
+            row["persons"],
+            row["admins"],
+            row["joins"],
+            row["removals"],
+            row["uncounted"],
+            row["left_out"],
+            row["epochs"],
+            row["last"]["started_at"] if row["last"] else None,
+            row["last"]["reason"] if row["last"] else None,
+        )
+        for row in rows
+    )
+    curve = None if period is None or not lines else _curve(membership, epochs, period, lines[0].repo_id)
+    return Members(lines, repos.count(), curve)
+
+
+def write_stores(
+    tables: TableWriter, exports: Sequence[Export], receipts: DataFrame
+) -> tuple[StoreLine, ...]:
+    """Write what each node holds; gives a line for each."""
+    counted = stores.add_holdings(receipts.sparkSession, stores.count_stores(receipts), exports)
+    table = tables.write("stores", counted)
+    return tuple(
+        StoreLine(
+            row["node"],
+            row["commits"],
+            row["blocks"],
+            row["block_bytes"],
+            row["referenced_bytes"],
+            row["deduplication"],
+        )
+        for row in table.orderBy("node").limit(_STORE_LINES_MAX).collect()
+    )
+
+
+def _curve(membership: DataFrame, epochs: DataFrame, period: Period, repo_id: bytes) -> MemberCurve | None:
+    """The largest repo's; None where nobody came but with its founding."""
+    is_this = (F.col("repo_id") == F.lit(repo_id)) & F.col("time").between(period.start, period.end)
+    points = (
+        membership.where(is_this)
+        .groupBy(bucket_start("time", period.bucket).alias("bucket_start"))
+        .agg(F.max_by("members", "position").alias("members"))
+        .orderBy("bucket_start")
+        .collect()
+    )
+    if len(points) < 2:
+        return None
+    begun = (
+        epochs.where(
+            (F.col("repo_id") == F.lit(repo_id)) & F.col("started_at").between(period.start, period.end)
+        )
+        .orderBy(F.desc("number"))
+        .limit(_EPOCHS_DRAWN_MAX)
+        .collect()
+    )
+    return MemberCurve(
+        repo_id,
+        tuple((row["bucket_start"], row["members"]) for row in points),
+        period.bucket,
+        tuple(sorted(row["started_at"] for row in begun)),
+    )

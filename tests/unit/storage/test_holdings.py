@@ -1,0 +1,102 @@
+"""What a store holds and what names it, against counting every block of every commit and file one by one."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, delete, func, select, update
+
+from node.drafting import Draft
+from protocol.block import decode_block
+from protocol.content import FileEntry, Files
+from protocol.limits import LEAF_SIZE
+from protocol.object import build_object
+from storage import holdings
+from storage.export_manifest import Holdings
+from storage.holdings import count_holdings
+from storage.id_keys import pack_nums, unpack_nums
+from storage.schema import blocks, commits, files, pack_blocks
+from tests.nodes import Node
+
+LARGE = bytes(LEAF_SIZE) * 3 + b"its own end"  # of three equal leaves, one is held
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    """Two posts of one text, of which one lacks its body; a small file, a large one twice, and a block that nobody names."""
+    node = Node(tmp_path, "alice")
+    _, branch = node.create_repo()
+    for text in ("equal", "equal", "erased"):
+        node.write(branch, text)
+    for name, content in (("small", b"small"), ("large", LARGE), ("again", LARGE)):
+        reference, made = build_object(content, branch.convergence_secret)
+        with node.replica.packs.draft() as draft:
+            for block in made:
+                draft.put(block)
+            draft.finish()
+            entry = Draft(Files((FileEntry(name, len(content)),)), files=(reference,))
+            node.author.write_sealed(branch, entry, after=draft.keep)
+            draft.is_kept = True
+    with node.replica.database.write() as connection:
+        query = select(commits.c.num, commits.c.block_nums).where(commits.c.body_kind == "post")
+        num, packed = connection.execute(query.order_by(commits.c.num.desc()).limit(1)).one()
+        own, body = unpack_nums(packed)
+        connection.execute(update(commits).where(commits.c.num == num).values(block_nums=pack_nums([own])))
+        connection.execute(delete(blocks).where(blocks.c.num == body))
+    return node
+
+
+def _one_by_one(connection: Connection, node: Node) -> Holdings:
+    sizes = [len(encoded) for encoded in connection.execute(select(blocks.c.encoded)).scalars()]
+    sizes += connection.execute(select(pack_blocks.c.size)).scalars()
+    by_num = {
+        num: len(encoded) for num, encoded in connection.execute(select(blocks.c.num, blocks.c.encoded))
+    }
+    named = [
+        by_num[num]
+        for (packed,) in connection.execute(select(commits.c.block_nums))
+        for num in unpack_nums(packed)
+    ]
+    ahead = list(connection.execute(select(files.c.object_id)).scalars())
+    while ahead:
+        block = node.replica.packs.find(connection, ahead.pop())
+        assert block is not None
+        named.append(len(block.encoded))
+        ahead += decode_block(block.encoded).child_ids
+    return Holdings(len(sizes), sum(sizes), len(named), sum(named))
+
+
+def test_blocks_are_counted_as_held_and_as_often_as_they_are_named(node: Node, tmp_path: Path) -> None:
+    with node.replica.database.read() as connection:
+        found = count_holdings(connection, tmp_path)
+        assert found == _one_by_one(connection, node)
+        rows = connection.execute(select(func.count()).select_from(commits)).scalar_one()
+    assert found is not None
+    assert found.referenced_bytes - found.bytes > 4 * LEAF_SIZE, "two leaves in each copy, and a whole copy"
+    assert found.referenced_blocks == 2 * rows - 1 + 1 + 2 * 5
+    node.replica.close()
+
+
+def test_more_files_than_can_be_walked_are_not_counted(
+    node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The small file, the large one's root, and its two different leaves: four look-ups."""
+    with node.replica.database.read() as connection:
+        monkeypatch.setattr(holdings, "FILE_BLOCKS_WALKED_MAX", 4)
+        found = count_holdings(connection, tmp_path)
+        assert found is not None
+        monkeypatch.setattr(holdings, "FILE_BLOCKS_WALKED_MAX", 3)
+        assert count_holdings(connection, tmp_path) is None
+        monkeypatch.setattr(holdings, "FILE_BLOCKS_WALKED_MAX", 4)
+        monkeypatch.setattr(holdings, "SIZE_MAX", found.referenced_bytes)
+        assert count_holdings(connection, tmp_path) == found
+        monkeypatch.setattr(holdings, "SIZE_MAX", found.referenced_bytes - 1)
+        assert count_holdings(connection, tmp_path) is None
+    node.replica.close()
+
+
+def test_damaged_files_are_not_counted_and_stop_nothing(node: Node, tmp_path: Path) -> None:
+    for path in (tmp_path / "packs").iterdir():
+        path.unlink()
+    with node.replica.database.read() as connection:
+        assert count_holdings(connection, tmp_path) is None
+    node.replica.close()
