@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 from analytics.export_reader import Export, load_commits, read_export
 from analytics.findings import Findings, NoSuchBranch, find_branch
-from analytics.linearize import VOID, digest_orders, linearize
+from analytics.linearize import LINEARIZATION_COLUMNS, VOID, digest_orders, linearize
 from analytics.page import text_id
 from analytics.report import Verdict, render
 from analytics.session import start_session
@@ -33,6 +33,18 @@ from analytics.tables import TableWriter
 __all__ = ["AnalysisResult", "NoSuchBranch", "run"]
 
 _STEPS: Final = 6
+_CARRIED: Final = (
+    "repo_id",
+    "branch_name",
+    "topic",
+    "author",
+    "body_kind",
+    "sequence",
+    "size",
+    "time",
+    "exported_rank",
+    "is_disputed",
+)
 
 Progress = Callable[[str], None]
 
@@ -131,18 +143,21 @@ class _Analysis:
         draw: str | None,
         giant_from: int | None,
     ) -> AnalysisResult:
-        commits = load_commits(self._spark, *self._exports).persist()
+        commits = load_commits(self._spark, *self._exports)
+        if len(self._exports) > 1:  # one alone is its files, which are read as fast
+            commits.persist()
         try:
             drawn = find_branch(commits, draw) if draw is not None else None
             with self._step("linearize"):
-                order = self._tables.write("linearization", linearize(commits, giant_from))
+                placed = place_commits(commits, giant_from).persist()
+            try:
+                order = self._tables.write("linearization", placed.select(*LINEARIZATION_COLUMNS))
                 digests = _collect_digests(order)
                 faults = _count_faults(order)
                 voids = faults.pop(VOID, 0)
                 if voids:
                     self._step.note(f"{voids:,} commits are void: they stand in the graph and in no timeline")
-            ordered = place_commits(commits, order).persist()
-            try:
+                ordered = placed.where(F.col("fault").isNull())
                 with self._step("verify" if verify else "verify (left out)"):
                     mismatches = count_mismatches(ordered) if verify else 0
                     wrong = tuple(
@@ -153,13 +168,10 @@ class _Analysis:
                 with self._step("count"):
                     verdict = Verdict(verify, mismatches, faults)
                     findings = Findings(self._tables, self._exports, commits, order, ordered)
-                    receipts = load_receipts(self._spark, self._exports).persist()
-                    try:
-                        report = findings.report(receipts, verdict, drawn)
-                    finally:
-                        receipts.unpersist()
+                    receipts = load_receipts(self._spark, self._exports, commits)
+                    report = findings.report(receipts, verdict, drawn)
             finally:
-                ordered.unpersist()
+                placed.unpersist()
         finally:
             commits.unpersist()
 
@@ -205,13 +217,13 @@ def count_mismatches(ordered: DataFrame) -> int:
     )
 
 
-def place_commits(commits: DataFrame, order: DataFrame) -> DataFrame:
-    """Commits with a place in the order, with rank and position as computed here and the node's as `exported_rank`."""
-    placed = order.where(F.col("fault").isNull()).select(
-        "branch_id", "commit_id", "passed", "rank", "position"
-    )
-    exported = commits.withColumnRenamed("rank", "exported_rank").drop("position")
-    return exported.join(placed, on=["branch_id", "commit_id"], how="inner")
+def place_commits(commits: DataFrame, giant_from: int | None = None) -> DataFrame:
+    """All commits with what `linearize` says of them, and what else is compared and counted: all but ids and acks.
+
+    The rank that the export states is `exported_rank`. Raises GiantRefused.
+    """
+    stated = commits.withColumn("exported_rank", F.col("rank"))
+    return linearize(stated, giant_from, carried=_CARRIED, with_shapes=True)
 
 
 def _collect_digests(order: DataFrame) -> dict[str, tuple[str, int]]:
