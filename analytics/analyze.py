@@ -13,7 +13,7 @@ Spark's own sort by those ranks, row by row.
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -143,37 +143,36 @@ class _Analysis:
         draw: str | None,
         giant_from: int | None,
     ) -> AnalysisResult:
-        commits = load_commits(self._spark, *self._exports)
-        if len(self._exports) > 1:  # one alone is its files, which are read as fast
-            commits.persist()
-        try:
+        is_alone = (
+            len(self._exports) == 1
+        )  # then its rows are the files', which are read as fast as what is kept of them
+        with ExitStack() as kept:
+            commits = load_commits(self._spark, *self._exports)
+            if not is_alone:
+                kept.callback(commits.persist().unpersist)
             drawn = find_branch(commits, draw) if draw is not None else None
             with self._step("linearize"):
                 placed = place_commits(commits, giant_from).persist()
-            try:
+                kept.callback(placed.unpersist)
                 order = self._tables.write("linearization", placed.select(*LINEARIZATION_COLUMNS))
                 digests = _collect_digests(order)
                 faults = _count_faults(order)
                 voids = faults.pop(VOID, 0)
                 if voids:
                     self._step.note(f"{voids:,} commits are void: they stand in the graph and in no timeline")
-                ordered = placed.where(F.col("fault").isNull())
-                with self._step("verify" if verify else "verify (left out)"):
-                    mismatches = count_mismatches(ordered) if verify else 0
-                    wrong = tuple(
-                        branch
-                        for branch, digest in expected.items()
-                        if digests.get(branch, ("", 0))[0] != digest
-                    )
-                with self._step("count"):
-                    verdict = Verdict(verify, mismatches, faults)
-                    findings = Findings(self._tables, self._exports, commits, order, ordered)
-                    receipts = load_receipts(self._spark, self._exports, commits)
-                    report = findings.report(receipts, verdict, drawn)
-            finally:
-                placed.unpersist()
-        finally:
-            commits.unpersist()
+            ordered = placed.where(F.col("fault").isNull())
+            with self._step("verify" if verify else "verify (left out)"):
+                mismatches = count_mismatches(ordered) if verify else 0
+                wrong = tuple(
+                    branch for branch, digest in expected.items() if digests.get(branch, ("", 0))[0] != digest
+                )
+            with self._step("count"):
+                verdict = Verdict(verify, mismatches, faults)
+                findings = Findings(self._tables, self._exports, commits, order, ordered)
+                receipts = load_receipts(self._spark, self._exports, commits)
+                if not is_alone:
+                    kept.callback(receipts.persist().unpersist)
+                report = findings.report(receipts, verdict, drawn)
 
         with self._step("write the report"):
             digests_path, report_path = self._out / "digests.json", self._out / "report.html"

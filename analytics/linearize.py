@@ -81,7 +81,9 @@ def linearize(
     )
     giants = {bytes(row["branch_id"]): int(row["size"]) for row in found["giants"]}
     rest = found["rest"] or 0
-    partitions = max(_shuffle_partitions(commits), -(-rest // limits.TASK_COMMITS))
+    # A multiple of what runs in one go: one task more than that would leave the other cores without any.
+    at_once = _shuffle_partitions(commits)
+    partitions = at_once * max(1, -(-rest // (at_once * limits.TASK_COMMITS)))
     if not giants:
         return _linearize_small(rows, partitions, carried, with_shapes)
     is_giant = F.col("branch_id").isin([F.lit(raw) for raw in giants])
