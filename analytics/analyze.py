@@ -13,7 +13,7 @@ Spark's own sort by those ranks, row by row.
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 from analytics.export_reader import Export, load_commits, read_export
 from analytics.findings import Findings, NoSuchBranch, find_branch
-from analytics.linearize import VOID, digest_orders, linearize
+from analytics.linearize import LINEARIZATION_COLUMNS, VOID, digest_orders, linearize
 from analytics.page import text_id
 from analytics.report import Verdict, render
 from analytics.session import start_session
@@ -33,6 +33,18 @@ from analytics.tables import TableWriter
 __all__ = ["AnalysisResult", "NoSuchBranch", "run"]
 
 _STEPS: Final = 6
+_CARRIED: Final = (
+    "repo_id",
+    "branch_name",
+    "topic",
+    "author",
+    "body_kind",
+    "sequence",
+    "size",
+    "time",
+    "exported_rank",
+    "is_disputed",
+)
 
 Progress = Callable[[str], None]
 
@@ -131,37 +143,36 @@ class _Analysis:
         draw: str | None,
         giant_from: int | None,
     ) -> AnalysisResult:
-        commits = load_commits(self._spark, *self._exports).persist()
-        try:
+        is_alone = (
+            len(self._exports) == 1
+        )  # then its rows are the files', which are read as fast as what is kept of them
+        with ExitStack() as kept:
+            commits = load_commits(self._spark, *self._exports)
+            if not is_alone:
+                kept.callback(commits.persist().unpersist)
             drawn = find_branch(commits, draw) if draw is not None else None
             with self._step("linearize"):
-                order = self._tables.write("linearization", linearize(commits, giant_from))
+                placed = place_commits(commits, giant_from).persist()
+                kept.callback(placed.unpersist)
+                order = self._tables.write("linearization", placed.select(*LINEARIZATION_COLUMNS))
                 digests = _collect_digests(order)
                 faults = _count_faults(order)
                 voids = faults.pop(VOID, 0)
                 if voids:
                     self._step.note(f"{voids:,} commits are void: they stand in the graph and in no timeline")
-            ordered = place_commits(commits, order).persist()
-            try:
-                with self._step("verify" if verify else "verify (left out)"):
-                    mismatches = count_mismatches(ordered) if verify else 0
-                    wrong = tuple(
-                        branch
-                        for branch, digest in expected.items()
-                        if digests.get(branch, ("", 0))[0] != digest
-                    )
-                with self._step("count"):
-                    verdict = Verdict(verify, mismatches, faults)
-                    findings = Findings(self._tables, self._exports, commits, order, ordered)
-                    receipts = load_receipts(self._spark, self._exports).persist()
-                    try:
-                        report = findings.report(receipts, verdict, drawn)
-                    finally:
-                        receipts.unpersist()
-            finally:
-                ordered.unpersist()
-        finally:
-            commits.unpersist()
+            ordered = placed.where(F.col("fault").isNull())
+            with self._step("verify" if verify else "verify (left out)"):
+                mismatches = count_mismatches(ordered) if verify else 0
+                wrong = tuple(
+                    branch for branch, digest in expected.items() if digests.get(branch, ("", 0))[0] != digest
+                )
+            with self._step("count"):
+                verdict = Verdict(verify, mismatches, faults)
+                findings = Findings(self._tables, self._exports, commits, order, ordered)
+                receipts = load_receipts(self._spark, self._exports, commits)
+                if not is_alone:
+                    kept.callback(receipts.persist().unpersist)
+                report = findings.report(receipts, verdict, drawn)
 
         with self._step("write the report"):
             digests_path, report_path = self._out / "digests.json", self._out / "report.html"
@@ -205,13 +216,13 @@ def count_mismatches(ordered: DataFrame) -> int:
     )
 
 
-def place_commits(commits: DataFrame, order: DataFrame) -> DataFrame:
-    """Commits with a place in the order, with rank and position as computed here and the node's as `exported_rank`."""
-    placed = order.where(F.col("fault").isNull()).select(
-        "branch_id", "commit_id", "passed", "rank", "position"
-    )
-    exported = commits.withColumnRenamed("rank", "exported_rank").drop("position")
-    return exported.join(placed, on=["branch_id", "commit_id"], how="inner")
+def place_commits(commits: DataFrame, giant_from: int | None = None) -> DataFrame:
+    """All commits with what `linearize` says of them, and what else is compared and counted: all but ids and acks.
+
+    The rank that the export states is `exported_rank`. Raises GiantRefused.
+    """
+    stated = commits.withColumn("exported_rank", F.col("rank"))
+    return linearize(stated, giant_from, carried=_CARRIED, with_shapes=True)
 
 
 def _collect_digests(order: DataFrame) -> dict[str, tuple[str, int]]:

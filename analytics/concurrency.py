@@ -6,12 +6,13 @@ assert: a commit that claims to be older than its causes counts as backdated and
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from analytics.statistics import Period
-from analytics.times import bucket_start, count_where, plausible_time
+from analytics.times import bucket_start, count_where, is_plausible, plausible_time
 
+_SHARES: Final = [0.5, 0.9]
 _ACCURACY: Final = 10_000
 """Of percentiles: exact up to about as many different values, then within a ten thousandth of the rows."""
 
@@ -22,29 +23,20 @@ def count_heads(ordered: DataFrame, period: Period) -> DataFrame:
     A commit is a head from its own time to that of the first that acks it. One whose time lies outside of the period, as
     in the growth table, is not counted; one that is acked by such commits only is none.
     """
-    inside = F.col("time").between(period.start, period.end)
-    acked = (
-        ordered.select(
-            "branch_id",
-            F.explode(F.array_distinct("acks")).alias("commit_id"),
-            F.when(inside, F.col("time")).alias("acked_at"),
-        )
-        .groupBy("branch_id", "commit_id")
-        .agg(F.min("acked_at").alias("acked_at"), F.lit(True).alias("is_acked"))
-    )
+    is_inside = F.col("time").between(period.start, period.end)
+    acked_at = F.array_min(F.filter("acked_at", lambda time: time.between(period.start, period.end)))
     # An author's clock may run before that of its cause: the cause then was a head for no time.
-    until = F.greatest("time", F.coalesce("acked_at", "time"))
-    spans = (
-        ordered.where(inside)
-        .select("branch_id", "commit_id", "time")
-        .join(acked, on=["branch_id", "commit_id"], how="left")
-        .select("branch_id", "time", F.when(F.col("is_acked"), until).alias("until"))
-    )
+    until = F.greatest("time", F.coalesce(acked_at, "time"))
+    spans = ordered.where(is_inside)
     began = spans.select(
         "branch_id", bucket_start("time", period.bucket).alias("bucket_start"), F.lit(1).alias("step")
     )
-    ended = spans.where(F.col("until").isNotNull()).select(
-        "branch_id", bucket_start("until", period.bucket).alias("bucket_start"), F.lit(-1).alias("step")
+    ended = (
+        spans.where(F.size("acked_at") > 0)
+        .select("branch_id", until.alias("until"))
+        .select(
+            "branch_id", bucket_start("until", period.bucket).alias("bucket_start"), F.lit(-1).alias("step")
+        )
     )
     so_far = Window.partitionBy("branch_id").orderBy("bucket_start").rowsBetween(Window.unboundedPreceding, 0)
     return (
@@ -61,40 +53,38 @@ def count_merges(ordered: DataFrame) -> DataFrame:
     `waited` is the time from the last of the commits that a merge acks to the merge: how long there was something to merge.
     `apart` is the time from the first of them. Merges that lack a plausible time, or ack one that does, are not timed.
     """
-    merges = ordered.where(F.size(F.array_distinct("acks")) > 1).select(
+    each = ordered.where((F.col("acks_count") > 1) & F.col("causes_from").isNotNull()).select(
         "branch_id",
-        F.col("commit_id").alias("merge_id"),
         plausible_time().alias("merged_at"),
-        F.explode(F.array_distinct("acks")).alias("commit_id"),
+        F.col("causes_from").alias("first"),
+        F.col("causes_until").alias("last"),
     )
-    causes = ordered.select("branch_id", "commit_id", plausible_time().alias("written_at"))
-    each = (
-        merges.join(causes, on=["branch_id", "commit_id"], how="inner")
-        .groupBy("branch_id", "merge_id")
-        .agg(
-            F.first("merged_at").alias("merged_at"),
-            F.min("written_at").alias("first"),
-            F.max("written_at").alias("last"),
-            count_where(F.col("written_at").isNull()).alias("timeless"),
-        )
-    )
-    is_timed = (F.col("timeless") == 0) & F.col("merged_at").isNotNull()
+    is_timed = is_plausible("first") & is_plausible("last") & F.col("merged_at").isNotNull()
     is_backdated = is_timed & (F.col("merged_at") < F.col("last"))
     is_sound = is_timed & ~is_backdated
     waited = F.when(is_sound, F.col("merged_at") - F.col("last"))
     apart = F.when(is_sound, F.col("merged_at") - F.col("first"))
-    return each.groupBy("branch_id").agg(
-        F.count("*").alias("merges"),
-        count_where(is_sound).alias("timed"),
-        count_where(is_backdated).alias("backdated"),
-        _percentile(waited, 0.5).alias("waited_p50"),
-        _percentile(waited, 0.9).alias("waited_p90"),
-        F.max(waited).alias("waited_max"),
-        _percentile(apart, 0.5).alias("apart_p50"),
-        _percentile(apart, 0.9).alias("apart_p90"),
-        F.max(apart).alias("apart_max"),
+    return (
+        each.groupBy("branch_id")
+        .agg(
+            F.count("*").alias("merges"),
+            count_where(is_sound).alias("timed"),
+            count_where(is_backdated).alias("backdated"),
+            F.percentile_approx(waited, _SHARES, _ACCURACY).alias("waited"),
+            F.max(waited).alias("waited_max"),
+            F.percentile_approx(apart, _SHARES, _ACCURACY).alias("apart"),
+            F.max(apart).alias("apart_max"),
+        )
+        .select(
+            "branch_id",
+            "merges",
+            "timed",
+            "backdated",
+            F.col("waited")[0].alias("waited_p50"),
+            F.col("waited")[1].alias("waited_p90"),
+            "waited_max",
+            F.col("apart")[0].alias("apart_p50"),
+            F.col("apart")[1].alias("apart_p90"),
+            "apart_max",
+        )
     )
-
-
-def _percentile(column: Column, share: float) -> Column:
-    return F.percentile_approx(column, F.lit(share), F.lit(_ACCURACY))

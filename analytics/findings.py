@@ -6,11 +6,11 @@ from typing import Final
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from analytics import concurrency, feed_forks, relays, statistics, stores
+from analytics import concurrency, feed_forks, kernel, relays, statistics, stores
 from analytics.drawing import COMMITS_MAX, Drawing, DrawnCommit
 from analytics.export_reader import Export
-from analytics.linearize import VOID
-from analytics.member_findings import write_members, write_stores
+from analytics.linearize import FAULTS, VOID
+from analytics.member_findings import store_lines, write_members
 from analytics.page import text_id
 from analytics.pictures import WidthBin
 from analytics.report import (
@@ -89,20 +89,26 @@ class Findings:
     def report(self, receipts: DataFrame, verdict: Verdict, drawn: bytes | None) -> Report:
         """Write the tables, and say what goes on the page; `drawn` is the branch to draw. Raises OSError."""
         write = self._tables.write
-        branches = write("branches", statistics.count_branches(self._ordered))
-        widths = write("widths", statistics.count_widths(self._ordered))
-        authors = write("authors", statistics.count_authors(self._ordered))
-        merges = write("merges", concurrency.count_merges(self._ordered))
-        write("feeds", statistics.count_feeds(self._ordered))
-        write("kinds", statistics.count_kinds(self._ordered))
-        write("faults", statistics.count_faults(self._order, self._commits))
         period = statistics.find_period(self._ordered)
-        growth = self._growth(period)
-        heads = self._heads(period)
-        store_lines = write_stores(self._tables, self._exports, receipts)
+        written = self._tables.write_all(
+            {
+                "widths": statistics.count_widths(self._ordered),
+                "feeds": statistics.count_feeds(self._ordered),
+                "merges": concurrency.count_merges(self._ordered),
+                "kinds": statistics.count_kinds(self._ordered),
+                "faults": statistics.count_faults(
+                    self._order, self._commits, is_complete=FAULTS[kernel.MISSING_CAUSE] not in verdict.faults
+                ),
+                **self._over_time(period),
+                "edits": relays.count_delivered(self._commits.sparkSession, self._exports, receipts),
+                "feed_forks": feed_forks.count_feed_forks(self._commits),
+                **self._stores(receipts),
+            }
+        )
+        widths, merges, heads = written["widths"], written["merges"], written["heads"]
         members = write_members(self._tables, self._exports, self._ordered, period)
-        replication = self._replication(receipts)
-        write("edits", relays.count_delivered(self._commits.sparkSession, self._exports, receipts))
+        branches = write("branches", statistics.count_branches(self._ordered, written["feeds"], widths))
+        authors = write("authors", statistics.count_authors(written["feeds"]))
 
         total = branches.agg(
             F.sum("commits").alias("commits"),
@@ -112,9 +118,8 @@ class Findings:
             F.sum("merges").alias("merges"),
         ).collect()[0]
         largest = branches.orderBy(F.desc("commits"), "branch_id").limit(_BRANCH_LINES_MAX).collect()
-        forked = write("feed_forks", feed_forks.count_feed_forks(self._commits))
         busiest = authors.orderBy(F.desc("commits"), "author").limit(_AUTHOR_LINES_MAX).collect()
-        forks = _feed_forks(forked, [bytes(row["author"]) for row in busiest])
+        forks = _feed_forks(written["feed_forks"], [bytes(row["author"]) for row in busiest])
         names = branches.select("branch_id", "branch_name")
         merged = merges.join(names, "branch_id").orderBy(F.desc("merges"), "branch_id")
         return Report(
@@ -139,38 +144,37 @@ class Findings:
                 for row in busiest
             ),
             merge_lines=tuple(_merge_line(row) for row in merged.limit(_MERGE_LINES_MAX).collect()),
-            replication_lines=self._replication_lines(replication, names),
+            replication_lines=self._replication_lines(written["replication"], names),
             relay_lines=self._relays(),
-            store_lines=store_lines,
+            store_lines=store_lines(written["stores"]),
             members=members,
-            growth=growth,
-            shapes=tuple(_shape(widths, heads, period, row) for row in largest[:_SHAPES_MAX]),
+            growth=_growth(written["growth"], period),
+            shapes=_shapes(widths, heads, period, largest[:_SHAPES_MAX]),
             drawing=self._drawing(branches, drawn),
         )
 
-    def _growth(self, period: Period | None) -> Growth | None:
+    def _over_time(self, period: Period | None) -> dict[str, DataFrame]:
         if period is None:
-            self._tables.write_empty("growth", _NO_GROWTH)
-            self._tables.write_empty("activity", _NO_ACTIVITY)
-            return None
-        self._tables.write("activity", statistics.count_activity(self._ordered, period))
-        table = self._tables.write("growth", statistics.count_growth(self._ordered, period))
-        points = table.groupBy("bucket_start").agg(F.sum("commits").alias("commits")).orderBy("bucket_start")
-        rows = tuple((row["bucket_start"], row["commits"]) for row in points.collect())
-        return Growth(rows, period.bucket, period.left_out)
+            nothing = {"heads": _NO_HEADS, "growth": _NO_GROWTH, "activity": _NO_ACTIVITY}
+            return {name: self._no_rows(schema) for name, schema in nothing.items()}
+        return {
+            "heads": concurrency.count_heads(self._ordered, period),
+            "growth": statistics.count_growth(self._ordered, period),
+            "activity": statistics.count_activity(self._ordered, period),
+        }
 
-    def _heads(self, period: Period | None) -> DataFrame:
-        if period is None:
-            return self._tables.write_empty("heads", _NO_HEADS)
-        return self._tables.write("heads", concurrency.count_heads(self._ordered, period))
-
-    def _replication(self, receipts: DataFrame) -> DataFrame:
+    def _stores(self, receipts: DataFrame) -> dict[str, DataFrame]:
         received = statistics.find_period(receipts.withColumnRenamed("received_at", "time"))
-        if received is None:
-            self._tables.write_empty("store_growth", _NO_GROWTH_OF_NODES)
-        else:
-            self._tables.write("store_growth", stores.count_store_growth(receipts, received.bucket))
-        return self._tables.write("replication", stores.count_replication(receipts))
+        return {
+            "stores": stores.add_holdings(stores.count_stores(receipts), self._exports),
+            "store_growth": stores.count_store_growth(receipts, received.bucket)
+            if received
+            else self._no_rows(_NO_GROWTH_OF_NODES),
+            "replication": stores.count_replication(receipts, is_alone=len(self._exports) == 1),
+        }
+
+    def _no_rows(self, schema: str) -> DataFrame:
+        return self._commits.sparkSession.createDataFrame([], schema)
 
     def _relays(self) -> tuple[RelayLine, ...]:
         """Write what relays tell; gives a line for each."""
@@ -313,23 +317,46 @@ def _merge_line(row: Row) -> MergeLine:
     )
 
 
-def _shape(widths: DataFrame, heads: DataFrame, period: Period | None, branch: Row) -> BranchShape:
-    ranks = branch["depth"] + 1
-    step = -(-ranks // _WIDTH_BINS_MAX)
-    is_this = F.col("branch_id") == F.lit(bytes(branch["branch_id"]))
+def _growth(table: DataFrame, period: Period | None) -> Growth | None:
+    if period is None:
+        return None
+    points = table.groupBy("bucket_start").agg(F.sum("commits").alias("commits")).orderBy("bucket_start")
+    rows = tuple((row["bucket_start"], row["commits"]) for row in points.collect())
+    return Growth(rows, period.bucket, period.left_out)
+
+
+def _shapes(
+    widths: DataFrame, heads: DataFrame, period: Period | None, branches: Sequence[Row]
+) -> tuple[BranchShape, ...]:
+    """How these branches look: of all in two jobs."""
+    ids = [bytes(branch["branch_id"]) for branch in branches]
+    steps = [-(-(branch["depth"] + 1) // _WIDTH_BINS_MAX) for branch in branches]
+    is_one = F.col("branch_id").isin([F.lit(raw) for raw in ids])
+    chosen = widths.sparkSession.createDataFrame(
+        [(bytearray(raw), step) for raw, step in zip(ids, steps, strict=True)],
+        "branch_id binary, step bigint",
+    )
     rows = (
-        widths.where(is_this)
-        .groupBy((F.col("rank") - F.col("rank") % step).alias("rank"))
+        widths.where(is_one)
+        .join(F.broadcast(chosen), "branch_id")
+        .groupBy("branch_id", (F.col("rank") - F.col("rank") % F.col("step")).alias("rank"))
         .agg(F.max("width").alias("widest"), F.avg("width").alias("mean"))
         .orderBy("rank")
     )
-    bins = tuple(WidthBin(row["rank"], row["widest"], row["mean"]) for row in rows.collect())
-    points = heads.where(is_this).orderBy("bucket_start").collect()
-    return BranchShape(
-        branch["branch_name"],
-        ranks,
-        bins,
-        branch["concurrency"],
-        tuple((row["bucket_start"], row["heads"]) for row in points),
-        period.bucket if period else 0,
+    bins: dict[bytes, list[WidthBin]] = {raw: [] for raw in ids}
+    for row in rows.collect():
+        bins[bytes(row["branch_id"])].append(WidthBin(row["rank"], row["widest"], row["mean"]))
+    points: dict[bytes, list[tuple[int, int]]] = {raw: [] for raw in ids}
+    for row in heads.where(is_one).orderBy("bucket_start").collect():
+        points[bytes(row["branch_id"])].append((row["bucket_start"], row["heads"]))
+    return tuple(
+        BranchShape(
+            branch["branch_name"],
+            branch["depth"] + 1,
+            tuple(bins[raw]),
+            branch["concurrency"],
+            tuple(points[raw]),
+            period.bucket if period else 0,
+        )
+        for raw, branch in zip(ids, branches, strict=True)
     )

@@ -64,6 +64,7 @@ class Linearization:
     rank: Ints  # -1 with a fault
     position: Ints  # index in the tangle's timeline; -1 with a fault
     fault: NDArray[np.int8]
+    causes: Ints  # row of every ack in the input; the number of rows for one that is not there
 
 
 def linearize(tangles: Tangles) -> Linearization:
@@ -97,6 +98,7 @@ def linearize(tangles: Tangles) -> Linearization:
         rank=np.where(is_ordered, ranks[order], -1),
         position=np.where(is_ordered, position, -1),
         fault=fault[order],
+        causes=causes,
     )
 
 

@@ -19,7 +19,7 @@ BLOCK_CIPHERTEXT_SIZE_MAX: Final = MIB - 32
 """Bytes of a block's ciphertext."""
 
 TASK_COMMITS: Final = 1_000_000
-"""Commits of many branches that are put into one task, on average: 0.7 GB of Python."""
+"""Commits of many branches that are put into one task at most, on average: 0.7 GB of Python."""
 GIANT_FROM: Final = 2_000_000
 """Commits from which on a branch is not ordered in one task, unless told otherwise: 1.4 GB of Python."""
 GIANT_CHECKPOINT_COUNT_MAX: Final = 4096

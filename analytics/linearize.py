@@ -4,12 +4,16 @@ Many branches are packed into each task: rows are spread by a hash of the branch
 in one call of `analytics.kernel`. (One call per branch, as `applyInArrow` makes, costs a hundred times as much when
 branches are small and many.) The rank that an export states is no input there. A branch that would not fit a task's
 memory, about 0.7 KB a commit, is a giant, and ordered by many (`analytics.giants`).
+
+A task that orders a branch has all of it before it: so it also says how commits hang together (`analytics.shapes`), and
+hands on what else is counted of them, which a join would find again at several times the cost of the order.
 """
 
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -19,7 +23,7 @@ from pyspark import cloudpickle
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from analytics import columns, kernel, limits, wave_jobs, waves, witness
+from analytics import columns, kernel, limits, shapes, wave_jobs, waves, witness
 from analytics.giants import order_giants
 
 VOID: Final = "void"
@@ -34,40 +38,110 @@ FAULTS: Final = {
 LINEARIZATION_SCHEMA: Final = (
     "branch_id binary, commit_id binary, passed bigint, rank bigint, position bigint, fault string"
 )
+LINEARIZATION_COLUMNS: Final = tuple(column.split()[0] for column in LINEARIZATION_SCHEMA.split(", "))
+SHAPES_SCHEMA: Final = "acks_count bigint, acked_at array<bigint>, causes_from bigint, causes_until bigint"
+"""Added by `with_shapes`, of what has a place: how many commits it acks; the times of those that ack it; and of merges, from
+when until when what they ack was written, null if nothing of it has a place."""
 DIGEST_SCHEMA: Final = "branch_id binary, commits bigint, digest string"
 
+_KEY: Final = ["commit_id", "branch_id"]
+"""The id first: where rows are sorted to be joined, branches would leave whole ids to be compared."""
 _ROWS_PER_BATCH: Final = 50_000
 
 
-def linearize(commits: DataFrame, giant_from: int | None = None) -> DataFrame:
+def linearize(
+    commits: DataFrame,
+    giant_from: int | None = None,
+    *,
+    carried: Sequence[str] = (),
+    with_shapes: bool = False,
+) -> DataFrame:
     """The order of every branch, with null rank and position and a `fault` for what has no place in it.
 
     Branches of `giant_from` commits and more are giants; by default `limits.GIANT_FROM`. Branches are counted and giants
-    ordered at once, the rest when Spark comes to it. Raises GiantRefused.
+    ordered at once, the rest when Spark comes to it. `carried` are more columns of `commits` to go with the rows, which
+    saves whoever needs them a join. `with_shapes` adds the columns of SHAPES_SCHEMA, which need the commits' `time`. Raises
+    GiantRefused.
     """
     _ship_code()
     threshold = giant_from or limits.GIANT_FROM
-    rows = commits.select("branch_id", "commit_id", "acks", "sequence", "rank", _mark().alias("mark"))
-    sizes = rows.groupBy("branch_id").agg(F.count("*").alias("size")).persist()
-    found = sizes.where(F.col("size") >= threshold).orderBy("branch_id").collect()
-    rest = sizes.where(F.col("size") < threshold).agg(F.sum("size")).collect()[0][0] or 0
-    sizes.unpersist()
-    giants = {bytes(row["branch_id"]): int(row["size"]) for row in found}
-    partitions = max(_shuffle_partitions(commits), -(-rest // limits.TASK_COMMITS))
+    read = dict.fromkeys(
+        ["branch_id", "commit_id", "acks", "sequence", "rank", *(["time"] if with_shapes else []), *carried]
+    )
+    rows = commits.select(*read, _mark().alias("mark"))
+    is_large = F.col("size") >= threshold
+    found = (
+        rows.groupBy("branch_id")
+        .agg(F.count("*").alias("size"))
+        .agg(
+            F.sum(F.when(~is_large, F.col("size"))).alias("rest"),
+            F.sort_array(F.collect_list(F.when(is_large, F.struct("branch_id", "size")))).alias("giants"),
+        )
+        .collect()[0]
+    )
+    giants = {bytes(row["branch_id"]): int(row["size"]) for row in found["giants"]}
+    rest = found["rest"] or 0
+    # A multiple of what runs in one go: one task more than that would leave the other cores without any.
+    at_once = _shuffle_partitions(commits)
+    partitions = at_once * max(1, -(-rest // (at_once * limits.TASK_COMMITS)))
     if not giants:
-        return _linearize_small(rows, partitions)
-    small = rows.where(~F.col("branch_id").isin([F.lit(raw) for raw in giants]))
+        return _linearize_small(rows, partitions, carried, with_shapes)
+    is_giant = F.col("branch_id").isin([F.lit(raw) for raw in giants])
     ordered = order_giants(rows, giants, max(1, threshold // 2)).order
     fault = F.create_map(*[F.lit(part) for pair in FAULTS.items() for part in pair])[F.col("fault_code")]
     large = ordered.select("branch_id", "commit_id", "passed", "rank", "position", fault.alias("fault"))
-    return _linearize_small(small, partitions).unionByName(large)
+    if with_shapes:
+        large = _add_shapes(large, rows.where(is_giant))
+    if carried:
+        large = large.join(rows.where(is_giant).select(*_KEY, *carried), on=_KEY)
+    small = _linearize_small(rows.where(~is_giant), partitions, carried, with_shapes)
+    return small.unionByName(large)
 
 
-def _linearize_small(rows: DataFrame, partitions: int) -> DataFrame:
+def _linearize_small(
+    rows: DataFrame, partitions: int, carried: Sequence[str], with_shapes: bool
+) -> DataFrame:
+    schema = [LINEARIZATION_SCHEMA, *([SHAPES_SCHEMA] if with_shapes else [])]
+    schema += [f"{name} {rows.schema[name].dataType.simpleString()}" for name in carried]
+    task = partial(_linearize_task, carried=tuple(carried), with_shapes=with_shapes)
+    needed = [name for name in rows.columns if name != "rank"]
+    return rows.select(*needed).repartition(partitions, "branch_id").mapInArrow(task, ", ".join(schema))
+
+
+def _add_shapes(order: DataFrame, rows: DataFrame) -> DataFrame:
+    """What `analytics.shapes` finds in a task, of branches too large for one: what has a place acks nothing elsewhere."""
+    placed = (
+        order.where(F.col("fault").isNull())
+        .select(*_KEY)
+        .join(rows.select(*_KEY, "time", "acks"), on=_KEY)
+        .select(*_KEY, "time", F.array_distinct("acks").alias("acks"))
+    )
+    acks_count = F.size("acks").cast("bigint").alias("acks_count")
+    acks = placed.select(
+        "branch_id",
+        F.col("commit_id").alias("by"),
+        F.col("time").alias("at"),
+        acks_count,
+        F.explode("acks").alias("commit_id"),
+    )
+    acked = acks.groupBy(*_KEY).agg(F.collect_list("at").alias("acked_at"))
+    merged = (
+        acks.where(F.col("acks_count") > 1)
+        .join(placed.select(*_KEY, "time"), on=_KEY)
+        .groupBy(F.col("by").alias("commit_id"), "branch_id")
+        .agg(F.min("time").alias("causes_from"), F.max("time").alias("causes_until"))
+    )
+    nobody = F.array().cast("array<bigint>")
     return (
-        rows.drop("rank")
-        .repartition(partitions, "branch_id")
-        .mapInArrow(_linearize_task, LINEARIZATION_SCHEMA)
+        order.join(placed.select(*_KEY, acks_count), on=_KEY, how="left")
+        .join(acked, on=_KEY, how="left")
+        .join(merged, on=_KEY, how="left")
+        .withColumn(
+            "acked_at",
+            F.when(F.col("fault").isNull() & F.col("acked_at").isNotNull(), F.col("acked_at")).otherwise(
+                nobody
+            ),
+        )
     )
 
 
@@ -91,7 +165,7 @@ def _mark() -> Column:
 
 def _ship_code() -> None:
     """Send these functions to the workers with each task, so that a cluster needs no copy of Ravel."""
-    for module in (kernel, columns, waves, wave_jobs, witness, limits, sys.modules[__name__]):
+    for module in (kernel, columns, shapes, waves, wave_jobs, witness, limits, sys.modules[__name__]):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # Spark ships it without annotations
 
 
@@ -100,12 +174,15 @@ def _shuffle_partitions(frame: DataFrame) -> int:
     return int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
-def _linearize_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    parts = list(batches)
+def _linearize_task(
+    batches: Iterator[pa.RecordBatch], carried: Sequence[str], with_shapes: bool
+) -> Iterator[pa.RecordBatch]:
+    # The same few branches, authors and kinds are named again and again: held once, and as numbers until they leave.
+    parts = [_shorten(batch, ("branch_id", *carried)) for batch in batches]
     if not parts:
         return
-    table = pa.Table.from_batches(parts)
-    branches: Any = table["branch_id"].combine_chunks().dictionary_encode()
+    table = pa.Table.from_batches(parts).unify_dictionaries()
+    branches: Any = table["branch_id"].combine_chunks()
     commit_ids = columns.ids(table["commit_id"])
     acks, ack_offsets = columns.id_lists(table["acks"])
     order = kernel.linearize(
@@ -119,21 +196,49 @@ def _linearize_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         )
     )
     faults: Any = pa.array([None, *FAULTS.values()])
+    names = ["branch_id", "commit_id", "passed", "rank", "position", "fault"]
+    more: dict[str, Any] = _shapes(order, ack_offsets, table["time"].to_numpy()) if with_shapes else {}
+    more |= {name: table[name].combine_chunks() for name in carried}
     for start in range(0, len(order.row), _ROWS_PER_BATCH):
         part = slice(start, start + _ROWS_PER_BATCH)
         rows = order.row[part]
         has_fault = order.fault[part] != kernel.NO_FAULT
         arrays = [
-            branches.take(pa.array(rows)).cast(pa.binary()),
+            _lengthen(branches.take(pa.array(rows))),
             columns.binary(commit_ids[rows]),
             pa.array(order.passed[part], mask=has_fault),
             pa.array(order.rank[part], mask=has_fault),
             pa.array(order.position[part], mask=has_fault),
             faults.take(pa.array(order.fault[part])),
+            *(_lengthen(column.take(pa.array(rows))) for column in more.values()),
         ]
-        yield pa.RecordBatch.from_arrays(
-            arrays, ["branch_id", "commit_id", "passed", "rank", "position", "fault"]
-        )
+        yield pa.RecordBatch.from_arrays(arrays, [*names, *more])
+
+
+def _shorten(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    for at, name in enumerate(batch.schema.names):
+        column: Any = batch.column(at)
+        if name in names and (pa.types.is_binary(column.type) or pa.types.is_string(column.type)):
+            batch = batch.set_column(at, name, column.dictionary_encode())
+    return batch
+
+
+def _lengthen(column: Any) -> Any:  # noqa: ANN401  # as in `analytics.columns`
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _shapes(order: kernel.Linearization, ack_offsets: kernel.Ints, times: kernel.Ints) -> dict[str, Any]:
+    """The columns of SHAPES_SCHEMA, in the order of the input."""
+    is_placed = np.zeros(len(times), np.bool_)
+    is_placed[order.row] = order.fault == kernel.NO_FAULT
+    found = shapes.find_shapes(order.causes, ack_offsets, times, is_placed)
+    offsets: Any = pa.array(found.acked_offsets.astype(np.int32))
+    return {
+        "acks_count": pa.array(found.acks_count, mask=~is_placed),
+        "acked_at": pa.ListArray.from_arrays(offsets, pa.array(found.acked_at)),
+        "causes_from": pa.array(found.causes_from, mask=~found.has_causes),
+        "causes_until": pa.array(found.causes_until, mask=~found.has_causes),
+    }
 
 
 def _digest_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

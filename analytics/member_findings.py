@@ -6,7 +6,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from analytics import members, stores
+from analytics import members
 from analytics.export_reader import Export
 from analytics.member_page import MemberCurve, Members, RepoLine, StoreLine
 from analytics.statistics import Period
@@ -24,14 +24,21 @@ def write_members(
 ) -> Members:
     """Write what is told of members and epochs; gives what the page says. Raises OSError."""
     if not any(export.tables[name] for export in exports for name in ("memberships", "members")):
-        for name, schema in members.NOTHING.items():  # older exports: nothing to count, and no wait for that
-            tables.write_empty(name, schema)
+        nothing = {  # older exports: nothing to count, and no wait for that
+            name: ordered.sparkSession.createDataFrame([], schema) for name, schema in members.NOTHING.items()
+        }
+        tables.write_all(nothing)
         return Members()
     told = members.load_told(ordered.sparkSession, exports, ordered)
     operations = told.operations.persist()
     try:
-        membership = tables.write("membership", members.count_membership(told))
-        epochs = tables.write("epochs", members.count_epochs(told, ordered))
+        written = tables.write_all(
+            {
+                "membership": members.count_membership(told),
+                "epochs": members.count_epochs(told, ordered),
+            }
+        )
+        membership, epochs = written["membership"], written["epochs"]
         repos = tables.write("repos", members.count_repos(told, membership, epochs))
     finally:
         operations.unpersist()
@@ -62,12 +69,8 @@ def write_members(
     return Members(lines, repos.count(), curve)
 
 
-def write_stores(
-    tables: TableWriter, exports: Sequence[Export], receipts: DataFrame
-) -> tuple[StoreLine, ...]:
-    """Write what each node holds; gives a line for each."""
-    counted = stores.add_holdings(receipts.sparkSession, stores.count_stores(receipts), exports)
-    table = tables.write("stores", counted)
+def store_lines(table: DataFrame) -> tuple[StoreLine, ...]:
+    """What the page says of each node, from the table `stores`."""
     return tuple(
         StoreLine(
             row["node"],

@@ -1,7 +1,8 @@
 """What is counted: transforms from DataFrame to DataFrame, which read and write nothing.
 
-Their input, `ordered`, is one row per commit that has a place in its branch's order: the export's columns with `rank`
-and `position` as `analytics.linearize` computed them. Acks of one commit to the same cause count once.
+Their input, `ordered`, is one row per commit that has a place in its branch's order: the export's columns with `rank`,
+`position` and the columns of SHAPES_SCHEMA as `analytics.linearize` computed them. Acks of one commit to the same cause
+count once. What can be counted from a smaller table is: branches and authors from feeds.
 
 The growth table covers the period around the bulk of the commits, so that one absurd clock does not flatten the
 picture; how many commits that leaves out is part of the result.
@@ -26,51 +27,61 @@ class Period:
     left_out: int  # commits with times outside of it
 
 
-def count_branches(ordered: DataFrame) -> DataFrame:
-    """One row per branch: its size, shape, people and times."""
-    by_branch = (
-        _with_shape(ordered)
+def count_branches(ordered: DataFrame, feeds: DataFrame, widths: DataFrame) -> DataFrame:
+    """One row per branch: its size, shape, people and times. `feeds` and `widths` are those tables of `ordered`."""
+    of_feeds = feeds.groupBy("branch_id").agg(
+        F.sum("commits").alias("commits"),
+        F.count("*").alias("authors"),
+        F.max("last_rank").alias("depth"),
+        F.sum("merges").alias("merges"),
+        F.sum("bytes").alias("bytes"),
+        F.min("first_time").alias("first_time"),
+        F.max("last_time").alias("last_time"),
+    )
+    acked_by = F.size("acked_at")
+    # Ids and names cannot be aggregated without sorting, so few rows are left before.
+    of_topics = (
+        ordered.groupBy("branch_id", "topic", "repo_id", "branch_name")
+        .agg(
+            F.max("sequence").alias("sequence"),
+            count_where(F.col("acks_count") == 0).alias("roots"),
+            count_where(acked_by == 0).alias("heads"),
+            count_where(acked_by > 1).alias("forks"),
+        )
         .groupBy("branch_id")
         .agg(
             F.min("repo_id").alias("repo_id"),
             F.max_by("branch_name", "sequence").alias("branch_name"),
-            F.count("*").alias("commits"),
-            F.count_distinct("author").alias("authors"),
             F.count_distinct("topic").alias("topics"),
-            F.max("rank").alias("depth"),
-            count_where(F.col("acks_count") == 0).alias("roots"),
-            count_where(F.col("acked_by") == 0).alias("heads"),
-            count_where(F.col("acked_by") > 1).alias("forks"),
-            count_where(F.col("acks_count") > 1).alias("merges"),
-            F.sum("size").alias("bytes"),
-            F.min(plausible_time()).alias("first_time"),
-            F.max(plausible_time()).alias("last_time"),
+            *(F.sum(name).alias(name) for name in ("roots", "heads", "forks")),
         )
     )
     is_shared = F.when(F.col("width") > 1, F.col("width"))
-    widest = (
-        count_widths(ordered)
-        .groupBy("branch_id")
-        .agg(F.max("width").alias("width_max"), F.coalesce(F.sum(is_shared), F.lit(0)).alias("rank_shared"))
+    widest = widths.groupBy("branch_id").agg(
+        F.max("width").alias("width_max"), F.coalesce(F.sum(is_shared), F.lit(0)).alias("rank_shared")
     )
-    return by_branch.join(widest, on="branch_id", how="inner").select(
-        "repo_id",
-        "branch_id",
-        "branch_name",
-        "commits",
-        "authors",
-        "topics",
-        "depth",
-        "roots",
-        "heads",
-        "forks",
-        "merges",
-        "width_max",
-        (F.col("commits") / (F.col("depth") + 1)).alias("width_mean"),
-        (F.col("rank_shared") / F.col("commits")).alias("concurrency"),
-        "bytes",
-        "first_time",
-        "last_time",
+    return (
+        of_feeds.join(of_topics, on="branch_id", how="inner")
+        .join(widest, on="branch_id", how="inner")
+        .select(
+            "repo_id",
+            "branch_id",
+            "branch_name",
+            "commits",
+            "authors",
+            "topics",
+            "depth",
+            "roots",
+            "heads",
+            "forks",
+            "merges",
+            "width_max",
+            (F.col("commits") / (F.col("depth") + 1)).alias("width_mean"),
+            (F.col("rank_shared") / F.col("commits")).alias("concurrency"),
+            "bytes",
+            "first_time",
+            "last_time",
+        )
     )
 
 
@@ -84,18 +95,17 @@ def count_widths(ordered: DataFrame) -> DataFrame:
     )
 
 
-def count_authors(ordered: DataFrame) -> DataFrame:
+def count_authors(feeds: DataFrame) -> DataFrame:
     """One row per author, over all branches."""
     return (
-        ordered.select("author", "branch_id", "acks", "size", "time")
-        .groupBy("author")
+        feeds.groupBy("author")
         .agg(
-            F.count("*").alias("commits"),
-            F.count_distinct("branch_id").alias("branches"),
-            count_where(F.size(F.array_distinct("acks")) > 1).alias("merges"),
-            F.sum("size").alias("bytes"),
-            F.min(plausible_time()).alias("first_time"),
-            F.max(plausible_time()).alias("last_time"),
+            F.sum("commits").alias("commits"),
+            F.count("*").alias("branches"),
+            F.sum("merges").alias("merges"),
+            F.sum("bytes").alias("bytes"),
+            F.min("first_time").alias("first_time"),
+            F.max("last_time").alias("last_time"),
         )
         .select("author", "commits", "branches", "merges", "bytes", "first_time", "last_time")
     )
@@ -107,7 +117,7 @@ def count_feeds(ordered: DataFrame) -> DataFrame:
         ordered.groupBy("branch_id", "author")
         .agg(
             F.count("*").alias("commits"),
-            count_where(F.size(F.array_distinct("acks")) > 1).alias("merges"),
+            count_where(F.col("acks_count") > 1).alias("merges"),
             F.sum("size").alias("bytes"),
             F.min("rank").alias("first_rank"),
             F.max("rank").alias("last_rank"),
@@ -137,19 +147,22 @@ def count_kinds(ordered: DataFrame) -> DataFrame:
     )
 
 
-def count_faults(order: DataFrame, commits: DataFrame) -> DataFrame:
+def count_faults(order: DataFrame, commits: DataFrame, *, is_complete: bool = False) -> DataFrame:
     """One row per branch: how many of its commits have a place, why the others have none, and how many causes are missing.
 
-    `order` is a linearization of `commits`. A cause that several commits ack is missing once.
+    `order` is a linearization of `commits`. A cause that several commits ack is missing once; `is_complete` says that none
+    is, so that acks need not be looked through.
     """
     by_fault = order.groupBy("branch_id").agg(
         F.count("*").alias("commits"),
         count_where(F.col("fault").isNull()).alias("placed"),
         *(count_where(F.col("fault") == fault).alias(fault.replace(" ", "_")) for fault in FAULTS.values()),
     )
+    if is_complete:
+        return by_fault.withColumn("causes_missing", F.lit(0).cast("bigint"))
     named = commits.select("branch_id", F.explode("acks").alias("commit_id")).distinct()
     missing = (
-        named.join(commits.select("branch_id", "commit_id"), on=["branch_id", "commit_id"], how="left_anti")
+        named.join(commits.select("branch_id", "commit_id"), on=["commit_id", "branch_id"], how="left_anti")
         .groupBy("branch_id")
         .agg(F.count("*").alias("causes_missing"))
     )
@@ -201,18 +214,4 @@ def count_activity(ordered: DataFrame, period: Period) -> DataFrame:
         .groupBy("author", bucket_start("time", period.bucket).alias("bucket_start"))
         .agg(F.count("*").alias("commits"))
         .select("author", "bucket_start", "commits")
-    )
-
-
-def _with_shape(ordered: DataFrame) -> DataFrame:
-    """Add how many causes each commit acks, and how many commits ack it."""
-    acked = (
-        ordered.select("branch_id", F.explode(F.array_distinct("acks")).alias("commit_id"))
-        .groupBy("branch_id", "commit_id")
-        .agg(F.count("*").alias("acked_by"))
-    )
-    return ordered.join(acked, on=["branch_id", "commit_id"], how="left").select(
-        *ordered.columns,
-        F.size(F.array_distinct("acks")).alias("acks_count"),
-        F.coalesce(F.col("acked_by"), F.lit(0)).alias("acked_by"),
     )

@@ -7,6 +7,7 @@ clock of the receiving node, so times between nodes are as good as their clocks 
 from collections.abc import Sequence
 from dataclasses import astuple
 from functools import reduce
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
@@ -14,26 +15,36 @@ from pyspark.sql import functions as F
 from analytics.export_reader import Export, load_commits
 from analytics.times import bucket_start, count_where, is_plausible
 
-_ACCURACY = 10_000
+_ACCURACY: Final = 10_000
 """Of percentiles: exact up to about as many different values, then within a ten thousandth of the rows."""
 
 
-def load_receipts(spark: SparkSession, exports: Sequence[Export]) -> DataFrame:
-    """One row per commit and node: `node`, what the node says of the commit, and when it received it."""
+_RECEIPT: Final = (
+    "node",
+    "commit_id",
+    "repo_id",
+    "branch_id",
+    "author",
+    "size",
+    "received_at",
+    "is_void",
+)
+
+
+def load_receipts(
+    spark: SparkSession, exports: Sequence[Export], commits: DataFrame | None = None
+) -> DataFrame:
+    """One row per commit and node: `node`, what the node says of the commit, and when it received it.
+
+    `commits` are those of all exports, where they are loaded already: of one export alone they are the receipts.
+    """
+    one = commits if len(exports) == 1 else None
+    loaded = [load_commits(spark, export) if one is None else one for export in exports]
     return reduce(
         DataFrame.unionByName,
         [
-            load_commits(spark, export).select(
-                F.lit(export.node).alias("node"),
-                "commit_id",
-                "repo_id",
-                "branch_id",
-                "author",
-                "size",
-                "received_at",
-                "is_void",
-            )
-            for export in exports
+            rows.withColumn("node", F.lit(export.node)).select(*_RECEIPT)
+            for export, rows in zip(exports, loaded, strict=True)
         ],
     )
 
@@ -41,17 +52,25 @@ def load_receipts(spark: SparkSession, exports: Sequence[Export]) -> DataFrame:
 def count_stores(receipts: DataFrame) -> DataFrame:
     """One row per node: what it holds."""
     received = F.when(is_plausible("received_at"), F.col("received_at"))
+    # What is told apart is told apart among feeds, which are far fewer than commits.
+    by_feed = receipts.groupBy("node", "repo_id", "branch_id", "author").agg(
+        F.count("*").alias("commits"),
+        count_where(F.col("is_void")).alias("void"),
+        F.sum("size").alias("bytes"),
+        F.min(received).alias("first_received"),
+        F.max(received).alias("last_received"),
+    )
     return (
-        receipts.groupBy("node")
+        by_feed.groupBy("node")
         .agg(
-            F.count("*").alias("commits"),
-            count_where(F.col("is_void")).alias("void"),
+            F.sum("commits").alias("commits"),
+            F.sum("void").alias("void"),
             F.count_distinct("repo_id").alias("repos"),
             F.count_distinct("branch_id").alias("branches"),
             F.count_distinct("author").alias("authors"),
-            F.sum("size").alias("bytes"),
-            F.min(received).alias("first_received"),
-            F.max(received).alias("last_received"),
+            F.sum("bytes").alias("bytes"),
+            F.min("first_received").alias("first_received"),
+            F.max("last_received").alias("last_received"),
         )
         .select(
             "node",
@@ -67,7 +86,7 @@ def count_stores(receipts: DataFrame) -> DataFrame:
     )
 
 
-def add_holdings(spark: SparkSession, table: DataFrame, exports: Sequence[Export]) -> DataFrame:
+def add_holdings(table: DataFrame, exports: Sequence[Export]) -> DataFrame:
     """The same as `count_stores`, and what each node said in its latest export of the blocks that it holds; else null."""
     said = {
         export.node: (export.node, *astuple(export.holdings))
@@ -77,7 +96,7 @@ def add_holdings(spark: SparkSession, table: DataFrame, exports: Sequence[Export
     schema = (
         "node string, blocks bigint, block_bytes bigint, referenced_blocks bigint, referenced_bytes bigint"
     )
-    holdings = spark.createDataFrame([*said.values()], schema)
+    holdings = table.sparkSession.createDataFrame([*said.values()], schema)
     held = F.when(F.col("block_bytes") > 0, F.col("block_bytes"))
     return table.join(holdings, on="node", how="left").withColumn(
         "deduplication", F.col("referenced_bytes") / held
@@ -95,20 +114,26 @@ def count_store_growth(receipts: DataFrame, bucket: int) -> DataFrame:
     )
 
 
-def count_replication(receipts: DataFrame) -> DataFrame:
+def count_replication(receipts: DataFrame, *, is_alone: bool = False) -> DataFrame:
     """One row per branch and node that holds any of it: what it lacks, and how long after the first node it had the rest.
 
-    Delays are in milliseconds, of commits that another node had first; null if there is none.
+    Delays are in milliseconds, of commits that another node had first; null if there is none. With `is_alone` the receipts
+    are of one export, where no commit has another copy to be looked for.
     """
-    first = receipts.groupBy("commit_id").agg(
-        F.min("received_at").alias("first_received"), F.count("*").alias("copies")
-    )
-    total = receipts.groupBy("branch_id").agg(F.count_distinct("commit_id").alias("total"))
+    if is_alone:
+        compared = receipts.withColumns({"first_received": F.col("received_at"), "copies": F.lit(1)})
+        in_all = F.count("*")
+    else:
+        first = receipts.groupBy("commit_id").agg(
+            F.min("received_at").alias("first_received"), F.count("*").alias("copies")
+        )
+        compared = receipts.join(first, on="commit_id", how="inner")
+        in_all = F.count_distinct("commit_id")
+    total = receipts.groupBy("branch_id").agg(in_all.alias("total"))
     delay = F.col("received_at") - F.col("first_received")
     late = F.when(delay > 0, delay)
     return (
-        receipts.join(first, on="commit_id", how="inner")
-        .groupBy("branch_id", "node")
+        compared.groupBy("branch_id", "node")
         .agg(
             F.count("*").alias("commits"),
             count_where(delay == 0).alias("first_here"),

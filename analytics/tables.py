@@ -5,11 +5,18 @@ are chosen by anybody.
 """
 
 import shutil
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, DataType, StringType
+
+_WRITERS: Final = 4
+"""Tables that are written at the same time: while one is planned or ends, tasks of another run. Tasks take turns for cores,
+so this needs no memory for each."""
 
 
 class TableWriter:
@@ -28,6 +35,11 @@ class TableWriter:
         if self._with_csv:
             self._write_csv(name, written)
         return written
+
+    def write_all(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+        """Write tables that do not need one another, and read them back."""
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            return dict(zip(tables, pool.map(self.write, tables, tables.values()), strict=True))
 
     def write_empty(self, name: str, schema: str) -> DataFrame:
         """Write a table without rows."""

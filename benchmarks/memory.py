@@ -1,7 +1,8 @@
-"""How much memory this process, or all that it started, has needed at most while something ran."""
+"""How much memory, and processor time, this process and all that it started have needed while something ran."""
 
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -47,6 +48,39 @@ def peak_of_all() -> Iterator[list[float]]:
         sampler.join()
 
 
+@contextmanager
+def processor_time_of_all() -> Iterator[list[float]]:
+    """Gives a list that has, in the end, the seconds that processors spent on this process and its descendants.
+
+    What a process used that ended meanwhile counts where its parent has waited for it.
+    """
+    used: list[float] = []
+    before = _processor_time()
+    yield used
+    used.append(_processor_time() - before)
+
+
+def _processor_time() -> float:
+    above: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended meanwhile
+        above[int(folder.name)] = int(fields[1])
+        ticks[int(folder.name)] = sum(int(field) for field in fields[11:15])
+    return sum(ticks.get(pid, 0) for pid in _ours(above)) / os.sysconf("SC_CLK_TCK")
+
+
+def _ours(above: Mapping[int, int]) -> set[int]:
+    """This process and its descendants, by each process's parent."""
+    ours = {os.getpid()}
+    while more := {pid for pid, parent in above.items() if parent in ours} - ours:
+        ours |= more
+    return ours
+
+
 def _resident() -> float:
     above: dict[int, int] = {}
     sizes: dict[int, float] = {}
@@ -59,7 +93,4 @@ def _resident() -> float:
             continue  # it has ended meanwhile
         above[int(folder.name)] = int(status["PPid"])
         sizes[int(folder.name)] = int(status.get("VmRSS", "0 kB").split()[0]) / 1024
-    ours = {int(Path("/proc/self").resolve().name)}
-    while more := {pid for pid, parent in above.items() if parent in ours} - ours:
-        ours |= more
-    return sum(sizes.get(pid, 0.0) for pid in ours)
+    return sum(sizes.get(pid, 0.0) for pid in _ours(above))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from blake3 import blake3
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from analytics import giants, limits, wave_jobs, witness
 from analytics.export_reader import load_commits, read_export
@@ -86,7 +87,16 @@ def test_any_graph_has_the_kernels_order(spark: SparkSession) -> None:
     # All in one frame: a branch each, since every run of Spark costs seconds.
     generator = random.Random(1)
     graphs = [_random_graph(generator, str(number)) for number in range(10)]
-    _check(spark, [commit for graph in graphs for commit in graph], 14)
+    frame = _frame(spark, [commit for graph in graphs for commit in graph])
+    frame = frame.selectExpr("*", "sequence % 5 AS time", "concat('note ', sequence) AS note")
+    ordered, expected = (
+        linearize(frame, giant_from, carried=["note"], with_shapes=True).withColumn(
+            "acked_at", F.sort_array("acked_at")
+        )
+        for giant_from in (14, 1 << 40)
+    )
+    assert ordered.columns == expected.columns
+    assert _order(ordered) == _order(expected)
 
 
 def test_very_many_causes_in_other_ranges_are_joined_and_not_handed_round(

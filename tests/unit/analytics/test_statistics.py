@@ -15,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from analytics import concurrency, statistics, stores
 from analytics.analyze import place_commits
 from analytics.export_reader import load_commits, read_export
-from analytics.linearize import linearize
 from tests.exports import DAY_MS, T0_MS, Row, id_of, write_export
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -192,15 +191,17 @@ def test_what_is_counted_of_tangles_is_what_plain_python_counts(
         commits = load_commits(
             spark, read_export(write_export(Path(folder) / "e", rows, voids=voids))
         ).persist()
-        order = linearize(commits).persist()
-        ordered = place_commits(commits, order).persist()
-        assert rows_of(statistics.count_branches(ordered), "branch_id") == naive_branches(rows, ranks)
+        order = place_commits(commits).persist()
+        ordered = order.where("fault IS NULL")
+        feed_rows = statistics.count_feeds(ordered).persist()
+        branches = statistics.count_branches(ordered, feed_rows, statistics.count_widths(ordered))
+        assert rows_of(branches, "branch_id") == naive_branches(rows, ranks)
         assert rows_of(concurrency.count_merges(ordered), "branch_id") == naive_merges(rows, ranks)
         assert rows_of(statistics.count_faults(order, commits), "branch_id") == naive_faults(rows, voids)
         period = statistics.Period(T0_MS + DAY_MS, _LAST_MS, DAY_MS, 0)
         heads = rows_of(concurrency.count_heads(ordered, period), "branch_id", "bucket_start")
         assert {key: cells["heads"] for key, cells in heads.items()} == naive_heads(rows, ranks, period)
-        feeds = rows_of(statistics.count_feeds(ordered), "branch_id", "author")
+        feeds = rows_of(feed_rows, "branch_id", "author")
         placed = [row for row in rows if row.name in ranks]
         wrote = Counter((id_of(row.branch), id_of(row.author)) for row in placed)
         assert {key: cells["commits"] for key, cells in feeds.items()} == dict(wrote)
@@ -214,7 +215,7 @@ def test_what_is_counted_of_tangles_is_what_plain_python_counts(
         kinds = rows_of(statistics.count_kinds(ordered), "repo_id", "body_kind")
         sizes = {"commits": len(placed), "bytes": sum(row.size for row in placed)}
         assert kinds == ({(id_of("repo"), "post"): sizes} if placed else {})
-        for frame in (commits, order, ordered):
+        for frame in (commits, order, feed_rows):
             frame.unpersist()
 
 
