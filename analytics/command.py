@@ -22,7 +22,7 @@ EXIT_BAD_EXPORT: Final = 21
 EXIT_MISSING_EXTRA: Final = 22
 EXIT_MISMATCH: Final = 23
 
-_EXTRA: Final = ("pyspark", "py4j", "pandas", "numpy", "matplotlib")
+_EXTRA: Final = ("pyspark", "py4j", "pandas", "numpy", "matplotlib", "numba")
 
 Progress = Callable[[str], None]
 

@@ -10,22 +10,19 @@ Counts, for one graph and one order of delivery, what each way of following a ti
   increasing subsequence of the old positions leaves out. No stream of inserts and moves that shows the same is shorter.
 - *waiting room*: a commit whose past is not complete stands apart, and moves once when it is: one edit or two.
 
-Pure Python on numbers; nothing here is shared with what the node runs, and a test compares with a model of the published
-algorithm that moves entries of a list.
-
-The published algorithm keeps a list and the index of every entry in it. Between two late causes that list is sorted by
-(rank, name), so here it is a sorted list of names per rank. A move is counted if something stands between the place
-a commit has and the one it gets; its neighbours, not its index, tell that.
+The work is compiled, on flat arrays and on commits numbered by delivery: `analytics.eager_timeline`. Nothing here is
+shared with what the node runs, and a test compares with a model of the published algorithm that moves entries of a list.
 """
 
-import heapq
-from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
+import numpy as np
+
+from analytics.compiled import Numbers, compiled
+from analytics.eager_timeline import count_eager
 from analytics.tangle_models import Graph
-
-_ABSENT = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,200 +39,73 @@ class EditCounts:
 
 def replay(graph: Graph, delivery: Sequence[int]) -> EditCounts:
     """Count the edits. `delivery` holds every commit of the graph once."""
-    timeline = _EagerTimeline(graph)
-    reference = net = 0
-    for commit in delivery:
-        sent, least = timeline.take(commit)
-        reference += sent
-        net += least
-    waited, most_waiting = _count_waiting(graph, delivery)
+    cause_starts, causes = _causes_by_delivery(graph, delivery)
+    effect_starts, effects = _effects_of(cause_starts, causes)
+    names = np.asarray(graph.names, np.int32)[np.asarray(delivery, np.int64)]
+    reference, net, ranks_changed = count_eager(cause_starts, causes, effect_starts, effects, names)
+    waited, most_waiting = _count_waiting(cause_starts, causes, effect_starts, effects)
     return EditCounts(
         commits=len(graph),
         reference=reference,
         net=net,
         waiting_room=len(graph) + waited,
         most_waiting=most_waiting,
-        ranks_changed=timeline.ranks_changed,
+        ranks_changed=ranks_changed,
     )
 
 
-class _EagerTimeline:
-    """Shows each commit at once, behind its causes that are there, and moves it when more of them arrive."""
-
-    def __init__(self, graph: Graph) -> None:
-        count = len(graph)
-        self._causes, self._names = graph.causes, graph.names
-        self._commit = [0] * count  # by name
-        for commit, name in enumerate(graph.names):
-            self._commit[name] = commit
-        self._rank = [_ABSENT] * count
-        self._effects: list[list[int]] = [[] for _ in range(count)]  # known ones of commits that are there
-        self._waiting: list[list[int]] = [
-            [] for _ in range(count)
-        ]  # what is there and acks this, which is not
-        self._names_by_rank: list[list[int]] = []
-        self.ranks_changed = 0
-
-    def take(self, commit: int) -> tuple[int, int]:
-        """A commit arrives: how many edits ScuttleSort sends, and how many are needed."""
-        rank = 0
-        for cause in self._causes[commit]:
-            known = self._rank[cause]
-            if known == _ABSENT:
-                self._waiting[cause].append(commit)
-            else:
-                self._effects[cause].append(commit)
-                rank = max(rank, known + 1)
-        self._rank[commit] = rank
-        insort(self._names_at(rank), self._names[commit])
-
-        sent = _Sent(commit)  # its insert, with which moves of itself that follow are merged
-        before: dict[int, tuple[int, int]] = {}  # where commits stood whose rank has grown since
-        for effect in self._waiting[commit]:
-            if self._rank[effect] <= rank:
-                self._raise(effect, commit, sent, before)
-            self._effects[commit].append(effect)
-        self._waiting[commit].clear()
-        return sent.count, 1 + self._moves_needed(commit, before)
-
-    def _names_at(self, rank: int) -> list[int]:
-        while len(self._names_by_rank) <= rank:
-            self._names_by_rank.append([])
-        return self._names_by_rank[rank]
-
-    def _raise(self, effect: int, cause: int, sent: "_Sent", before: dict[int, tuple[int, int]]) -> None:
-        """An effect that stands too early for this cause rises, and all that is behind it."""
-        grown = self._grown_ranks(effect, self._rank[cause] + 1)
-        self.ranks_changed += len(grown)
-        self._names_at(max(grown.values()))
-        for commit in grown:
-            before.setdefault(commit, (self._rank[commit], self._names[commit]))
-        places = [
-            (self._rank[commit], self._names[commit] * 1.0, commit) for commit in grown if commit != effect
-        ]
-        places.append((*self._first_move(effect, cause, grown, sent), effect))
-        places.sort(reverse=True)
-        for rank, place, commit in places:
-            if commit != effect:
-                self._take_out(rank, self._names[commit])
-            if self._is_passed(rank, place, grown[commit], self._names[commit]):
-                sent.move(commit)
-            self._rank[commit] = grown[commit]
-            insort(self._names_by_rank[grown[commit]], self._names[commit])
-
-    def _grown_ranks(self, effect: int, rank: int) -> dict[int, int]:
-        """New ranks of all commits whose rank grows if that of `effect` becomes `rank`: by old rank, each settled once."""
-        ranks, names = self._rank, self._names
-        grown = {effect: rank}
-        queue = [(ranks[effect], names[effect])]
-        while queue:
-            _, name = heapq.heappop(queue)
-            commit = self._commit[name]
-            rank = grown[commit] + 1
-            for later in self._effects[commit]:
-                if ranks[later] < rank:
-                    if later not in grown:
-                        heapq.heappush(queue, (ranks[later], names[later]))
-                        grown[later] = rank
-                    elif grown[later] < rank:
-                        grown[later] = rank
-        return grown
-
-    def _first_move(self, effect: int, cause: int, grown: dict[int, int], sent: "_Sent") -> tuple[int, float]:
-        """The effect is moved before what is behind it has made way; gives its place then, between names of a rank."""
-        rank, name = self._rank[effect], self._names[effect]
-        self._take_out(rank, name)
-        if (rank, name) < (self._rank[cause], self._names[cause]):
-            sent.move(effect)
-            return self._rank[cause], self._names[cause] + 0.5
-        # It stands behind the cause already, at the same rank, and rises until something of its new rank is in the way.
-        rest = self._names_by_rank[rank]
-        has_moved, blocked_by = bisect_left(rest, name) < len(rest), name
-        for other in self._names_at(rank + 1):
-            if other > name or self._commit[other] in grown:
-                blocked_by = other
-                break
-            has_moved = True
-        if not has_moved:
-            return rank, float(name)
-        sent.move(effect)
-        return rank + 1, blocked_by - 0.5
-
-    def _take_out(self, rank: int, name: int) -> None:
-        names = self._names_by_rank[rank]
-        del names[bisect_left(names, name)]
-
-    def _is_passed(self, rank: int, place: float, new_rank: int, name: int) -> bool:
-        """Whether anything stands between a place and (new rank, name), which is behind it."""
-        here = self._names_by_rank[rank]
-        first = bisect_left(here, place)
-        if rank == new_rank:
-            return bisect_left(here, name) > first
-        if first < len(here) or any(self._names_by_rank[rank + 1 : new_rank]):
-            return True
-        there = self._names_by_rank[new_rank]
-        return bool(there) and there[0] < name
-
-    def _moves_needed(self, arrived: int, before: dict[int, tuple[int, int]]) -> int:
-        """How many of the others are not in a longest increasing subsequence: of where they stood, in today's order."""
-        if not before:
-            return 0
-        first = min(rank for rank, _ in before.values())
-        last = max(self._rank[commit] for commit in before)
-        size = len(self._names)
-        old_places = {self._names[commit]: rank * size + name for commit, (rank, name) in before.items()}
-        arrived_name = self._names[arrived]
-        # Patience sorting: ends[k] is the smallest end of all increasing subsequences of length k + 1.
-        ends: list[int] = []
-        count = 0
-        for rank in range(first, last + 1):
-            start = rank * size
-            for name in self._names_by_rank[rank]:
-                if name == arrived_name:
-                    continue
-                place = old_places.get(name, start + name)
-                count += 1
-                if not ends or place > ends[-1]:
-                    ends.append(place)
-                else:
-                    ends[bisect_left(ends, place)] = place
-        return count - len(ends)
+def _causes_by_delivery(graph: Graph, delivery: Sequence[int]) -> tuple[Numbers, Numbers]:
+    """Where the causes of the commit delivered as number c begin, and all causes, as such numbers too."""
+    count = len(graph)
+    number = np.empty(count, np.int32)
+    number[np.asarray(delivery, np.int64)] = np.arange(count, dtype=np.int32)
+    delivered = [graph.causes[commit] for commit in delivery]
+    starts = np.zeros(count + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, delivered), np.int32, count), out=starts[1:])
+    causes = np.fromiter(chain.from_iterable(delivered), np.int64, int(starts[-1]))
+    return starts, number[causes]
 
 
-class _Sent:
-    """Counts ScuttleSort's commands for one arrival: those in a row for one commit are one."""
+@compiled
+def _effects_of(cause_starts: Numbers, causes: Numbers) -> tuple[Numbers, Numbers]:
+    """The same the other way round: effects of each commit, as they are delivered."""
+    count = len(cause_starts) - 1
+    starts = np.zeros(count + 1, np.int32)
+    for cause in causes:
+        starts[cause + 1] += 1
+    starts = np.cumsum(starts).astype(np.int32)
+    free = starts.copy()
+    effects = np.empty(len(causes), np.int32)
+    for commit in range(count):
+        for cause in causes[cause_starts[commit] : cause_starts[commit + 1]]:
+            effects[free[cause]] = commit
+            free[cause] += 1
+    return starts, effects
 
-    def __init__(self, inserted: int) -> None:
-        self.count = 1
-        self._last = inserted
 
-    def move(self, commit: int) -> None:
-        """A move is sent."""
-        self.count += commit != self._last
-        self._last = commit
-
-
-def _count_waiting(graph: Graph, delivery: Sequence[int]) -> tuple[int, int]:
+@compiled
+def _count_waiting(
+    cause_starts: Numbers, causes: Numbers, effect_starts: Numbers, effects: Numbers
+) -> tuple[int, int]:
     """How many commits arrive before all of their past has, and how many of them there are at once."""
-    missing = [len(causes) for causes in graph.causes]
-    effects: list[list[int]] = [[] for _ in graph.causes]
-    for commit, causes in enumerate(graph.causes):
-        for cause in causes:
-            effects[cause].append(commit)
-    is_here = [False] * len(missing)
+    count = len(cause_starts) - 1
+    missing = cause_starts[1:] - cause_starts[:-1]
+    complete = np.empty(count + 1, np.int32)
     waited = waiting = most = 0
-    for arrived in delivery:
-        is_here[arrived] = True
+    for arrived in range(count):
         if missing[arrived]:
             waited += 1
             waiting += 1
             most = max(most, waiting)
             continue
-        complete = [arrived]
-        while complete:
-            for effect in effects[complete.pop()]:
+        complete[0], left = arrived, 1
+        while left:
+            left -= 1
+            commit = complete[left]
+            for effect in effects[effect_starts[commit] : effect_starts[commit + 1]]:
                 missing[effect] -= 1
-                if not missing[effect] and is_here[effect]:
+                if not missing[effect] and effect < arrived:
                     waiting -= 1
-                    complete.append(effect)
+                    complete[left] = effect
+                    left += 1
     return waited, most

@@ -3,26 +3,22 @@
     OUT/study.html            for a person: figures beside those of the paper on ScuttleSort
     OUT/tables/runs           one row per run
     OUT/tables/percentiles    one row per scenario, over its seeds
+    OUT/runs.jsonl            the runs, as they are done
     OUT/spark.log             what Spark's JVM printed
 
-The work of a run is in `analytics.edit_streams`; a run is one task, and tasks share nothing, so any number of machines
-helps. Runs are written as their scenario is done.
+The work of a run is in `analytics.edit_streams`; a run is one task (`analytics.study_runs`), and tasks share nothing, so
+any number of machines helps.
 """
 
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pyspark import cloudpickle
-from pyspark.core.broadcast import Broadcast
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from analytics import edit_streams, tangle_models
-from analytics.edit_streams import replay
+from analytics.study_runs import AS_RECEIVED, Case, Progress, replay_all
 from analytics.tangle_models import DELIVERIES, MODELS, Graph
 
 PAPER_WIDTHS: Final = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -42,17 +38,12 @@ REAL_BRANCHES_MAX: Final = 4
 _PAPERS_MODEL: Final = ("two feeds", "random feed")
 _LURKER_ACTIVE: Final = 32
 
-AS_RECEIVED: Final = "as received"
-"""The delivery of a real branch by its time of receipt."""
-
 STREAMS: Final = ("reference", "net", "waiting_room")
 """Columns of edits per commit."""
 RUNS_SCHEMA: Final = """
     model string, delivery string, height bigint, width bigint, seed bigint, reference double, net double,
     waiting_room double, most_waiting bigint, ranks_changed double, seconds double
 """
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +97,19 @@ class StudyTables:
     """What a study gives."""
 
     runs: int
-    percentiles: list[Row]
+    percentiles: list[Row]  # the paper's scenario first
 
 
 def run_study(
-    spark: SparkSession, plan: Plan, out: Path, progress: Progress, real: Sequence[RealBranch] = ()
+    spark: SparkSession,
+    plan: Plan,
+    out: Path,
+    progress: Progress,
+    real: Sequence[RealBranch] = (),
+    *,
+    resume: bool = False,
 ) -> StudyTables:
-    """Run a plan and real branches; write the tables. Raises OSError."""
-    path = str((out / "tables" / "runs").absolute())
+    """Run a plan and real branches, but for the runs that `resume` finds done; write the tables. Raises OSError."""
     scenarios = plan.scenarios()
     scenarios += [
         Scenario(branch.label, delivery, len(branch.graph), (len(set(branch.graph.feeds)),))
@@ -126,24 +122,17 @@ def run_study(
         )
         for branch in real
     }
-    began = time.monotonic()
-    runs = 0
-    for number, scenario in enumerate(scenarios):
-        cases = _cases(scenario, plan.seeds)
-        progress(
-            f"{number + 1}/{len(scenarios)} {scenario.model}, {scenario.delivery}, {scenario.height:,} commits: "
-            f"{len(cases)} runs ({time.monotonic() - began:.0f} s)"
-        )
-        rows = _replay_all(spark, cases, shipped.get(scenario.model))
-        table = spark.createDataFrame(rows, RUNS_SCHEMA).coalesce(1)
-        table.write.mode("append" if number else "overwrite").parquet(path)
-        runs += len(rows)
-    written = spark.read.schema(RUNS_SCHEMA).parquet(path)
-    percentiles = summarize(written)
+    cases = [case for scenario in scenarios for case in _cases(scenario, plan.seeds)]
+    cases.sort(key=_turn)
+    runs = replay_all(spark, cases, shipped, out / "runs.jsonl", resume=resume, progress=progress)
+    path = str((out / "tables" / "runs").absolute())
+    spark.createDataFrame(runs, RUNS_SCHEMA).coalesce(1).write.mode("overwrite").parquet(path)
+    percentiles = summarize(spark.read.schema(RUNS_SCHEMA).parquet(path))
     target = str((out / "tables" / "percentiles").absolute())
     percentiles.write.mode("overwrite").parquet(target)
     read = spark.read.schema(percentiles.schema).parquet(target)
-    return StudyTables(runs, read.orderBy("model", "delivery", "height", "width").collect())
+    is_other = (F.col("model") != _PAPERS_MODEL[0]) | (F.col("delivery") != _PAPERS_MODEL[1])
+    return StudyTables(len(runs), read.orderBy(is_other, "model", "delivery", "height", "width").collect())
 
 
 def summarize(runs: DataFrame) -> DataFrame:
@@ -181,51 +170,20 @@ def summarize(runs: DataFrame) -> DataFrame:
     )
 
 
-# Plain tuples, since data of a task is pickled by the name of its class, which a cluster does not know.
-_Case = tuple[str, str, int, int, int]
-"""Model, delivery, height, width, seed."""
-_Run = tuple[str, str, int, int, int, float, float, float, int, float, float]
-"""A row of runs."""
-_Real = tuple[Sequence[tuple[int, ...]], Sequence[int], Sequence[int], Sequence[int]]
-"""Causes, feeds, names, and the delivery as received."""
-
-
-def _cases(scenario: Scenario, seeds: int) -> list[_Case]:
-    """The longest first, so that no core is left with one alone at the end. Without chance one seed will do."""
+def _cases(scenario: Scenario, seeds: int) -> list[Case]:
+    """Without chance one seed will do."""
     is_chance = scenario.model in MODELS or scenario.delivery == "random feed"
     return [
         (scenario.model, scenario.delivery, scenario.height, width, seed)
-        for width in sorted(scenario.widths, reverse=True)
+        for width in scenario.widths
         for seed in range(seeds if is_chance else 1)
     ]
 
 
-def _replay_all(spark: SparkSession, cases: Sequence[_Case], real: Broadcast[_Real] | None) -> list[_Run]:
-    # These functions travel with the tasks, so that a cluster needs no copy of Ravel.
-    for module in (tangle_models, edit_streams, sys.modules[__name__]):
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # Spark ships it without annotations
+def _turn(case: Case) -> tuple[int, int, int]:
+    """Small tangles first, then one seed of every width: what is done when a study stops says something of all widths.
 
-    def replay_cases(part: Iterable[_Case]) -> Iterator[_Run]:
-        for case in part:
-            yield _replay_case(case, real.value if real else None)
-
-    return spark.sparkContext.parallelize(cases, len(cases)).mapPartitions(replay_cases).collect()
-
-
-def _replay_case(case: _Case, real: _Real | None) -> _Run:
-    began = time.perf_counter()
-    model, delivery, height, width, seed = case
-    graph = MODELS[model](height, width, seed) if real is None else Graph(*real[:3])
-    is_log = real is not None and delivery == AS_RECEIVED
-    order = real[3] if real is not None and is_log else DELIVERIES[delivery](graph, seed)
-    counts = replay(graph, order)
-    total = counts.commits
-    return (
-        *case,
-        counts.reference / total,
-        counts.net / total,
-        counts.waiting_room / total,
-        counts.most_waiting,
-        counts.ranks_changed / total,
-        time.perf_counter() - began,
-    )
+    Wide ones before narrow ones: at the end a core waits for a short run.
+    """
+    _, _, height, width, seed = case
+    return height, seed, -width

@@ -14,7 +14,7 @@ from typing import Final
 from analytics.command import EXIT_OK, add_common_options, guarded, progress_of
 
 COMMITS_MAX: Final = 1 << 22
-"""Of a tangle to make: eight times the paper's largest. A run of it is hours in one task."""
+"""Of a tangle to make: eight times the paper's largest. A run of it may be an hour in one task, and takes 2 GB there."""
 WIDTH_MAX: Final = 1 << 14
 SEEDS_MAX: Final = 1000
 
@@ -48,7 +48,7 @@ def _study(options: argparse.Namespace) -> int:
         real = load_real_branches(session, exports) if exports else []
         if exports and not real:
             progress(f"the exports hold no branch of 2 to {study.REAL_COMMITS_MAX:,} commits")
-        result = study.run_study(session, plan, options.out, progress, real)
+        result = study.run_study(session, plan, options.out, progress, real, resume=options.resume)
     finally:
         session.stop()
     page = options.out / "study.html"
@@ -81,12 +81,13 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("study", choices=["scuttlesort"], help="which study")
     parser.add_argument("export_dir", nargs="*", help="exports, whose largest branches are replayed too")
-    parser.add_argument("--quick", action="store_true", help="small tangles: minutes instead of many hours")
+    parser.add_argument("--quick", action="store_true", help="small tangles: minutes instead of hours")
     parser.add_argument(
         "--heights", type=_Numbers(2, COMMITS_MAX), help="commits of the tangles, such as 32K,64K"
     )
     parser.add_argument("--widths", type=_Numbers(4, WIDTH_MAX), help="feeds of the tangles, such as 4,64")
     parser.add_argument("--seeds", type=_Number(1, SEEDS_MAX), help="runs of each scenario")
+    parser.add_argument("--resume", action="store_true", help="go on with the study that lies in OUT")
     add_common_options(parser, "study.html and tables")
     return parser.parse_args(arguments)
 

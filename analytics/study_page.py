@@ -11,7 +11,7 @@ from pyspark.sql import Row
 
 from analytics import page
 from analytics.pictures import MAIN, MAIN_SOFT, OTHER, OTHER_SOFT, QUIET, STYLE, svg_of
-from analytics.study import FULL, PAPER_EDITS, PAPER_WIDTHS, Plan, StudyTables
+from analytics.study import FULL, PAPER_WIDTHS, Plan, StudyTables
 
 _PAPER_LABEL = "paper, one run"
 
@@ -46,20 +46,19 @@ def as_text(result: StudyTables) -> str:
 def render_study(plan: Plan, result: StudyTables) -> str:
     """The page as HTML."""
     papers = [row for row in result.percentiles if _is_papers(row)]
-    height = min(row["height"] for row in papers)
-    by_width = [row for row in papers if row["height"] == height]
     figures = [
         _figure(
-            draw_by_width(by_width, height),
+            draw_by_width([row for row in papers if row["height"] == height], height),
             f"Two feeds a step, {height:,} commits, delivered feed by feed at random. Bands: 10th to 90th percentile of "
-            f"{page.counted(plan.seeds, 'seed')}. Bars: the paper's single runs of 32,768 to 524,288 commits.",
+            f"{page.counted(plan.seeds, 'seed')}.",
         )
+        for height in sorted({min(plan.heights), max(plan.heights)})
     ]
     if len(plan.heights) > 1:
         figures.append(
             _figure(
                 draw_by_height(papers),
-                "The same by height, a line for each width: strong the least edits, faint ScuttleSort's.",
+                "The same by height, a line for each width: strong the least edits, faint ScuttleSort's; grey the paper's.",
             )
         )
     heads = (
@@ -107,7 +106,7 @@ def render_study(plan: Plan, result: StudyTables) -> str:
 
 def draw_by_width(rows: Sequence[Row], height: int) -> str:
     """Edits per commit against the number of feeds, with the paper's."""
-    with mpl.rc_context({**STYLE, "svg.hashsalt": "by-width"}):
+    with mpl.rc_context({**STYLE, "svg.hashsalt": f"by-width-{height}"}):
         figure = Figure(figsize=(7.2, 4.2), layout="constrained")
         axes = figure.subplots()
         widths = [row["width"] for row in rows]
@@ -120,17 +119,17 @@ def draw_by_width(rows: Sequence[Row], height: int) -> str:
             axes.plot(widths, middle, color=strong, linewidth=1.8, marker="o", markersize=4, label=label)
         waiting = [row["waiting_room_p50"] for row in rows]
         axes.plot(widths, waiting, color=MAIN, linewidth=1.2, linestyle=(0, (4, 3)), label="waiting room")
-        shown = [at for at, width in enumerate(PAPER_WIDTHS) if widths[0] <= width <= widths[-1]]
-        figures = [[row[at] for row in PAPER_EDITS.values()] for at in shown]
-        axes.vlines(
-            [PAPER_WIDTHS[at] for at in shown],
-            [min(column) for column in figures],
-            [max(column) for column in figures],
-            color=QUIET,
-            linewidth=6,
-            alpha=0.4,
-            label=_PAPER_LABEL,
-        )
+        stated = [row for row in rows if row["paper"] is not None]
+        if stated:
+            axes.plot(
+                [row["width"] for row in stated],
+                [row["paper"] for row in stated],
+                color=QUIET,
+                linewidth=0,
+                marker="D",
+                markersize=5,
+                label=_PAPER_LABEL,
+            )
         _log_axis(axes, widths)
         axes.set_xlabel("feeds")
         axes.legend(frameon=False, loc="upper left")
@@ -148,15 +147,30 @@ def draw_by_height(rows: Sequence[Row]) -> str:
             axes.plot(heights, [row["reference_p50"] for row in line], color=OTHER_SOFT, linewidth=1.8)
             least = [row["net_p50"] for row in line]
             axes.plot(heights, least, color=MAIN, linewidth=1.5, marker="o", markersize=3)
+            stated = [row for row in line if row["paper"] is not None]
+            axes.scatter(
+                [row["height"] for row in stated],
+                [row["paper"] for row in stated],
+                color=QUIET,
+                marker="D",
+                s=9,
+                linewidths=0,
+                alpha=0.6,
+            )
             axes.annotate(
-                f" {width}",
+                f"{width:,}",
                 (heights[-1], least[-1]),
+                (6, 0),
+                textcoords="offset points",
                 color=QUIET,
                 va="center",
                 fontsize=9,
                 annotation_clip=False,
             )
         _log_axis(axes, sorted({row["height"] for row in rows}))
+        axes.set_yscale("log", base=2)
+        axes.set_ylim(bottom=1)
+        axes.yaxis.set_major_formatter(FuncFormatter(_grouped))
         axes.set_xlabel("commits (numbers at the lines: feeds)")
         return svg_of(figure, "Edits per commit by height")
 

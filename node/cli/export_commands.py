@@ -82,10 +82,13 @@ def study(
         list[str] | None, typer.Argument(metavar="EXPORT", help="Replay their largest branches too.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for tables and study.html.")] = Path("study"),
-    quick: Annotated[bool, typer.Option("--quick", help="Small tangles: minutes, not many hours.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Small tangles: minutes, not hours.")] = False,
     heights: Annotated[str | None, typer.Option(help="Commits of the tangles: 32K,64K.")] = None,
     widths: Annotated[str | None, typer.Option(help="Feeds of the tangles: 4,64.")] = None,
     seeds: Annotated[int | None, typer.Option(help="Runs of each scenario.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the study that lies in --out.")
+    ] = False,
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
     as_json: JsonOption = False,
 ) -> None:
@@ -97,6 +100,7 @@ def study(
     options += [f"--heights={heights}"] if heights is not None else []
     options += [f"--widths={widths}"] if widths is not None else []
     options += [f"--seeds={seeds}"] if seeds is not None else []
+    options += ["--resume"] if resume else []
     _run_spark("analytics.study_command", [name, *(exports or []), *options], as_json)
 
 

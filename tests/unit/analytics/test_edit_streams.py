@@ -147,6 +147,14 @@ def test_a_chain_backwards_waits_whole_and_moves_once_each() -> None:
 
 
 @pytest.mark.slow
+def test_a_large_tangle_costs_what_lists_in_python_counted() -> None:
+    """So large that ranks outgrow their room and all of them move together; no list of the published algorithm ends here."""
+    graph = two_feeds(32 * 1024, 64, 0)
+    counts = replay(graph, deliver_random_feed(graph, 0))
+    assert counts == EditCounts(32768, 248052, 198308, 64774, 4021, 3681485)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("width, least, most", [(8, 2.2, 3.3), (16, 2.9, 5.7), (32, 4.4, 6.2)])
 def test_the_papers_figures_are_met(width: int, least: float, most: float) -> None:
     """Its single runs of 32K to 512K commits span these edits per commit; ours at 8K lie a little lower than at 32K."""

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 
 from analytics import study_command
@@ -14,6 +15,7 @@ from analytics.export_reader import read_export
 from analytics.real_branches import load_real_branches
 from analytics.study import FULL, PAPER_EDITS, PAPER_WIDTHS, QUICK, Plan, run_study
 from analytics.study_page import as_text, render_study, scale_of
+from analytics.study_runs import task_code
 from analytics.tangle_models import DELIVERIES, MODELS
 from node.errors import ERROR_KINDS
 from tests.exports import T0_MS, Row, write_export
@@ -48,7 +50,10 @@ def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
     real = load_real_branches(spark, [read_export(write_export(tmp_path / "export", rows))])
     assert [len(branch.graph) for branch in real] == [30]
     assert [len(causes) for causes in real[0].graph.causes][:5] == [0, 1, 2, 2, 2]
-    result = run_study(spark, TINY, tmp_path / "out", lambda _: None, real)
+    (tmp_path / "out").mkdir()
+    said: list[str] = []
+    result = run_study(spark, TINY, tmp_path / "out", said.append, real)
+    assert said[-1].startswith("  26/26 runs (")
     found = spark.read.parquet(str(tmp_path / "out" / "tables" / "runs")).collect()
     assert len(found) == result.runs == 2 * (2 * 2 + 2 * 3) + 2 + 1 + 1 + 2
     for run in found:
@@ -71,10 +76,48 @@ def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
         assert row["net_mean"] == pytest.approx(sum(seeds) / len(seeds))
         assert min(seeds) <= row["net_p10"] <= row["net_p50"] <= row["net_p90"] <= max(seeds)
         assert row["paper"] is None, "the paper has no tangles so small"
+
+    journal = tmp_path / "out" / "runs.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    assert len(lines) == result.runs
+    no_runs = ("[]", '{"model": 1}', json.dumps(["two feeds", "gone", 60, 4, 0, *[1] * 6]), lines[-3][:30])
+    journal.write_text("".join(lines[:-3]) + "\n".join(no_runs))
+    again = run_study(spark, TINY, tmp_path / "out", said.append, real, resume=True)
+    assert f"3 runs, 2 at once, {result.runs - 3} done before" in said
+    assert sorted(journal.read_text().splitlines()[: result.runs - 3]) == sorted(map(str.rstrip, lines[:-3]))
+    assert [_figures(row) for row in again.percentiles] == [_figures(row) for row in result.percentiles]
+
     page = render_study(TINY, result)
-    assert page.count('<svg role="img"') == 2
+    assert page.count('<svg role="img"') == 3
     assert "scaled down" in page
     assert real[0].label in as_text(result)
+
+
+def _figures(row: SparkRow) -> dict[str, object]:
+    return {key: value for key, value in row.asDict().items() if key != "seconds_mean"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_a_task_needs_no_copy_of_ravel_where_it_runs(tmp_path: Path) -> None:
+    """As on a cluster. Compiled functions too come with the task."""
+    (tmp_path / "code").write_bytes(task_code())
+    case = ("two feeds", "random feed", 60, 4, 1)
+    script = (
+        "import sys\nfor name in ('analytics', 'storage', 'node'): sys.modules[name] = None\n"
+        "from pyspark import cloudpickle\n"
+        f"task = cloudpickle.loads(open(sys.argv[1], 'rb').read())\nprint(task({case!r}, None))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script, str(tmp_path / "code")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    graph = MODELS["two feeds"](60, 4, 1)
+    counts = replay(graph, DELIVERIES["random feed"](graph, 1))
+    assert done.stdout.startswith(repr((*case, counts.reference / 60, counts.net / 60))[:-1])
 
 
 @pytest.mark.parametrize(
@@ -113,4 +156,4 @@ def test_the_command_runs_as_a_process_of_its_own(tmp_path: Path) -> None:
     result = json.loads(done.stdout)
     assert (result["runs"], result["heights"], result["widths"]) == (5, [100], [4])
     assert Path(result["report"]).is_file()
-    assert "[study] 5/5 lurkers" in done.stderr
+    assert "[study]   5/5 runs (" in done.stderr

@@ -1,0 +1,152 @@
+"""The runs of a study as Spark tasks: each one job of one task, as many at once as the cluster has cores.
+
+What a run counts stands in OUT/runs.jsonl as soon as it is done, one line each, so that a study that was interrupted can
+go on with the rest. A run follows from its case and the graphs alone; which machine ran it, and after what, changes nothing.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Final
+
+from pyspark import cloudpickle
+from pyspark.core.broadcast import Broadcast
+from pyspark.sql import SparkSession
+
+from analytics import edit_streams, tangle_models
+from analytics.edit_streams import replay
+from analytics.tangle_models import DELIVERIES, MODELS, Graph, deliver_in_order, two_feeds
+
+AS_RECEIVED: Final = "as received"
+"""The delivery of a real branch by its time of receipt."""
+
+_AT_ONCE_MAX: Final = 256
+"""Jobs at once: each is a thread of the driver. A cluster with more cores than that does not get more."""
+_PROGRESS_SECONDS: Final = 10.0
+
+# Plain tuples, since data of a task is pickled by the name of its class, which a cluster does not know.
+Case = tuple[str, str, int, int, int]
+"""Model, delivery, height, width, seed."""
+Run = tuple[str, str, int, int, int, float, float, float, int, float, float]
+"""The case; edits per commit as reference, net, waiting room; most that wait at once, ranks changed per commit, seconds."""
+Real = tuple[Sequence[tuple[int, ...]], Sequence[int], Sequence[int], Sequence[int]]
+"""Causes, feeds, names, and the delivery as received."""
+
+Progress = Callable[[str], None]
+
+
+def replay_all(
+    spark: SparkSession,
+    cases: Sequence[Case],
+    real: Mapping[str, Broadcast[Real]],
+    journal: Path,
+    *,
+    resume: bool,
+    progress: Progress,
+) -> list[Run]:
+    """Run all cases, begun in this order, but those that `resume` finds in the journal. Raises OSError, PySparkException."""
+    code = task_code()
+    done = _read_journal(journal, cases) if resume else {}
+    _write_journal(journal, done.values())
+    missing = [case for case in cases if case not in done]
+    context = spark.sparkContext
+    at_once = min(context.defaultParallelism, _AT_ONCE_MAX)
+    progress(f"{len(missing):,} runs, {at_once} at once{f', {len(done):,} done before' if done else ''}")
+    began = said = time.monotonic()
+
+    def replay_one(case: Case) -> Run:
+        shipped = real.get(case[0])
+
+        def replay_cases(part: Iterable[Case]) -> Iterator[Run]:
+            for one in part:
+                yield cloudpickle.loads(code)(one, shipped.value if shipped else None)
+
+        return context.parallelize([case], 1).mapPartitions(replay_cases).collect()[0]
+
+    with ThreadPoolExecutor(at_once) as pool, journal.open("a", encoding="utf-8") as lines:
+        futures: list[Future[Run]] = [pool.submit(replay_one, case) for case in missing]
+        try:
+            for count, future in enumerate(as_completed(futures), start=1):
+                run = future.result()
+                done[run[:5]] = run
+                lines.write(_line(run))
+                lines.flush()
+                now = time.monotonic()
+                if count == len(missing) or now - said >= _PROGRESS_SECONDS:
+                    said = now
+                    progress(
+                        f"  {count:,}/{len(missing):,} runs ({now - began:.0f} s); "
+                        f"{run[0]}, {run[1]}, {run[2]:,} commits, {run[3]:,} feeds"
+                    )
+        except BaseException:  # what stops one run, or the user, stops the others
+            pool.shutdown(wait=False, cancel_futures=True)
+            context.cancelAllJobs()
+            raise
+    return [done[case] for case in cases]
+
+
+def task_code() -> bytes:
+    """What a task runs, by value, so that a cluster needs no copy of Ravel; numba does so with what it compiles.
+
+    Once for all tasks: numba's functions may not be pickled in two threads at once.
+    """
+    for module in (tangle_models, edit_streams, sys.modules[__name__]):
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # Spark ships it without annotations
+    return bytes(cloudpickle.dumps(_replay_case))  # type: ignore[no-untyped-call]  # as above
+
+
+def _replay_case(case: Case, real: Real | None) -> Run:
+    small = two_feeds(4, 4, 0)
+    replay(small, deliver_in_order(small, 0))  # compiled, once in a process, before the clock starts
+    began = time.perf_counter()
+    model, delivery, height, width, seed = case
+    graph = MODELS[model](height, width, seed) if real is None else Graph(*real[:3])
+    is_log = real is not None and delivery == AS_RECEIVED
+    order = real[3] if real is not None and is_log else DELIVERIES[delivery](graph, seed)
+    counts = replay(graph, order)
+    total = counts.commits
+    return (
+        *case,
+        counts.reference / total,
+        counts.net / total,
+        counts.waiting_room / total,
+        counts.most_waiting,
+        counts.ranks_changed / total,
+        time.perf_counter() - began,
+    )
+
+
+def _read_journal(journal: Path, cases: Sequence[Case]) -> dict[Case, Run]:
+    """Runs of these cases that are in a journal. A line that was cut is no run, and neither is what fits no case."""
+    wanted = set(cases)
+    found: dict[Case, Run] = {}
+    if not journal.exists():
+        return found
+    with journal.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            try:
+                model, delivery, *numbers = json.loads(line)
+                height, width, seed, reference, net, waiting, most_waiting, changed, seconds = numbers
+                case = (str(model), str(delivery), int(height), int(width), int(seed))
+                counts = (float(reference), float(net), float(waiting), int(most_waiting), float(changed))
+                run = (*case, *counts, float(seconds))
+            except (TypeError, ValueError, OverflowError):
+                continue
+            if case in wanted:
+                found[case] = run
+    return found
+
+
+def _write_journal(journal: Path, runs: Iterable[Run]) -> None:
+    """Begin a journal with these runs, in one piece: what is added to a line that was cut would be lost with it."""
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    part = journal.with_name(f"{journal.name}.part")
+    part.write_text("".join(map(_line, runs)), encoding="utf-8")
+    part.replace(journal)
+
+
+def _line(run: Run) -> str:
+    return json.dumps(run) + "\n"
