@@ -33,7 +33,7 @@ RETRY_SECONDS: Final = 60.0
 """The pause after a failure; twice as long after each further one, up to the interval."""
 _SAID_SIZE_MAX: Final = 1000
 _NEXT_STEP: Final = (
-    "see whether the destination can be written: [export] in `ravel config show`, and `ravel doctor`"
+    "see [export] in `ravel config show`, whether its destination can be written, and `ravel fsck`"
 )
 
 

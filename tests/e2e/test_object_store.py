@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cluster import Peer, run_ravel
+from tests.e2e.cluster import Peer, run_ravel, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
@@ -17,24 +17,30 @@ _SECRET = "a secret that no log may show"
 
 
 @pytest.fixture
-def endpoint() -> Iterator[str]:
+def endpoint(tmp_path: Path) -> Iterator[str]:
     """The address of a server that keeps what it is given in memory, with a bucket `ravel`."""
-    server = subprocess.Popen(
-        [sys.executable, "-P", "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    log = tmp_path / "server.log"  # not a pipe: it says a line for each request
+    with log.open("wb") as said:
+        server = subprocess.Popen(
+            [sys.executable, "-P", "-m", "moto.server", "-H", "127.0.0.1", "-p", "0"],
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+        )
     try:
-        assert server.stderr is not None
-        said = (re.search(r"Running on (http://\S+)", line) for line in server.stderr)
-        address = next(found[1] for found in said if found)
+        until(lambda: _address(log) is not None, "the server says where it listens")
+        address = _address(log)
+        assert address is not None
         with _bucket_maker(address) as maker:
             assert maker.wait(30) == 0
         yield address
     finally:
         server.kill()
-        server.communicate()
+        server.wait()
+
+
+def _address(log: Path) -> str | None:
+    found = re.search(r"Running on (http://\S+)", log.read_text())
+    return None if found is None else found[1]
 
 
 def _bucket_maker(address: str) -> subprocess.Popen[bytes]:
@@ -68,7 +74,7 @@ def test_exports_go_to_an_object_store_and_are_analyzed_from_there(
             run_ravel(alice, "repo", "create", "notes")
         run_ravel(alice, "write", "notes:main", text)
         exported = json.loads(run_ravel(alice, "export", "--json").stdout)
-        assert (exported["path"], exported["parts"]) == ("s3://ravel/of/alice", number)
+        assert (exported["path"], exported["parts"]) == ("s3://ravel/of/alice", number + 3)
     assert not (alice.home / "exports").exists(), "nothing is left on this machine"
 
     analyzed = run_ravel(alice, "analyze", "--json", "--out", str(tmp_path / "by-alice"))
