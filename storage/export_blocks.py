@@ -18,6 +18,7 @@ from protocol.block import decode_block, has_children
 from protocol.codec import DecodeError
 from protocol.hashing import block_id
 from protocol.publication import Publication, decode_publication
+from storage.export_parts import batch_rows
 from storage.export_schema import BLOCKS
 from storage.id_keys import chunks, id_key, unpack_nums
 from storage.relay_schema import relay_commits
@@ -63,7 +64,7 @@ def block_batches(connection: Connection, first: int, last: int) -> Iterator[pa.
     query = _COMMITS.where(commits.c.num.between(first, last)).order_by(commits.c.num)
     for part in stream_parts(connection, query, _COMMITS_AT_ONCE):
         for some in _cut(part):
-            yield _batch(_rows_of(connection, some))
+            yield from batch_rows(BLOCKS, _rows_of(connection, some))
 
 
 def relay_block_batches(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
@@ -71,7 +72,8 @@ def relay_block_batches(connection: Connection, first: int, last: int) -> Iterat
     columns = relay_commits.c
     query = select(columns.num, columns.publication).where(columns.num.between(first, last))
     for part in stream_parts(connection, query.order_by(columns.num), _PUBLICATIONS_AT_ONCE):
-        yield _batch([row for num, encoded in part for row in _taken(num, decode_publication(encoded))])
+        taken = [row for num, encoded in part for row in _taken(num, decode_publication(encoded))]
+        yield from batch_rows(BLOCKS, taken)
 
 
 def _cut(rows: Sequence[Row[Any]]) -> Iterator[Sequence[Row[Any]]]:
@@ -142,8 +144,3 @@ def _rows_of_rest(
     for raw in dict.fromkeys([*named, *children]):
         if raw not in held and raw != commit_id:
             yield _BlockRow(num, commit_id, raw, None, (), None)
-
-
-def _batch(rows: Sequence[_BlockRow]) -> pa.RecordBatch:
-    arrays = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(BLOCKS)]
-    return pa.RecordBatch.from_arrays(arrays, schema=BLOCKS)
