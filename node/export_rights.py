@@ -52,9 +52,7 @@ def _open_repo(
 ) -> RepoRights | Unjudged:
     try:
         membership = load_membership(connection, tables, root.branch_id)
-    except (
-        UNREADABLE
-    ):  # damage, known or not; `ravel fsck` names it. A database that fails raises none of these.
+    except UNREADABLE:  # damage; a database that fails raises none of these
         return Unjudged(is_awaited=find_awaited_in(connection, root.num) is not None)
     return RepoRights(
         _membership_rows(connection, root, membership, told), _member_rows(root.branch_id, membership, told)

@@ -2,6 +2,7 @@
 
     read     everything new, in one read transaction, into parts in a scratch folder: one moment of the store, and writers
              are never blocked
+    count    what the store holds, in another, since that takes long and no row depends on it
     put      the parts, where they go; they are named by their content, so nothing that is there is written over
     publish  the manifest, in one piece: a reader sees the old export or the new one, never half
     sweep    parts that no manifest lists any more, once `keep_seconds` have passed for whoever reads by an older one
@@ -24,7 +25,6 @@ from storage.destinations import Destination
 from storage.export_blocks import block_batches, relay_block_batches
 from storage.export_manifest import (
     MANIFEST_SIZE_MAX,
-    Holdings,
     Manifest,
     Part,
     Quotas,
@@ -56,6 +56,7 @@ from storage.export_rows import (
     void_batches,
 )
 from storage.export_schema import BLOCK_TABLES, MANIFEST_NAME, MEMBERS, MEMBERSHIPS, SCHEMA_VERSION, TABLES
+from storage.holdings import Counted
 from storage.relay_schema import relay_commits
 from storage.schema import changes, commits
 
@@ -95,7 +96,7 @@ class ExportPlan:
     bodies: Bodies | None = None
     blocks: bool = False
     rights: Rights | None = None
-    holdings: Callable[[Connection], Holdings | None] | None = None
+    holdings: Callable[[Connection, Counted], Counted] | None = None
     quotas: Quotas | None = None
 
     @property
@@ -133,6 +134,10 @@ def export_store(
         try:
             with read() as connection:
                 run.read(connection)
+            with (
+                read() as connection
+            ):  # another, since it may take long, and while one is open its log only grows
+                run.count(connection)
             run.merge(destination)
         except OSError as error:
             raise StorageError(f"cannot write an export: {error}") from error
@@ -186,7 +191,6 @@ class _Run:
         if plan.blocks and not manifest.has_blocks:
             manifest.blocks_from, manifest.relay_blocks_from = manifest.watermark, manifest.relay_watermark
         manifest.quotas, manifest.created_at = plan.quotas, plan.created_at
-        manifest.holdings = None if plan.holdings is None else plan.holdings(connection)
         pseudonym = None if plan.pseudonym_key is None else plan.pseudonym
         self._state("voids", void_batches(connection))
         self._state("relay_topics", relay_topic_batches(connection))
@@ -207,6 +211,13 @@ class _Run:
         for table, upto in ((commits, manifest.watermark), (relay_commits, manifest.relay_watermark)):
             if (mark := mark_of(connection, table, upto)) is not None:
                 manifest.marks[table.name] = mark
+
+    def count(self, connection: Connection) -> None:
+        """Count what the store holds, now."""
+        manifest, count = self.manifest, self._plan.holdings
+        before = Counted(manifest.holdings, manifest.holdings_of)
+        after = Counted(None, "") if count is None else count(connection, before)
+        manifest.holdings, manifest.holdings_of = after
 
     def _read_blocks(self, connection: Connection) -> None:
         """Blocks up to the watermarks, since watermarks of their own: wanted later than the rest, they are caught up with.

@@ -74,6 +74,7 @@ class Manifest(msgspec.Struct):
     relay_blocks_from: int = 0
     quotas: Quotas | None = None
     holdings: Holdings | None = None
+    holdings_of: str = ""  # of which tables
     tables: dict[str, list[Part]] = msgspec.field(default_factory=lambda: {name: [] for name in TABLES})
     replaced: list[Replaced] = []
     marks: dict[str, Mark] = {}

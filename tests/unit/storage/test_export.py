@@ -3,6 +3,7 @@
 import fcntl
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from blake3 import blake3
 from msgspec import structs
+from sqlalchemy import Connection
 
 from node.export_rights import open_rights
 from node.export_worker import ExportRequest, write_export
@@ -22,9 +24,10 @@ from protocol.signing import key_pair
 from storage.database import StorageError
 from storage.destinations import Destination, LocalFolder, open_destination
 from storage.export import ExportPlan, ExportSummary, export_store
-from storage.export_manifest import Quotas
+from storage.export_manifest import Holdings, Quotas, decode_manifest
 from storage.export_parts import ROWS_PER_PART, choose_merge
 from storage.export_schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES
+from storage.holdings import Counted
 from storage.relay import open_topics, take_publications
 from storage.relay_quotas import RelayQuotas, Visitor
 from tests.builders import NOW_MS, STORE_KEY, World, timeline
@@ -367,6 +370,30 @@ def _request(
     )
 
 
+def test_what_is_held_is_counted_last_and_in_a_read_of_its_own(world: World, folder: Path) -> None:
+    """Counting takes long, and while a read is open SQLite's log only grows."""
+    events: list[str] = []
+    stated = Holdings(4, 3, 2, 1)
+
+    @contextmanager
+    def read() -> Iterator[Connection]:
+        with world.replica.database.read() as connection:
+            events.append("begin")
+            yield connection
+            events.append("end")
+
+    def count(_: Connection, before: Counted) -> Counted:
+        events.append(before.state or "nothing")
+        return Counted(stated, "this much")
+
+    for at in (1, 2):
+        export_store(read, LocalFolder(folder), ExportPlan("node", at, holdings=count))
+    assert events == ["begin", "end", "begin", "nothing", "end", "begin", "end", "begin", "this much", "end"]
+    assert decode_manifest((folder / MANIFEST_NAME).read_bytes(), "it", "node").holdings == stated
+    export(world, folder, 3)
+    assert manifest_of(folder)["holdings"] is None
+
+
 def test_bodies_are_those_of_branches_and_none_of_root_branches(world: World, folder: Path) -> None:
     world.write("a, a <- b")
     assert write_export(_request(world, folder, has_bodies=True)).commits == 5
@@ -389,7 +416,7 @@ def test_pseudonyms_stand_for_authors_alike_on_nodes_of_one_key(world: World, fo
     world.write_one("a", [], bob)
     export(world, folder, 1)
     plain = rows_of(folder, "commits")
-    export(world, folder, 2, pseudonym_key=KEY)
+    export(world, folder, 2, pseudonym_key=KEY, rights=open_rights, blocks=True)
     hidden = rows_of(folder, "commits")
     assert len(list((folder / "commits").iterdir())) == 1, "what names authors does not stay for a day"
     names = {(row["author"], other["author"]) for row, other in zip(plain, hidden, strict=True)}
