@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from blake3 import blake3
 from sqlalchemy import Column, Connection, Select, exists, func, select
 
+from protocol.codec import DecodeError
 from protocol.publication import decode_publication
 from storage.export_manifest import Mark
 from storage.export_parts import ROWS_PER_GROUP, make_batch
@@ -177,7 +178,8 @@ def edit_batches(connection: Connection, first: int, last: int) -> Iterator[pa.R
 
 
 def relay_commit_batches(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
-    """What was taken for others of these numbers, in order. Their blocks are counted, so each publication is read."""
+    """What was taken for others of these numbers, in order. Their blocks are counted, so each publication is read; 0 of one
+    that is damaged."""
     by_topic = _Shared(connection, select(relay_topics.c.num, relay_topics.c.topic))
     query = (
         select(
@@ -193,13 +195,20 @@ def relay_commit_batches(connection: Connection, first: int, last: int) -> Itera
     )
     rows: list[tuple[Any, ...]] = []
     for nums, topic, ids, acks, encoded, received in _columns(connection, query, _PUBLICATIONS_AT_ONCE):
-        blocks = [len(decode_publication(one).blocks) for one in encoded]
+        blocks = map(_count_blocks, encoded)
         rows += zip(nums, topic, ids, acks, blocks, map(len, encoded), received, strict=True)
         if len(rows) >= ROWS_PER_GROUP:
             yield _relay_batch(rows, by_topic)
             rows = []
     if rows:
         yield _relay_batch(rows, by_topic)
+
+
+def _count_blocks(publication: bytes) -> int:
+    try:
+        return len(decode_publication(publication).blocks)
+    except DecodeError:  # `ravel fsck` names it
+        return 0
 
 
 def relay_topic_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
