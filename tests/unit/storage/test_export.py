@@ -13,14 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 from blake3 import blake3
 from msgspec import structs
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select, update
 
 from node.export_rights import open_rights
-from node.export_worker import ExportRequest, write_export
+from node.export_worker import ExportRequest, _open_bodies, write_export
 from node.outbound import Author
 from protocol.body import Adopt, Grant, Invite, Permission, Remove
 from protocol.publication import decode_publication
 from protocol.signing import key_pair
+from storage.awaiting import await_commits
+from storage.commits import load_rows
 from storage.database import StorageError
 from storage.destinations import Destination, LocalFolder, open_destination
 from storage.export import ExportPlan, ExportSummary, export_store
@@ -28,8 +30,10 @@ from storage.export_manifest import Holdings, Quotas, decode_manifest
 from storage.export_parts import ROWS_PER_PART, choose_merge
 from storage.export_schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES
 from storage.holdings import Counted
+from storage.id_keys import unpack_nums
 from storage.relay import open_topics, take_publications
 from storage.relay_quotas import RelayQuotas, Visitor
+from storage.schema import blocks
 from tests.builders import NOW_MS, STORE_KEY, World, timeline
 
 KEY = b"k" * 32
@@ -401,6 +405,23 @@ def test_bodies_are_those_of_branches_and_none_of_root_branches(world: World, fo
     of_branch = [row for row in rows_of(folder, "commits") if row["branch_id"] == world.branch.branch_id]
     assert [row["commit_id"] for row in bodies] == [row["commit_id"] for row in of_branch]
     assert len(bodies) == 3
+
+
+def test_bodies_that_are_damaged_are_left_out_and_stop_no_export(world: World, folder: Path) -> None:
+    world.write("a, b, c")
+    ids = [world.commits[name].commit_id for name in "abc"]
+    with world.replica.database.write() as connection:
+        found = load_rows(connection, ids)
+        own, body = (unpack_nums(found[ids[at]].block_nums)[at] for at in (0, 1))
+        connection.execute(blocks.delete().where(blocks.c.num == own))
+        await_commits(connection, [found[ids[0]].num])
+        encoded = connection.execute(select(blocks.c.encoded).where(blocks.c.num == body)).scalar_one()
+        flipped = encoded[:-1] + bytes([encoded[-1] ^ 1])
+        connection.execute(update(blocks).where(blocks.c.num == body).values(encoded=flipped))
+    plan = ExportPlan("node", 1, bodies=_open_bodies)
+    assert export_store(world.replica.database.read, LocalFolder(folder), plan).commits == 6
+    told = {row["commit_id"] for row in rows_of(folder, "bodies")}
+    assert told == {world.branch.facts.root_id, ids[2]}
 
 
 def test_bodies_that_are_no_longer_wanted_are_gone_at_once(world: World, folder: Path) -> None:
