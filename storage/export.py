@@ -134,9 +134,8 @@ def export_store(
         try:
             with read() as connection:
                 run.read(connection)
-            with (
-                read() as connection
-            ):  # another, since it may take long, and while one is open its log only grows
+            # Another, since this may take long, and while one is open SQLite's log only grows.
+            with read() as connection:
                 run.count(connection)
             run.merge(destination)
         except OSError as error:

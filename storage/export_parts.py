@@ -1,7 +1,7 @@
 """Parts of an export: written into a scratch folder, measured, named by their checksum; and merged when they get many.
-And batches of rows, which is what parts are written from.
 
-Memory is bounded by a group of rows of the table, whatever a part's size.
+Rows become batches here, which parts are written from. Memory is bounded by a group of rows of the table, whatever a part's
+size.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -63,12 +63,10 @@ def make_batch(schema: pa.Schema, columns: Iterable[Any]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def batch_rows(
-    schema: pa.Schema, rows: Iterable[ExportRow], rows_max: int = ROWS_PER_GROUP
-) -> Iterator[pa.RecordBatch]:
-    """Rows in batches of at most so many; none where there are no rows."""
+def batch_rows(schema: pa.Schema, rows: Iterable[ExportRow]) -> Iterator[pa.RecordBatch]:
+    """Rows in batches of at most ROWS_PER_GROUP; none where there are no rows."""
     source = iter(rows)
-    while some := list(islice(source, rows_max)):
+    while some := list(islice(source, ROWS_PER_GROUP)):
         yield make_batch(schema, zip(*some, strict=True))
 
 

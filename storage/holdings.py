@@ -65,7 +65,11 @@ def count_holdings(connection: Connection, before: Counted, folder: Path) -> Cou
 
 
 def _describe(connection: Connection, table: Table) -> tuple[int, int]:
-    """How many rows, and the last number: numbers are not given twice, so other rows have another number or count."""
+    """How many rows, and the last number: other rows have another count or number.
+
+    But for one case: the last rows went, the daemon was started again, and as many came, of as many bytes in all. Then the
+    figure is an older one until the next change.
+    """
     query = select(func.count(), func.coalesce(func.max(table.c.num), 0)).select_from(table)
     count, last = connection.execute(query).one()
     return count, last

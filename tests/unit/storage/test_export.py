@@ -16,7 +16,7 @@ from msgspec import structs
 from sqlalchemy import Connection, select, update
 
 from node.export_rights import open_rights
-from node.export_worker import ExportRequest, _open_bodies, write_export
+from node.export_worker import ExportRequest, write_export
 from node.outbound import Author
 from protocol.body import Adopt, Grant, Invite, Permission, Remove
 from protocol.publication import decode_publication
@@ -418,8 +418,7 @@ def test_bodies_that_are_damaged_are_left_out_and_stop_no_export(world: World, f
         encoded = connection.execute(select(blocks.c.encoded).where(blocks.c.num == body)).scalar_one()
         flipped = encoded[:-1] + bytes([encoded[-1] ^ 1])
         connection.execute(update(blocks).where(blocks.c.num == body).values(encoded=flipped))
-    plan = ExportPlan("node", 1, bodies=_open_bodies)
-    assert export_store(world.replica.database.read, LocalFolder(folder), plan).commits == 6
+    assert write_export(_request(world, folder, has_bodies=True)).commits == 6
     told = {row["commit_id"] for row in rows_of(folder, "bodies")}
     assert told == {world.branch.facts.root_id, ids[2]}
 
