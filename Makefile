@@ -44,7 +44,7 @@ test: setup java ## Run the tests (ARGS='...': more arguments for pytest)
 test-postgres: setup ## Run more tests with rows in a real PostgreSQL: `make test` has those of storage, this also what leans on it
 	$(VENV)/python -m pytest tests/unit/storage $(addprefix tests/unit/node/test_,$(addsuffix .py,fsck voids watching \
 		inbound relay branch_links inbox names merging repair mending devices compacting body_fetching said_kinds \
-		reconciling)) tests/e2e/test_postgresql.py --rows-in postgresql $(ARGS)
+		reconciling export_rights)) tests/e2e/test_postgresql.py --rows-in postgresql $(ARGS)
 
 check: check-format check-lint check-types check-imports ## Check format, lint, types and imports
 

@@ -80,6 +80,11 @@ class Exports:
                 raise
             self.state.finished_at, self.state.seconds = self._clock(), time.monotonic() - began
             self.state.commits, self.state.error = summary["commits"], ""
+            if summary["unjudged_repos"]:
+                log.warning(
+                    "an export lacks members of repos whose root branches are damaged; `ravel fsck` names them",
+                    repos=summary["unjudged_repos"],
+                )
             return summary
 
     async def run(self) -> None:

@@ -43,6 +43,7 @@ class Tables:
     branches: Mapping[int, Branch]  # on the topic that this node writes to
     on_topics: Mapping[int, Branch]  # on each topic, by its number
     by_topic: Mapping[bytes, Branch]
+    roots: Mapping[bytes, Branch]  # root branches, by their repos' ids
 
     def epochs_of(self, repo: Repo, membership: Membership) -> dict[bytes, Epoch]:
         """A repo's epochs whose secrets are here, by id.
@@ -83,12 +84,14 @@ def load_tables(connection: Connection) -> Tables:
             one.topic_num,
         ),
     )
+    branches = {branch.num: branch for branch in _last_of_each(ordered)}
     return Tables(
         repos,
         {epoch.num: epoch for epoch in load_epochs(connection)},
-        {branch.num: branch for branch in _last_of_each(ordered)},
+        branches,
         on_topics,
         {branch.topic: branch for branch in on_topics.values()},
+        {branch.branch_id: branch for branch in branches.values() if branch.facts.is_root_branch},
     )
 
 
@@ -160,9 +163,9 @@ class Replica:
         """A commit of a repo's root branch that is awaited, if any is. Raises StorageError."""
         if not self.has_awaited:
             return None
-        num = next((one.num for one in self.branches.values() if one.branch_id == repo_id), None)
+        root = self.tables.roots.get(repo_id)
         with self.database.read() as connection:
-            return None if num is None else find_awaited_in(connection, num)
+            return None if root is None else find_awaited_in(connection, root.num)
 
     def close(self) -> None:
         """Close the store."""
@@ -262,10 +265,10 @@ class Replica:
 
     def root_branch(self, repo: Repo) -> Branch:
         """The repo's root branch, on the topic that this node writes to."""
-        for branch in self.branches.values():
-            if branch.branch_id == repo.repo_id:
-                return branch
-        raise StorageError("a repo without a root branch")
+        found = self.tables.roots.get(repo.repo_id)
+        if found is None:
+            raise StorageError("a repo without a root branch")
+        return found
 
     def root_branch_in(self, epoch: Epoch) -> Branch:
         """The root branch on its topic of an epoch."""
@@ -278,21 +281,19 @@ class Replica:
 def load_membership(connection: Connection, tables: Tables, repo_id: bytes) -> Membership:
     """A repo's membership, of what is accepted of its root branch. Raises StorageError."""
     membership = Membership(repo_id)
-    for branch in tables.branches.values():
-        if branch.branch_id != repo_id:
-            continue
-        for row in iterate_arrivals(connection, [branch.num]):
-            commit, body = open_stored(
-                tables.on_topics[row.topic_num], row, load_blocks_of(connection, [row])[row.num]
-            )
-            try:
-                operation = membership.authorise_root_commit(commit, body)
-            except Refused as error:
-                raise StorageError(
-                    f"an older version accepted what this one refuses ({error}); join the repo anew, "
-                    "with another folder"
-                ) from None
-            membership.add(operation, commit.acks)
+    root = tables.roots.get(repo_id)
+    for row in [] if root is None else iterate_arrivals(connection, [root.num]):
+        commit, body = open_stored(
+            tables.on_topics[row.topic_num], row, load_blocks_of(connection, [row])[row.num]
+        )
+        try:
+            operation = membership.authorise_root_commit(commit, body)
+        except Refused as error:
+            raise StorageError(
+                f"an older version accepted what this one refuses ({error}); join the repo anew, "
+                "with another folder"
+            ) from None
+        membership.add(operation, commit.acks)
     return membership
 
 

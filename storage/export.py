@@ -2,6 +2,7 @@
 
     read     everything new, in one read transaction, into parts in a scratch folder: one moment of the store, and writers
              are never blocked
+    count    what the store holds, in another, since that takes long and no row depends on it
     put      the parts, where they go; they are named by their content, so nothing that is there is written over
     publish  the manifest, in one piece: a reader sees the old export or the new one, never half
     sweep    parts that no manifest lists any more, once `keep_seconds` have passed for whoever reads by an older one
@@ -9,11 +10,11 @@
 Cut at any moment it leaves the old export, and perhaps parts that nothing lists, which the next one sweeps.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from blake3 import blake3
@@ -24,7 +25,6 @@ from storage.destinations import Destination
 from storage.export_blocks import block_batches, relay_block_batches
 from storage.export_manifest import (
     MANIFEST_SIZE_MAX,
-    Holdings,
     Manifest,
     Part,
     Quotas,
@@ -35,6 +35,8 @@ from storage.export_manifest import (
 from storage.export_parts import (
     BODIES_PER_GROUP,
     ROWS_PER_GROUP,
+    ExportRow,
+    batch_rows,
     choose_merge,
     gather_batches,
     read_batches,
@@ -53,7 +55,8 @@ from storage.export_rows import (
     topic_batches,
     void_batches,
 )
-from storage.export_schema import BLOCK_TABLES, MANIFEST_NAME, RIGHTS, SCHEMA_VERSION, TABLES
+from storage.export_schema import BLOCK_TABLES, MANIFEST_NAME, MEMBERS, MEMBERSHIPS, SCHEMA_VERSION, TABLES
+from storage.holdings import Counted
 from storage.relay_schema import relay_commits
 from storage.schema import changes, commits
 
@@ -64,15 +67,21 @@ Bodies = Callable[[Connection, int, int], Iterator[pa.RecordBatch]]
 """Bodies of the commits of some numbers (first and last): who exports can open them, this module cannot."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rights:
-    """Rows of `memberships` and `members` (RIGHTS), by table, of root branches that were opened elsewhere, likewise."""
+class RepoRights(NamedTuple):
+    """Rows of `memberships` and `members` of one repo, whose root branch was opened elsewhere, likewise."""
 
-    tables: Mapping[str, Iterator[pa.RecordBatch]]
-    is_whole: bool = True  # whether every root branch could be opened
+    memberships: Iterator[ExportRow]
+    members: Iterator[ExportRow]
 
 
-_NO_RIGHTS: Final = Rights({}, is_whole=False)
+class Unjudged(NamedTuple):
+    """A repo whose root branch cannot be opened for damage."""
+
+    is_awaited: bool  # whether that was taken out, and is asked of peers
+
+
+Rights = Callable[[Connection, Pseudonym | None], Iterator[RepoRights | Unjudged]]
+"""Each repo that has members. One is to be read before the next is asked for, so that one membership is in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +95,8 @@ class ExportPlan:
     pseudonym_key: bytes | None = None  # 32 bytes
     bodies: Bodies | None = None
     blocks: bool = False
-    rights: Callable[[Connection, Pseudonym | None], Rights] | None = None
-    holdings: Callable[[Connection], Holdings | None] | None = None
+    rights: Rights | None = None
+    holdings: Callable[[Connection, Counted], Counted] | None = None
     quotas: Quotas | None = None
 
     @property
@@ -113,6 +122,7 @@ class ExportSummary:
     relayed: int  # commits that were taken for others
     parts: int  # of all tables
     watermark: int
+    unjudged_repos: int  # whose members cannot be told, since their root branches are damaged
 
 
 def export_store(
@@ -124,6 +134,9 @@ def export_store(
         try:
             with read() as connection:
                 run.read(connection)
+            # Another, since this may take long, and while one is open SQLite's log only grows.
+            with read() as connection:
+                run.count(connection)
             run.merge(destination)
         except OSError as error:
             raise StorageError(f"cannot write an export: {error}") from error
@@ -138,6 +151,7 @@ def export_store(
         sum(part.rows for part in manifest.tables["relay_commits"]),
         sum(map(len, manifest.tables.values())),
         manifest.watermark,
+        manifest.unjudged_repos,
     )
 
 
@@ -176,7 +190,6 @@ class _Run:
         if plan.blocks and not manifest.has_blocks:
             manifest.blocks_from, manifest.relay_blocks_from = manifest.watermark, manifest.relay_watermark
         manifest.quotas, manifest.created_at = plan.quotas, plan.created_at
-        manifest.holdings = None if plan.holdings is None else plan.holdings(connection)
         pseudonym = None if plan.pseudonym_key is None else plan.pseudonym
         self._state("voids", void_batches(connection))
         self._state("relay_topics", relay_topic_batches(connection))
@@ -197,6 +210,13 @@ class _Run:
         for table, upto in ((commits, manifest.watermark), (relay_commits, manifest.relay_watermark)):
             if (mark := mark_of(connection, table, upto)) is not None:
                 manifest.marks[table.name] = mark
+
+    def count(self, connection: Connection) -> None:
+        """Count what the store holds, now."""
+        manifest, count = self.manifest, self._plan.holdings
+        before = Counted(manifest.holdings, manifest.holdings_of)
+        after = Counted(None, "") if count is None else count(connection, before)
+        manifest.holdings, manifest.holdings_of = after
 
     def _read_blocks(self, connection: Connection) -> None:
         """Blocks up to the watermarks, since watermarks of their own: wanted later than the rest, they are caught up with.
@@ -294,13 +314,25 @@ class _Run:
 
     def _state_rights(self, connection: Connection, pseudonym: Pseudonym | None) -> None:
         """State who may do what, unless all root branches are as they were: judging them takes a millisecond a commit."""
-        state = describe_roots(connection)
-        if self.manifest.roots == state and self._plan.rights is not None:
+        state, rights = describe_roots(connection), self._plan.rights
+        if self.manifest.roots == state and rights is not None:
             return
-        rights = _NO_RIGHTS if self._plan.rights is None else self._plan.rights(connection, pseudonym)
-        for table in RIGHTS:
-            self._state(table, rights.tables.get(table, iter(())))
-        self.manifest.roots = state if rights.is_whole else ""
+        members: list[pa.RecordBatch] = []
+        unjudged: list[Unjudged] = []
+
+        def read_memberships() -> Iterator[ExportRow]:
+            for repo in () if rights is None else rights(connection, pseudonym):
+                if isinstance(repo, Unjudged):
+                    unjudged.append(repo)
+                else:
+                    yield from repo.memberships
+                    members.extend(batch_rows(MEMBERS, repo.members))
+
+        self._state("memberships", batch_rows(MEMBERSHIPS, read_memberships()))
+        self._state("members", gather_batches(members))
+        self.manifest.unjudged_repos = len(unjudged)
+        is_known = rights is not None and all(repo.is_awaited for repo in unjudged)
+        self.manifest.roots = state if is_known else ""
 
     def _add(self, table: str, batches: Iterator[pa.RecordBatch]) -> int:
         """List more parts of a table; gives their rows."""

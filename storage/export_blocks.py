@@ -1,9 +1,10 @@
 """The blocks of commits, and of what was taken for others, as Arrow batches: what an auditor needs to compute ids again.
 
 No key is needed and none is told. A commit's own block comes with its encoding, of the others the id and the size, and of
-all the ids of their children, which stand in clear. What a commit names and the node has not got (bodies that were erased
-or never came, blocks that were damaged, children that nobody sent) has a row that says so: then whoever reads the rows can
-tell it from what an export lost.
+all the ids of their children, which stand in clear. What a commit names and the node knows that it has not got (bodies
+that were erased or never came, damaged commits that were taken out, children that nobody sent) has a row that says so: then
+whoever reads the rows can tell it from what an export lost. Damage that nobody knows of yet says nothing of itself: of a
+commit's own block the bytes are told as they are, a body's block has no row.
 
 All is read in the caller's one read transaction. Blocks are read for at most SIZE_AT_ONCE bytes of commits at once.
 """
@@ -17,7 +18,8 @@ from sqlalchemy import Connection, Row, bindparam, select
 from protocol.block import decode_block, has_children
 from protocol.codec import DecodeError
 from protocol.hashing import block_id
-from protocol.publication import Publication, decode_publication
+from protocol.publication import decode_publication
+from storage.export_parts import batch_rows
 from storage.export_schema import BLOCKS
 from storage.id_keys import chunks, id_key, unpack_nums
 from storage.relay_schema import relay_commits
@@ -63,15 +65,17 @@ def block_batches(connection: Connection, first: int, last: int) -> Iterator[pa.
     query = _COMMITS.where(commits.c.num.between(first, last)).order_by(commits.c.num)
     for part in stream_parts(connection, query, _COMMITS_AT_ONCE):
         for some in _cut(part):
-            yield _batch(_rows_of(connection, some))
+            yield from batch_rows(BLOCKS, _rows_of(connection, some))
 
 
 def relay_block_batches(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
     """Blocks of what was taken for others of these numbers, in order; some publications at once."""
     columns = relay_commits.c
-    query = select(columns.num, columns.publication).where(columns.num.between(first, last))
+    query = select(columns.num, columns.commit_id, columns.publication).where(
+        columns.num.between(first, last)
+    )
     for part in stream_parts(connection, query.order_by(columns.num), _PUBLICATIONS_AT_ONCE):
-        yield _batch([row for num, encoded in part for row in _taken(num, decode_publication(encoded))])
+        yield from batch_rows(BLOCKS, [row for taken in part for row in _taken(*taken)])
 
 
 def _cut(rows: Sequence[Row[Any]]) -> Iterator[Sequence[Row[Any]]]:
@@ -121,12 +125,16 @@ def _read(key: int, encoded: bytes) -> Mapping[bytes, tuple[int, Sequence[bytes]
         return {}  # the door lets no such block in: damage that took the key's column, too
 
 
-def _taken(num: int, publication: Publication) -> Iterator[_BlockRow]:
-    own, *others = publication.blocks
-    yield _BlockRow(num, own.block_id, own.block_id, len(own.encoded), own.child_ids, own.encoded)
+def _taken(num: int, commit_id: bytes, encoded: bytes) -> Iterator[_BlockRow]:
+    try:
+        own, *others = decode_publication(encoded).blocks
+    except DecodeError:  # damage, by which nothing of it is here
+        yield _BlockRow(num, commit_id, commit_id, None, (), None)
+        return
+    yield _BlockRow(num, commit_id, commit_id, len(own.encoded), own.child_ids, own.encoded)
     held = {block.block_id: (len(block.encoded), block.child_ids) for block in others}
-    held.pop(own.block_id, None)
-    yield from _rows_of_rest(num, own.block_id, held, own.child_ids)
+    held.pop(commit_id, None)
+    yield from _rows_of_rest(num, commit_id, held, own.child_ids)
 
 
 def _rows_of_rest(
@@ -142,8 +150,3 @@ def _rows_of_rest(
     for raw in dict.fromkeys([*named, *children]):
         if raw not in held and raw != commit_id:
             yield _BlockRow(num, commit_id, raw, None, (), None)
-
-
-def _batch(rows: Sequence[_BlockRow]) -> pa.RecordBatch:
-    arrays = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(BLOCKS)]
-    return pa.RecordBatch.from_arrays(arrays, schema=BLOCKS)

@@ -74,10 +74,12 @@ class Manifest(msgspec.Struct):
     relay_blocks_from: int = 0
     quotas: Quotas | None = None
     holdings: Holdings | None = None
+    holdings_of: str = ""  # of which tables
     tables: dict[str, list[Part]] = msgspec.field(default_factory=lambda: {name: [] for name in TABLES})
     replaced: list[Replaced] = []
     marks: dict[str, Mark] = {}
-    roots: str = ""  # which were told; empty where not all could be opened
+    roots: str = ""  # which were told; empty where any was damaged that nobody had taken out
+    unjudged_repos: int = 0
 
     def listed(self) -> Iterator[str]:
         """Paths of all parts that are there."""

@@ -1,10 +1,12 @@
 """Parts of an export: written into a scratch folder, measured, named by their checksum; and merged when they get many.
 
-Memory is bounded by a group of rows of the table, whatever a part's size.
+Rows become batches here, which parts are written from. Memory is bounded by a group of rows of the table, whatever a part's
+size.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,12 +42,32 @@ _REPEATED: Final = (
 """Columns of few different values, the ones that a dictionary makes smaller."""
 
 
+ExportRow = tuple[object, ...]
+"""Values of one row of a table, in the order of its columns."""
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """A part in the scratch folder, and what the manifest is to say of it."""
 
     part: Part
     path: Path
+
+
+def make_batch(schema: pa.Schema, columns: Iterable[Any]) -> pa.RecordBatch:
+    """A batch of these columns, which are Arrow's arrays or sequences of values."""
+    arrays = [
+        column if isinstance(column, pa.Array) else pa.array(column, field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def batch_rows(schema: pa.Schema, rows: Iterable[ExportRow]) -> Iterator[pa.RecordBatch]:
+    """Rows in batches of at most ROWS_PER_GROUP; none where there are no rows."""
+    source = iter(rows)
+    while some := list(islice(source, ROWS_PER_GROUP)):
+        yield make_batch(schema, zip(*some, strict=True))
 
 
 def write_parts(

@@ -14,13 +14,24 @@ import pyarrow.compute as pc
 from blake3 import blake3
 from sqlalchemy import Column, Connection, Select, exists, func, select
 
+from protocol.codec import DecodeError
 from protocol.publication import decode_publication
 from storage.export_manifest import Mark
-from storage.export_parts import ROWS_PER_GROUP
+from storage.export_parts import ROWS_PER_GROUP, make_batch
 from storage.export_schema import COMMITS, EDITS, RELAY_COMMITS, RELAY_TOPICS, TOPICS, VOIDS
 from storage.order import CANONICAL_ORDER
 from storage.relay_schema import relay_commits, relay_topics
-from storage.schema import authors, branches, changes, commits, epochs, numbers, repos, topics
+from storage.schema import (
+    authors,
+    awaited_commits,
+    branches,
+    changes,
+    commits,
+    epochs,
+    numbers,
+    repos,
+    topics,
+)
 from storage.streaming import stream_parts
 
 _ID_SIZE: Final = 32
@@ -58,15 +69,24 @@ def goes_on_from(connection: Connection, table: Any, mark: Mark | None, watermar
 
 
 def describe_roots(connection: Connection) -> str:
-    """Which root branches there are and how many commits they have, which only grow: equal while nothing came to any."""
+    """Which root branches there are, how many commits they have, which only grow, and which of these are awaited: equal
+    while nothing came to any, was taken out of any or came back."""
     query = (
         select(repos.c.num, repos.c.repo_id, branches.c.commit_count)
         .join(branches, (branches.c.repo_num == repos.c.num) & (branches.c.branch_id == repos.c.repo_id))
         .order_by(repos.c.num)
     )
     hasher = blake3()
-    for row in connection.execute(query):
-        hasher.update(repr(tuple(row)).encode())
+    awaited = (
+        select(awaited_commits.c.commit_num)
+        .join(commits, commits.c.num == awaited_commits.c.commit_num)
+        .join(branches, branches.c.num == commits.c.branch_num)
+        .join(repos, (repos.c.num == branches.c.repo_num) & (repos.c.repo_id == branches.c.branch_id))
+        .order_by(awaited_commits.c.commit_num)
+    )
+    for rows in (query, awaited):
+        for row in connection.execute(rows):
+            hasher.update(repr(tuple(row)).encode())
     return hasher.hexdigest()
 
 
@@ -103,7 +123,7 @@ def commit_batches(
     for columns in _columns(connection, query):
         nums, ids, topic, branch, author, acks, rank, kind, size, time, received, feed, lengths = columns
         repo_id, branch_id, name = (shared.take(branch) for shared in by_branch)
-        yield _batch(
+        yield make_batch(
             COMMITS,
             [
                 nums,
@@ -131,7 +151,7 @@ def void_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
     """The commits that are void now."""
     query = select(commits.c.commit_id).where(commits.c.is_void).order_by(commits.c.num)
     for (ids,) in _columns(connection, query):
-        yield _batch(VOIDS, [_ids(ids)])
+        yield make_batch(VOIDS, [_ids(ids)])
 
 
 def edit_batches(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
@@ -154,11 +174,12 @@ def edit_batches(connection: Connection, first: int, last: int) -> Iterator[pa.R
             "insert" if old is None else "remove" if new is None else "move"
             for old, new in zip(before, after, strict=True)
         ]
-        yield _batch(EDITS, [nums, _ids(branch_ids), _ids(ids), kinds, before, after])
+        yield make_batch(EDITS, [nums, _ids(branch_ids), _ids(ids), kinds, before, after])
 
 
 def relay_commit_batches(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
-    """What was taken for others of these numbers, in order. Their blocks are counted, so each publication is read."""
+    """What was taken for others of these numbers, in order. Their blocks are counted, so each publication is read; 0 of one
+    that is damaged."""
     by_topic = _Shared(connection, select(relay_topics.c.num, relay_topics.c.topic))
     query = (
         select(
@@ -174,13 +195,20 @@ def relay_commit_batches(connection: Connection, first: int, last: int) -> Itera
     )
     rows: list[tuple[Any, ...]] = []
     for nums, topic, ids, acks, encoded, received in _columns(connection, query, _PUBLICATIONS_AT_ONCE):
-        blocks = [len(decode_publication(one).blocks) for one in encoded]
+        blocks = map(_count_blocks, encoded)
         rows += zip(nums, topic, ids, acks, blocks, map(len, encoded), received, strict=True)
         if len(rows) >= ROWS_PER_GROUP:
             yield _relay_batch(rows, by_topic)
             rows = []
     if rows:
         yield _relay_batch(rows, by_topic)
+
+
+def _count_blocks(publication: bytes) -> int:
+    try:
+        return len(decode_publication(publication).blocks)
+    except DecodeError:  # `ravel fsck` names it
+        return 0
 
 
 def relay_topic_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
@@ -193,7 +221,7 @@ def relay_topic_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
         relay_topics.c.touched_at,
     ).order_by(relay_topics.c.num)
     for ids, *columns in _columns(connection, query):
-        yield _batch(RELAY_TOPICS, [_ids(ids), *columns])
+        yield make_batch(RELAY_TOPICS, [_ids(ids), *columns])
 
 
 def topic_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
@@ -206,12 +234,12 @@ def topic_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
         .order_by(topics.c.num)
     )
     for columns in _columns(connection, query):
-        yield _batch(TOPICS, columns)
+        yield make_batch(TOPICS, columns)
 
 
 def _relay_batch(rows: Sequence[tuple[Any, ...]], by_topic: "_Shared") -> pa.RecordBatch:
     nums, topic, ids, acks, *counts = zip(*rows, strict=True)
-    return _batch(RELAY_COMMITS, [nums, by_topic.take(topic), _ids(ids), _id_lists(acks), *counts])
+    return make_batch(RELAY_COMMITS, [nums, by_topic.take(topic), _ids(ids), _id_lists(acks), *counts])
 
 
 def _columns(
@@ -219,14 +247,6 @@ def _columns(
 ) -> Iterator[tuple[Sequence[Any], ...]]:
     for rows in stream_parts(connection, query, rows_max or ROWS_PER_GROUP):
         yield tuple(zip(*rows, strict=True))
-
-
-def _batch(schema: pa.Schema, columns: Sequence[Any]) -> pa.RecordBatch:
-    arrays = [
-        column if isinstance(column, pa.Array) else pa.array(column, field.type)
-        for column, field in zip(columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _ids(values: Sequence[bytes]) -> Any:  # noqa: ANN401  # an array of 32-byte values

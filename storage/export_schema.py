@@ -42,7 +42,8 @@ relay_blocks_from int (the watermarks up to which commits and publications were 
 was forgotten in between has rows there and no blocks), quotas {"total", "topic", "peer"} in bytes or null where the node
 keeps nothing for others, holdings {"blocks", "bytes", "referenced_blocks", "referenced_bytes"} or null where they were not
 counted, tables {name: [{"path": str (relative), "rows": int, "bytes": int, "blake3": hex}]}, replaced [{"path": str, "at":
-int (unix seconds)}], marks and roots (for the exporter alone)."""
+int (unix seconds)}], unjudged_repos int (repos without rows in RIGHTS, for their root branches are damaged), marks, roots
+and holdings_of (for the exporter alone)."""
 
 EXPORT_FORMAT: Final = "ravel-export"
 

@@ -1,30 +1,38 @@
 """What exports say of members and epochs: what the node's own resolution says, and nothing that opens anything."""
 
+import gc
 import json
-from collections.abc import Iterator
+import sqlite3
+import weakref
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy.exc import OperationalError
 
 from node.drafting import Draft
 from node.export_rights import open_rights
 from node.outbound import Author
+from node.replica import Tables, load_membership
 from protocol.body import Grant, Invite, Join, Permission, Remove, Revoke
 from protocol.content import Post
 from protocol.devices import Device
 from protocol.proofs import device_digest, prove_invitation
 from protocol.signing import key_pair
+from storage.awaiting import await_commits
+from storage.database import StorageError
 from storage.destinations import LocalFolder
-from storage.export import ExportPlan, Rights, export_store
+from storage.export import ExportPlan, RepoRights, Unjudged, export_store
 from storage.export_rows import Pseudonym
 from storage.export_schema import MANIFEST_NAME, PERMISSIONS, RIGHTS
 from storage.id_keys import unpack_nums
 from storage.schema import awaited_commits, blocks, commits
 from tests.builders import NOW_MS, World
+from verifier.membership import Membership
 
 INVITATION = b"i" * 32
 KEY = b"k" * 32
@@ -45,11 +53,16 @@ def _author(world: World, name: str) -> Author:
 def _export(world: World, folder: Path, at: int = 1, **plan: Any) -> dict[str, list[JsonObject]]:  # noqa: ANN401
     made = replace(ExportPlan("node", at, rights=open_rights), **plan)
     export_store(world.replica.database.read, LocalFolder(folder), made)
-    listed = json.loads((folder / MANIFEST_NAME).read_bytes())["tables"]
+    listed = _manifest(folder)["tables"]
     return {
         table: [row for part in listed[table] for row in pq.read_table(folder / part["path"]).to_pylist()]
         for table in ("commits", *RIGHTS)
     }
+
+
+def _manifest(folder: Path) -> JsonObject:
+    found: JsonObject = json.loads((folder / MANIFEST_NAME).read_bytes())
+    return found
 
 
 def _tell(world: World) -> dict[str, Author]:
@@ -127,7 +140,8 @@ def test_members_have_the_pseudonyms_of_authors(world: World, tmp_path: Path) ->
     authors = {row["commit_id"]: row["author"] for row in told["commits"]}
     assert joined["member"] == authors[joined["commit_id"]]
     assert {row["person"] for row in told["members"]} == {None, joined["member"]}
-    shown = {row[name] for table in RIGHTS for row in told[table] for name in ("member",)}
+    shown = {row["member"] for table in RIGHTS for row in told[table]}
+    shown |= {row["person"] for row in told["members"]}
     assert shown.isdisjoint(one.user for one in [*people.values(), world.author])
 
 
@@ -137,7 +151,9 @@ class Counting:
     def __init__(self) -> None:
         self.count = 0
 
-    def __call__(self, connection: Connection, pseudonym: Pseudonym | None) -> Rights:
+    def __call__(
+        self, connection: Connection, pseudonym: Pseudonym | None
+    ) -> Iterator[RepoRights | Unjudged]:
         self.count += 1
         return open_rights(connection, pseudonym)
 
@@ -162,20 +178,90 @@ def test_members_are_judged_again_when_a_root_branch_has_grown(world: World, tmp
     assert rights.count == 2
 
 
+def _last_root_commit(world: World, connection: Connection) -> Row[Any]:
+    root = world.replica.root_branch(world.repo)
+    query = select(commits).where(commits.c.branch_num == root.num)
+    return connection.execute(query.order_by(commits.c.num.desc()).limit(1)).one()
+
+
 def test_a_root_commit_that_is_awaited_stops_no_export(world: World, tmp_path: Path) -> None:
     rights, folder = Counting(), tmp_path / "export"
-    root = world.replica.root_branch(world.repo)
+    whole = _export(world, folder, 1, rights=rights)
     with world.replica.database.write() as connection:
-        query = select(commits.c.num, commits.c.block_nums).where(commits.c.branch_num == root.num)
-        num, packed = connection.execute(query.order_by(commits.c.num.desc()).limit(1)).one()
-        taken = connection.execute(select(blocks).where(blocks.c.num == unpack_nums(packed)[0])).one()
+        row = _last_root_commit(world, connection)
+        taken = connection.execute(select(blocks).where(blocks.c.num == unpack_nums(row.block_nums)[0])).one()
         connection.execute(delete(blocks).where(blocks.c.num == taken.num))
-        connection.execute(insert(awaited_commits).values(commit_num=num, topic_num=root.topic_num))
-    told = _export(world, folder, 1, rights=rights)
-    assert ([told[table] for table in RIGHTS], len(told["commits"])) == ([[], []], 3)
+        await_commits(connection, [row.num])
+    for at in (2, 3):
+        told = _export(world, folder, at, rights=rights)
+        assert ([told[table] for table in RIGHTS], len(told["commits"])) == ([[], []], 3)
+        assert _manifest(folder)["unjudged_repos"] == 1
+    assert rights.count == 2, "while nothing comes nothing is judged again"
     with world.replica.database.write() as connection:
         connection.execute(insert(blocks).values(**taken._mapping))
         connection.execute(delete(awaited_commits))
-    told = _export(world, folder, 2, rights=rights)
-    assert [len(told[table]) for table in RIGHTS] == [2, 1], "though no root commit has come"
-    assert rights.count == 2
+    assert _export(world, folder, 4, rights=rights) == whole, "though no root commit has come"
+    assert (rights.count, _manifest(folder)["unjudged_repos"]) == (3, 0)
+
+
+def _flip(value: bytes) -> bytes:
+    return value[:-1] + bytes([value[-1] ^ 1])
+
+
+def _damage_body(connection: Connection, row: Row[Any]) -> None:
+    num = unpack_nums(row.block_nums)[1]
+    encoded = connection.execute(select(blocks.c.encoded).where(blocks.c.num == num)).scalar_one()
+    connection.execute(update(blocks).where(blocks.c.num == num).values(encoded=_flip(encoded)))
+
+
+def _damage_key(connection: Connection, row: Row[Any]) -> None:
+    values = {"commit_key": _flip(row.commit_key)}
+    connection.execute(update(commits).where(commits.c.num == row.num).values(values))
+
+
+def _lose_numbers(connection: Connection, row: Row[Any]) -> None:
+    connection.execute(update(commits).where(commits.c.num == row.num).values(block_nums=b""))
+
+
+@pytest.mark.parametrize("damage", [_damage_body, _damage_key, _lose_numbers])
+def test_damage_of_a_root_branch_that_nobody_knows_of_yet_stops_no_export(
+    world: World, tmp_path: Path, damage: Callable[[Connection, Row[Any]], None]
+) -> None:
+    rights, folder = Counting(), tmp_path / "export"
+    other, _ = world.author.create_repo("other")
+    with world.replica.database.write() as connection:
+        damage(connection, _last_root_commit(world, connection))
+    for at in (1, 2):
+        told = _export(world, folder, at, rights=rights, blocks=True)
+        assert [{row["repo_id"] for row in told[table]} for table in RIGHTS] == [{other.repo_id}] * 2
+        assert (len(told["commits"]), _manifest(folder)["unjudged_repos"]) == (4, 1)
+    assert rights.count == 2, "nothing says when it is whole again"
+
+
+def test_a_database_that_fails_is_no_damage(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> Membership:
+        raise OperationalError("SELECT", {}, sqlite3.OperationalError("disk I/O error"))
+
+    monkeypatch.setattr("node.export_rights.load_membership", fail)
+    with pytest.raises(StorageError, match="disk I/O error"):
+        _export(world, tmp_path / "export")
+
+
+def test_one_membership_is_in_memory_at_a_time(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.author.create_repo("other")
+    world.author.create_repo("third")
+    loaded: list[weakref.ref[Membership]] = []
+
+    def load(connection: Connection, tables: Tables, repo_id: bytes) -> Membership:
+        gc.collect()
+        assert [one for one in loaded if one() is not None] == []
+        made = load_membership(connection, tables, repo_id)
+        loaded.append(weakref.ref(made))
+        return made
+
+    monkeypatch.setattr("node.export_rights.load_membership", load)
+    assert len(_export(world, tmp_path / "export")["members"]) == len(loaded) == 3

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from node.config import Config
@@ -35,6 +36,7 @@ class Scripted(Exports):
         self._fails = fails
         self.times: list[float] = []
         self.is_done = trio.Event()
+        self.unjudged_repos = 0
 
     async def _run(self, _request: bytes) -> JsonObject:
         self.times.append(trio.current_time())
@@ -43,7 +45,7 @@ class Scripted(Exports):
         if self._fails[min(len(self.times), len(self._fails)) - 1]:
             raise StorageError("the disk is full")
         await trio.sleep(30)
-        return {"commits": 5, "added": 1}
+        return {"commits": 5, "added": 1, "unjudged_repos": self.unjudged_repos}
 
 
 async def _run_all(exports: Scripted) -> list[float]:
@@ -87,6 +89,16 @@ async def test_a_failure_is_shown_until_an_export_goes_well(autojump_clock: Mock
     assert (status["last_error"], status["failures"], status["commits"]) == ("", 1, 5)
     assert check_export(status).state == OK
     assert "ravel_export_faulty 0\n" in render(exports.families())
+
+
+async def test_that_members_of_some_repos_are_not_told_is_logged(autojump_clock: MockClock) -> None:
+    exports = Scripted(0, [False])
+    with capture_logs() as logs:
+        await exports.write()
+        assert logs == []
+        exports.unjudged_repos = 2
+        await exports.write()
+    assert [(line["log_level"], line["repos"]) for line in logs] == [("warning", 2)]
 
 
 @pytest.mark.slow

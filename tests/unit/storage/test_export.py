@@ -3,6 +3,7 @@
 import fcntl
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from blake3 import blake3
 from msgspec import structs
+from sqlalchemy import Connection, select, update
 
 from node.export_rights import open_rights
 from node.export_worker import ExportRequest, write_export
@@ -19,14 +21,19 @@ from node.outbound import Author
 from protocol.body import Adopt, Grant, Invite, Permission, Remove
 from protocol.publication import decode_publication
 from protocol.signing import key_pair
+from storage.awaiting import await_commits
+from storage.commits import load_rows
 from storage.database import StorageError
 from storage.destinations import Destination, LocalFolder, open_destination
 from storage.export import ExportPlan, ExportSummary, export_store
-from storage.export_manifest import Quotas
+from storage.export_manifest import Holdings, Quotas, decode_manifest
 from storage.export_parts import ROWS_PER_PART, choose_merge
 from storage.export_schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES
+from storage.holdings import Counted
+from storage.id_keys import unpack_nums
 from storage.relay import open_topics, take_publications
 from storage.relay_quotas import RelayQuotas, Visitor
+from storage.schema import blocks
 from tests.builders import NOW_MS, STORE_KEY, World, timeline
 
 KEY = b"k" * 32
@@ -367,6 +374,30 @@ def _request(
     )
 
 
+def test_what_is_held_is_counted_last_and_in_a_read_of_its_own(world: World, folder: Path) -> None:
+    """Counting takes long, and while a read is open SQLite's log only grows."""
+    events: list[str] = []
+    stated = Holdings(4, 3, 2, 1)
+
+    @contextmanager
+    def read() -> Iterator[Connection]:
+        with world.replica.database.read() as connection:
+            events.append("begin")
+            yield connection
+            events.append("end")
+
+    def count(_: Connection, before: Counted) -> Counted:
+        events.append(before.state or "nothing")
+        return Counted(stated, "this much")
+
+    for at in (1, 2):
+        export_store(read, LocalFolder(folder), ExportPlan("node", at, holdings=count))
+    assert events == ["begin", "end", "begin", "nothing", "end", "begin", "end", "begin", "this much", "end"]
+    assert decode_manifest((folder / MANIFEST_NAME).read_bytes(), "it", "node").holdings == stated
+    export(world, folder, 3)
+    assert manifest_of(folder)["holdings"] is None
+
+
 def test_bodies_are_those_of_branches_and_none_of_root_branches(world: World, folder: Path) -> None:
     world.write("a, a <- b")
     assert write_export(_request(world, folder, has_bodies=True)).commits == 5
@@ -374,6 +405,22 @@ def test_bodies_are_those_of_branches_and_none_of_root_branches(world: World, fo
     of_branch = [row for row in rows_of(folder, "commits") if row["branch_id"] == world.branch.branch_id]
     assert [row["commit_id"] for row in bodies] == [row["commit_id"] for row in of_branch]
     assert len(bodies) == 3
+
+
+def test_bodies_that_are_damaged_are_left_out_and_stop_no_export(world: World, folder: Path) -> None:
+    world.write("a, b, c")
+    ids = [world.commits[name].commit_id for name in "abc"]
+    with world.replica.database.write() as connection:
+        found = load_rows(connection, ids)
+        own, body = (unpack_nums(found[ids[at]].block_nums)[at] for at in (0, 1))
+        connection.execute(blocks.delete().where(blocks.c.num == own))
+        await_commits(connection, [found[ids[0]].num])
+        encoded = connection.execute(select(blocks.c.encoded).where(blocks.c.num == body)).scalar_one()
+        flipped = encoded[:-1] + bytes([encoded[-1] ^ 1])
+        connection.execute(update(blocks).where(blocks.c.num == body).values(encoded=flipped))
+    assert write_export(_request(world, folder, has_bodies=True)).commits == 6
+    told = {row["commit_id"] for row in rows_of(folder, "bodies")}
+    assert told == {world.branch.facts.root_id, ids[2]}
 
 
 def test_bodies_that_are_no_longer_wanted_are_gone_at_once(world: World, folder: Path) -> None:
@@ -389,7 +436,7 @@ def test_pseudonyms_stand_for_authors_alike_on_nodes_of_one_key(world: World, fo
     world.write_one("a", [], bob)
     export(world, folder, 1)
     plain = rows_of(folder, "commits")
-    export(world, folder, 2, pseudonym_key=KEY)
+    export(world, folder, 2, pseudonym_key=KEY, rights=open_rights, blocks=True)
     hidden = rows_of(folder, "commits")
     assert len(list((folder / "commits").iterdir())) == 1, "what names authors does not stay for a day"
     names = {(row["author"], other["author"]) for row, other in zip(plain, hidden, strict=True)}

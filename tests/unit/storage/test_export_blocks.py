@@ -15,6 +15,7 @@ from storage.export_blocks import block_batches
 from storage.export_parts import gather_batches
 from storage.relay import open_topics, take_publications
 from storage.relay_quotas import Visitor
+from storage.relay_schema import relay_commits
 from storage.schema import blocks
 from tests.builders import World
 from tests.exports import export_node
@@ -176,6 +177,41 @@ def test_of_what_a_relay_keeps_blocks_are_told_too(world: World, folder: Path, t
         _row(at, odd.block_id, inner, is_own=False),
         _absent(at, odd.block_id, last.block_id),
     ]
+
+
+def test_a_publication_that_cannot_be_read_any_more_stops_no_export(
+    world: World, folder: Path, tmp_path: Path
+) -> None:
+    """Cut, it says nothing; with a flipped bit it is told as it lies there, under the commit as which it was taken."""
+    world.write("a")
+    relay = World(tmp_path / "relay")
+    try:
+        database = relay.replica.database
+        items = [(decode_publication(one), one) for one in world.publications(world.branch)]
+        with database.write() as connection:
+            open_topics(database, connection, [world.branch.topic], Visitor(b"p" * 32), PLENTY, 5)
+            take_publications(database, connection, 1, Visitor(b"p" * 32), items, PLENTY, 7)
+            (cut, whole), (flipped, other) = items
+            content = flipped.blocks[0].encoded
+            at = other.index(content) + len(content) - 1
+            for commit_id, encoded in (
+                (cut.commit_id, whole[:-1]),
+                (flipped.commit_id, other[:at] + bytes([other[at] ^ 1]) + other[at + 1 :]),
+            ):
+                here = relay_commits.c.commit_id == commit_id
+                connection.execute(update(relay_commits).where(here).values(publication=encoded))
+        assert export(relay, folder, blocks=True).relayed == 2
+    finally:
+        relay.close()
+    assert [row["blocks"] for row in rows_of(folder, "relay_commits")] == [0, 2]
+    absent, own, body = rows_of(folder, "relay_blocks")
+    assert absent == _absent(absent["sequence"], cut.commit_id, cut.commit_id)
+    assert (own["commit_id"], own["block_id"], body["commit_id"]) == (flipped.commit_id,) * 3
+    assert decode_block(own["content"]).block_id != flipped.commit_id
+    assert (body["block_id"], body["size"]) == (
+        flipped.blocks[1].block_id,
+        len(flipped.blocks[1].encoded),
+    )
 
 
 def test_damage_that_nobody_knows_of_yet_stops_no_export(world: World, folder: Path) -> None:
