@@ -77,7 +77,10 @@ def start_export(home: Path, folder: Path, store_key: bytes) -> subprocess.Popen
         quotas=None,
     )
     worker = subprocess.Popen(
-        [sys.executable, "-P", "-m", "node.export_worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-P", "-m", "node.export_worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
     )
     assert worker.stdin is not None, "it was asked for"
     worker.stdin.write(msgspec.json.encode(request))

@@ -1,6 +1,8 @@
 """Exports by the daemon: in a process of their own, on schedule, and never in anybody's way."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from storage.database import StorageError
 from storage.export_manifest import decode_manifest
 from storage.export_schema import MANIFEST_NAME
 from tests.builders import STORE_KEY, World
+from tests.e2e.cluster import until
 
 
 def _exports(folder: Path, config: ExportConfig | None = None) -> Exports:
@@ -202,3 +205,18 @@ def test_a_bad_value_is_refused_and_no_secret_repeated(tmp_path: Path, line: str
         _settings(tmp_path, f"[export]\n{line}\n")
     assert caught.value.code == "bad_config"
     assert "hunter" not in str(caught.value)
+
+
+@pytest.mark.slow
+def test_an_export_gives_way_in_a_session_of_its_own_too() -> None:
+    if not Path("/proc/self/autogroup").exists():
+        pytest.skip("this system does not share its processors out by sessions")
+    worker = subprocess.Popen(
+        [sys.executable, "-P", "-m", "node.export_worker"], stdin=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        group = Path(f"/proc/{worker.pid}/autogroup")
+        until(lambda: group.read_text().endswith("nice 10\n"), "it has gone behind")
+    finally:
+        worker.kill()
+        worker.communicate()
