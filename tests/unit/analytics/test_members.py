@@ -16,9 +16,8 @@ from pyspark.sql import functions as F
 
 from analytics import members
 from analytics.analyze import place_commits, run
-from analytics.export_reader import ExportError, Holdings, load_commits, read_export
+from analytics.export_reader import load_commits, read_export
 from analytics.feed_forks import count_feed_forks
-from analytics.limits import HOLDINGS_MAX
 from storage.export_schema import MANIFEST_NAME, PERMISSIONS
 from tests.exports import DAY_MS, T0_MS, Row, id_of, naive_order, write_export
 
@@ -335,19 +334,3 @@ def test_the_report_and_tables_tell_of_members_whatever_is_forged(
     made = {name: spark.read.parquet(str(out / "tables" / name)) for name in members.NOTHING}
     for name, schema in members.NOTHING.items():
         assert spark.createDataFrame([], schema).dtypes == made[name].dtypes, name
-
-
-@pytest.mark.parametrize("value", [-1, HOLDINGS_MAX + 1, "many", None])
-def test_holdings_that_no_store_has_are_refused(tmp_path: Path, value: object) -> None:
-    folder = write_export(tmp_path / "export", [Row("a")])
-    manifest = json.loads((folder / MANIFEST_NAME).read_bytes())
-
-    def state(count: object) -> None:
-        held = {"blocks": 1, "bytes": 1, "referenced_blocks": 1, "referenced_bytes": count}
-        (folder / MANIFEST_NAME).write_text(json.dumps(manifest | {"holdings": held}))
-
-    state(HOLDINGS_MAX)
-    assert read_export(folder).holdings == Holdings(1, 1, 1, HOLDINGS_MAX)
-    state(value)
-    with pytest.raises(ExportError, match="not a manifest"):
-        read_export(folder)
