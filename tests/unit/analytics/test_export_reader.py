@@ -176,8 +176,8 @@ def test_numbers_that_cannot_be_are_refused(folder: Path, change: Change, larges
     held = {"blocks": 1, "bytes": 1, "referenced_blocks": 1, "referenced_bytes": 1}
     _change_manifest(folder, lambda manifest: manifest.update(quotas={"total": 1, "topic": 1}, holdings=held))
     if largest is not None:
-        for value in (0, largest):
-            _change_manifest(folder, partial(change, value=value))
+        for sound in (0, largest):
+            _change_manifest(folder, partial(change, value=sound))
             read_export(folder)
     over = 2**63 if largest is None else largest + 1
     for value in (-1, over, float("inf"), 1.0, True, "7", None):
