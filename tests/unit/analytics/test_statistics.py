@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics import concurrency, statistics, stores
 from analytics.analyze import place_commits
 from analytics.export_reader import Holdings, load_commits, read_export
+from analytics.tables import TableWriter
 from tests.exports import DAY_MS, T0_MS, Row, id_of, write_export
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -191,6 +193,8 @@ def test_what_is_counted_of_tangles_is_what_plain_python_counts(
     with tempfile.TemporaryDirectory() as folder:
         export = read_export(write_export(Path(folder) / "e", rows, voids=voids))
         commits = load_commits(spark, export).persist()
+        doubled = load_commits(spark, export, export)  # which looks for copies
+        assert rows_of(doubled, "commit_id") == rows_of(commits, "commit_id")
         order = place_commits(commits).persist()
         ordered = order.where("fault IS NULL")
         feed_rows = statistics.count_feeds(ordered).persist()
@@ -265,6 +269,18 @@ def test_replication_is_told_by_several_exports(spark: SparkSession, tmp_path: P
     assert rows_of(stores.add_holdings(nodes, said), "node")["one"]["block_bytes"] == 2
     said[0] = replace(said[0], created_at=0)
     assert rows_of(stores.add_holdings(nodes, said), "node")["one"]["block_bytes"] is None, "not counted last"
+
+
+def test_a_table_that_cannot_be_written_ends_the_others_and_is_told(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    names = [f"table {number}" for number in range(6)]
+    frames = {name: spark.range(1).selectExpr("assert_true(id < 0, 'broken') AS cell") for name in names[1:2]}
+    frames = {name: frames.get(name, spark.range(3).toDF("cell")) for name in names}
+    with pytest.raises(PySparkException, match="broken"):
+        TableWriter(spark, tmp_path, with_csv=False).write_all(frames)
+    done = spark.read.parquet(str(tmp_path / "tables" / names[0]))
+    assert done.count() == 3
 
 
 def test_an_id_that_stands_twice_in_one_export_is_one_commit(spark: SparkSession, tmp_path: Path) -> None:
