@@ -60,9 +60,7 @@ class AuditResult:
     commits: int
     branches: int
     blocks: BlockCounts
-    without_blocks: tuple[
-        str, ...
-    ]  # nodes whose exports have commits and no rows of blocks, whatever they say of that
+    without_blocks: tuple[str, ...]  # nodes whose exports have commits and no blocks, whatever they say
     findings: Mapping[str, int]  # kind -> how many
     examples: tuple[Example, ...]
     tables: Path

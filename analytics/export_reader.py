@@ -175,7 +175,8 @@ def _read_holdings(stated: Any) -> Holdings | None:  # noqa: ANN401  # what JSON
 def _number(stated: Any, largest: int = MANIFEST_NUMBER_MAX) -> int:  # noqa: ANN401  # what JSON holds
     """A whole number from 0 to `largest`. JSON as Python reads it has fractions, infinities and truth values, too."""
     if type(stated) is not int or not 0 <= stated <= largest:
-        raise ValueError(f"{str(stated)[:_QUOTED_MAX]} is no whole number from 0 to {largest}")
+        said = str(stated)[:_QUOTED_MAX] if isinstance(stated, int | float | str) else type(stated).__name__
+        raise ValueError(f"{said} is no whole number from 0 to {largest}")
     return stated
 
 

@@ -129,7 +129,7 @@ class Findings:
         names = branches.select("branch_id", "branch_name")
         merged = merges.join(names, "branch_id").orderBy(F.desc("merges"), "branch_id")
         return Report(
-            nodes=tuple(export.node for export in self._exports),
+            nodes=tuple(dict.fromkeys(export.node for export in self._exports)),
             exported_at=max(export.created_at for export in self._exports),
             commits=total["commits"] or 0,
             branches=total["branches"],
