@@ -143,15 +143,13 @@ class _Analysis:
         draw: str | None,
         giant_from: int | None,
     ) -> AnalysisResult:
-        is_alone = (
-            len(self._exports) == 1
-        )  # then its rows are the files', which are read as fast as what is kept of them
+        is_alone = len(self._exports) == 1
         with ExitStack() as kept:
-            commits = load_commits(self._spark, *self._exports)
-            if not is_alone:
-                kept.callback(commits.persist().unpersist)
-            drawn = find_branch(commits, draw) if draw is not None else None
             with self._step("linearize"):
+                commits = load_commits(self._spark, *self._exports)
+                if not is_alone:  # else rows are the files', which are read as fast as what is kept of them
+                    kept.callback(commits.persist().unpersist)
+                drawn = find_branch(commits, draw) if draw is not None else None
                 placed = place_commits(commits, giant_from).persist()
                 kept.callback(placed.unpersist)
                 order = self._tables.write("linearization", placed.select(*LINEARIZATION_COLUMNS))
@@ -169,10 +167,10 @@ class _Analysis:
             with self._step("count"):
                 verdict = Verdict(verify, mismatches, faults)
                 findings = Findings(self._tables, self._exports, commits, order, ordered)
-                receipts = load_receipts(self._spark, self._exports, commits)
+                receipts = load_receipts(self._exports, commits, is_alone=is_alone)
                 if not is_alone:
                     kept.callback(receipts.persist().unpersist)
-                report = findings.report(receipts, verdict, drawn)
+                report = findings.report(receipts, verdict, drawn, is_alone=is_alone)
 
         with self._step("write the report"):
             digests_path, report_path = self._out / "digests.json", self._out / "report.html"

@@ -3,7 +3,7 @@
 Every row of every export is looked at, with the node that states it. Each finding has a kind, and names branch, commit and
 nodes where there are such. An honest node's exports have none; those of honest nodes together neither.
 
-Ids are hashes of blocks, which an export holds where it was told to: of others ids are not recomputed, and the result names
+Ids are hashes of blocks, which an export holds where it was told to: of others ids are not recomputed, and the result counts
 them. Signatures lie inside of blocks' ciphertext: a node checks them whenever it takes a commit in, and nothing here does.
 """
 
@@ -22,7 +22,14 @@ from analytics import audit_findings as findings
 from analytics.audit_blocks import BlockCounts
 from analytics.audit_findings import FINDINGS_SCHEMA
 from analytics.command import Progress
-from analytics.export_reader import Export, authors_agree, load_commits, read_export, read_parts
+from analytics.export_reader import (
+    Export,
+    authors_agree,
+    load_commits,
+    read_export,
+    read_parts,
+    read_table,
+)
 from analytics.linearize import digest_orders, linearize
 from analytics.session import start_session
 from analytics.wave_jobs import pin
@@ -53,7 +60,7 @@ class AuditResult:
     commits: int
     branches: int
     blocks: BlockCounts
-    without_blocks: tuple[str, ...]  # nodes whose exports have none: their ids were not recomputed
+    without_blocks: tuple[str, ...]  # nodes whose exports have commits and no blocks, whatever they say
     findings: Mapping[str, int]  # kind -> how many
     examples: tuple[Example, ...]
     tables: Path
@@ -78,7 +85,7 @@ def run(
     progress("1/4 check the exports")
     exports = [read_export(folder, with_blocks=True) for folder in folders]
     without_blocks = tuple(
-        label for label, export in zip(_labels(exports), exports, strict=True) if not export.has_blocks
+        label for label, export in zip(_labels(exports), exports, strict=True) if _lacks_blocks(export)
     )
     out_dir.mkdir(parents=True, exist_ok=True)
     progress("2/4 start Spark")
@@ -164,7 +171,10 @@ def find_in_blocks(
         for is_relayed in (False, True)
     ]
     if not told and not any(export.tables[table] for export in exports for table in BLOCK_TABLES):
-        return spark.createDataFrame([], FINDINGS_SCHEMA), BlockCounts()
+        ids = by_node.select("commit_id").union(
+            read_table(spark, exports, "relay_commits").select("commit_id")
+        )
+        return spark.createDataFrame([], FINDINGS_SCHEMA), BlockCounts(ids=ids.distinct().count())
     own, relayed, taken = (
         _with_source(spark, read_parts(spark, exports, table), exports)
         for table in ("blocks", "relay_blocks", "relay_commits")
@@ -177,7 +187,7 @@ def find_in_blocks(
         stated = audit_blocks.state_commits(by_node, taken)
         due = spark.createDataFrame(told, audit_blocks.DUE_SCHEMA)
         found = pin(audit_blocks.find_all(rows, read, stated, by_node, due))
-        return found, audit_blocks.count_rows(rows, read)
+        return found, audit_blocks.count_rows(rows, read, stated)
     finally:
         read.unpersist()
 
@@ -246,6 +256,12 @@ def _labels(exports: Sequence[Export]) -> list[str]:
         same = sum(other.node == export.node for other in exports[: len(labels)])
         labels.append(export.node if same == 0 else f"{export.node} ({same + 1})")
     return labels
+
+
+def _lacks_blocks(export: Export) -> bool:
+    """Whether an export has commits, own or relayed, and no block of any."""
+    rows = {name: sum(part.rows for part in parts) for name, parts in export.tables.items()}
+    return rows["commits"] + rows["relay_commits"] > 0 == sum(rows[name] for name in BLOCK_TABLES)
 
 
 def _examples(table: DataFrame, kind: str) -> list[Example]:

@@ -41,6 +41,8 @@ class BlockCounts:
     rows: int = 0
     recomputed: int = 0  # commits' own blocks whose ids were
     absent: int = 0  # blocks that nodes say they have not got
+    ids: int = 0  # different ids of commits that exports state, of relayed ones too
+    ids_recomputed: int = 0  # of these: in any export
 
 
 def label_rows(rows: DataFrame, *, is_relayed: bool) -> DataFrame:
@@ -86,10 +88,13 @@ def read_contents(rows: DataFrame) -> DataFrame:
     )
 
 
-def count_rows(rows: DataFrame, read: DataFrame) -> BlockCounts:
+def count_rows(rows: DataFrame, read: DataFrame, stated: DataFrame) -> BlockCounts:
     """Counts of what was looked at."""
     counted = rows.agg(F.count("*"), F.count(F.when(F.col("size").isNull(), 1))).collect()[0]
-    return BlockCounts(counted[0], read.where(F.col("real_id").isNotNull()).count(), counted[1])
+    hashed = read.where(F.col("real_id").isNotNull())
+    ids = stated.select("commit_id").distinct()
+    proved = ids.join(hashed.select("commit_id"), on="commit_id", how="left_semi")
+    return BlockCounts(counted[0], hashed.count(), counted[1], ids.count(), proved.count())
 
 
 def find_all(

@@ -20,7 +20,7 @@ from analytics.command import (
 )
 
 _NAMED_MAX: Final = 3
-"""Nodes that a person is shown of those whose ids were not recomputed."""
+"""Nodes that a person is shown of those whose exports have no blocks."""
 
 if TYPE_CHECKING:
     from analytics.audit import AuditResult
@@ -86,13 +86,12 @@ def as_text(result: "AuditResult") -> str:
             f"blocks   {result.blocks.rows:,}: {result.blocks.recomputed:,} ids recomputed, "
             f"{result.blocks.absent:,} not at their nodes"
         )
+    if result.blocks.ids_recomputed < result.blocks.ids:
+        lines.append(f"ids recomputed for {result.blocks.ids_recomputed:,} of {result.blocks.ids:,} commits")
     if result.without_blocks:
         some = ", ".join(result.without_blocks[:_NAMED_MAX])
         more = "" if len(result.without_blocks) <= _NAMED_MAX else ", ..."
-        lines.append(
-            f"ids were not recomputed for {len(result.without_blocks)} of {result.exports} exports, "
-            f"which have no blocks: {some}{more}"
-        )
+        lines.append(f"{len(result.without_blocks)} of {result.exports} exports have no blocks: {some}{more}")
     for kind, count in result.findings.items():
         lines.append(f"FOUND: {count:,} times {kind}")
         for example in result.examples:

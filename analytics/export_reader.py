@@ -10,7 +10,8 @@ each other in what every node must agree on are marked (`is_disputed`), and neve
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from analytics.limits import HOLDINGS_MAX, MANIFEST_SIZE_MAX
+from analytics.limits import CREATED_AT_MAX, MANIFEST_NUMBER_MAX, MANIFEST_SIZE_MAX
 from storage.export_schema import (
     BLOCK_TABLES,
     COMMITS,
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _HASH_CHUNK_SIZE: Final = 1 << 20
+_QUOTED_MAX: Final = 40
+"""Characters of what should be a number, in an error."""
 
 SPARK_SCHEMA: Final = """
     sequence bigint, commit_id binary, topic binary, repo_id binary, branch_id binary, branch_name string, author binary,
@@ -149,14 +152,14 @@ def read_export(folder: Path, *, with_blocks: bool = False) -> Export:
             folder=folder,
             node=str(manifest["node"]),
             schema_version=version,
-            created_at=int(manifest["created_at"]),
-            watermark=int(manifest["watermark"]),
+            created_at=_number(manifest["created_at"], CREATED_AT_MAX),
+            watermark=_number(manifest["watermark"]),
             tables=tables,
             pseudonyms=str(manifest.get("pseudonyms", "")),
-            quotas=Quotas(int(quotas["total"]), int(quotas["topic"])) if quotas else None,
+            quotas=Quotas(_number(quotas["total"]), _number(quotas["topic"])) if quotas else None,
             has_blocks=manifest.get("has_blocks") is True,
-            blocks_from=int(manifest.get("blocks_from", 0)),
-            relay_blocks_from=int(manifest.get("relay_blocks_from", 0)),
+            blocks_from=_number(manifest.get("blocks_from", 0)),
+            relay_blocks_from=_number(manifest.get("relay_blocks_from", 0)),
             holdings=_read_holdings(manifest.get("holdings")),
         )
     except OSError as error:
@@ -166,17 +169,25 @@ def read_export(folder: Path, *, with_blocks: bool = False) -> Export:
 
 
 def _read_holdings(stated: Any) -> Holdings | None:  # noqa: ANN401  # what JSON holds
-    if not stated:
-        return None
-    holdings = Holdings(*(int(stated[field.name]) for field in fields(Holdings)))
-    if not all(0 <= value <= HOLDINGS_MAX for value in astuple(holdings)):
-        raise ValueError("holdings that no store has")
-    return holdings
+    return Holdings(*(_number(stated[field.name]) for field in fields(Holdings))) if stated else None
+
+
+def _number(stated: Any, largest: int = MANIFEST_NUMBER_MAX) -> int:  # noqa: ANN401  # what JSON holds
+    """A whole number from 0 to `largest`. JSON as Python reads it has fractions, infinities and truth values, too."""
+    if type(stated) is not int or not 0 <= stated <= largest:
+        said = str(stated)[:_QUOTED_MAX] if isinstance(stated, int | float | str) else type(stated).__name__
+        raise ValueError(f"{said} is no whole number from 0 to {largest}")
+    return stated
 
 
 def authors_agree(exports: Sequence[Export]) -> bool:
     """Whether one author is called the same in all of these exports: themselves, or by pseudonyms of one key."""
     return len({export.pseudonyms for export in exports}) <= 1
+
+
+def latest_exports(exports: Sequence[Export]) -> list[Export]:
+    """Of each node the export that was made last; of those of one second the last in the list."""
+    return [*{export.node: export for export in sorted(exports, key=lambda one: one.created_at)}.values()]
 
 
 def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
@@ -189,7 +200,8 @@ def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
 
     rows = read_table(spark, exports, "commits")
     voids = read_table(spark, exports, "voids")
-    if len(exports) == 1 and _ids_differ(rows, exports[0].rows):
+    # Of several exports most commits have copies, so nobody looks whether none has.
+    if len(exports) == 1 and _ids_differ(rows):
         found = rows.withColumn("is_disputed", F.lit(False))  # a column's value
     else:
         found = _take_once(rows, authors_agree(exports))
@@ -197,11 +209,13 @@ def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
     return found.join(marked, on="commit_id", how="left").fillna(False, ["is_void"])  # as above
 
 
-def _ids_differ(rows: "DataFrame", count: int) -> bool:
-    """Whether no id stands twice in so many rows, if hashes can tell: as many different ones prove as many ids."""
+def _ids_differ(rows: "DataFrame") -> bool:
+    """Whether no id stands twice, if hashes can tell: as many different ones as rows prove as many ids."""
     from pyspark.sql import functions as F
 
-    return rows.select(F.xxhash64("commit_id")).distinct().count() == count
+    # Rows are counted as they are read, in the same job: what a manifest or a footer states proves nothing of them.
+    counted = rows.agg(F.count("*"), F.count_distinct(F.xxhash64("commit_id"))).collect()[0]
+    return bool(counted[0] == counted[1])
 
 
 def _take_once(rows: "DataFrame", has_authors: bool) -> "DataFrame":
@@ -211,13 +225,14 @@ def _take_once(rows: "DataFrame", has_authors: bool) -> "DataFrame":
     names = COMMITS.names
     # What every node computes alike. Names, times of receipt and sequences may differ between nodes.
     names_alike = ["branch_id", "acks", "rank", *(["author"] if has_authors else [])]
-    agreed = F.xxhash64(*[F.col(name) for name in names_alike])
+    # Compared as they are: who chooses their bytes can find others of the same 64-bit hash.
+    agreed = F.struct(*names_alike)
     grouped = (
         rows.select(F.col("commit_id"), F.struct(*names).alias("row"), agreed.alias("agreed"))
         .groupBy("commit_id")
         .agg(
             F.min("row").alias("row"),
-            (F.min("agreed") != F.max("agreed")).alias("is_disputed"),
+            (~F.min("agreed").eqNullSafe(F.max("agreed"))).alias("is_disputed"),
         )
     )
     return grouped.select(*[F.col(f"row.{name}").alias(name) for name in names], F.col("is_disputed"))
@@ -226,6 +241,17 @@ def _take_once(rows: "DataFrame", has_authors: bool) -> "DataFrame":
 def read_table(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
     """All rows of a table of SPARK_SCHEMAS as they stand in the files."""
     return _read(spark, SPARK_SCHEMAS[table], [part for export in exports for part in export.tables[table]])
+
+
+def read_by_node(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
+    """The same with `node`, of all exports in one plan. What several exports of a node tell stands there several times."""
+    from pyspark.sql import functions as F
+
+    by_node: dict[str, list[Export]] = {}
+    for export in exports:
+        by_node.setdefault(export.node, []).append(export)
+    read = [read_table(spark, some, table).withColumn("node", F.lit(node)) for node, some in by_node.items()]
+    return reduce(lambda left, right: left.unionByName(right), read)
 
 
 def read_parts(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
@@ -294,7 +320,9 @@ def _listed_parts(listed: list[dict[str, Any]], folder: Path, path: Path) -> lis
         # A manifest may come from someone else: what it lists stays inside its folder.
         if not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts:
             raise ExportError(f"{path} lists a part outside of its folder: {name!r}")
-        parts.append(ExportPart(folder / name, int(row["rows"]), int(row["bytes"]), str(row["blake3"])))
+        parts.append(
+            ExportPart(folder / name, _number(row["rows"]), _number(row["bytes"]), str(row["blake3"]))
+        )
     if len({part.path for part in parts}) != len(parts):
         raise ExportError(f"{path} lists a part twice")
     return parts
@@ -314,11 +342,15 @@ def _check_part(part: ExportPart, expected: pa.Schema) -> None:
         raise ExportError(f"{part.path} was altered: its BLAKE3 checksum is not the manifest's")
     try:
         with pq.ParquetFile(part.path) as file:
-            rows, schema = file.metadata.num_rows, file.schema_arrow
+            footer, schema = file.metadata, file.schema_arrow
+            rows = footer.num_rows
+            in_groups = sum(footer.row_group(number).num_rows for number in range(footer.num_row_groups))
     except pa.ArrowException as error:
         raise ExportError(f"{part.path} is not a Parquet file: {error}") from None
     if rows != part.rows:
         raise ExportError(f"{part.path} has {rows} rows, the manifest says {part.rows}")
+    if in_groups != rows:
+        raise ExportError(f"{part.path} says that it has {rows} rows, its row groups have {in_groups}")
     wrong = _wrong_columns(schema, expected)
     if wrong:
         raise ExportError(f"{part.path} lacks columns, or has them of other types: {', '.join(wrong)}")

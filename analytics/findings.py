@@ -52,7 +52,10 @@ def find_branch(commits: DataFrame, wanted: str) -> bytes:
     """The branch of this name, or whose id begins so (base32 or hex); of several the largest. Raises NoSuchBranch."""
     rows = (
         commits.groupBy("branch_id")
-        .agg(F.max_by("branch_name", "sequence").alias("branch_name"), F.count("*").alias("commits"))
+        .agg(
+            F.max_by("branch_name", F.struct("sequence", "branch_name")).alias("branch_name"),
+            F.count("*").alias("commits"),
+        )
         .orderBy(F.desc("commits"), "branch_id")
         .collect()
     )
@@ -86,8 +89,11 @@ class Findings:
         self._order = order
         self._ordered = ordered
 
-    def report(self, receipts: DataFrame, verdict: Verdict, drawn: bytes | None) -> Report:
-        """Write the tables, and say what goes on the page; `drawn` is the branch to draw. Raises OSError."""
+    def report(self, receipts: DataFrame, verdict: Verdict, drawn: bytes | None, *, is_alone: bool) -> Report:
+        """Write the tables, and say what goes on the page; `drawn` is the branch to draw. Raises OSError.
+
+        `is_alone` says that `receipts` are of one export.
+        """
         write = self._tables.write
         period = statistics.find_period(self._ordered)
         written = self._tables.write_all(
@@ -102,7 +108,7 @@ class Findings:
                 **self._over_time(period),
                 "edits": relays.count_delivered(self._commits.sparkSession, self._exports, receipts),
                 "feed_forks": feed_forks.count_feed_forks(self._commits),
-                **self._stores(receipts),
+                **self._stores(receipts, is_alone),
             }
         )
         widths, merges, heads = written["widths"], written["merges"], written["heads"]
@@ -123,7 +129,7 @@ class Findings:
         names = branches.select("branch_id", "branch_name")
         merged = merges.join(names, "branch_id").orderBy(F.desc("merges"), "branch_id")
         return Report(
-            nodes=tuple(export.node for export in self._exports),
+            nodes=tuple(dict.fromkeys(export.node for export in self._exports)),
             exported_at=max(export.created_at for export in self._exports),
             commits=total["commits"] or 0,
             branches=total["branches"],
@@ -144,7 +150,7 @@ class Findings:
                 for row in busiest
             ),
             merge_lines=tuple(_merge_line(row) for row in merged.limit(_MERGE_LINES_MAX).collect()),
-            replication_lines=self._replication_lines(written["replication"], names),
+            replication_lines=() if is_alone else _replication_lines(written["replication"], names),
             relay_lines=self._relays(),
             store_lines=store_lines(written["stores"]),
             members=members,
@@ -163,14 +169,14 @@ class Findings:
             "activity": statistics.count_activity(self._ordered, period),
         }
 
-    def _stores(self, receipts: DataFrame) -> dict[str, DataFrame]:
+    def _stores(self, receipts: DataFrame, is_alone: bool) -> dict[str, DataFrame]:
         received = statistics.find_period(receipts.withColumnRenamed("received_at", "time"))
         return {
             "stores": stores.add_holdings(stores.count_stores(receipts), self._exports),
             "store_growth": stores.count_store_growth(receipts, received.bucket)
             if received
             else self._no_rows(_NO_GROWTH_OF_NODES),
-            "replication": stores.count_replication(receipts, is_alone=len(self._exports) == 1),
+            "replication": stores.count_replication(receipts, is_alone=is_alone),
         }
 
     def _no_rows(self, schema: str) -> DataFrame:
@@ -210,29 +216,6 @@ class Findings:
                 row["quota_use"],
             )
             for row in table.orderBy("node").limit(_RELAY_LINES_MAX).collect()
-        )
-
-    def _replication_lines(self, replication: DataFrame, names: DataFrame) -> tuple[ReplicationLine, ...]:
-        if len(self._exports) < 2:
-            return ()
-        rows = (
-            replication.join(names, "branch_id")
-            .orderBy(F.desc(F.col("commits") + F.col("lacking")), "branch_id", "node")
-            .limit(_REPLICATION_LINES_MAX)
-        )
-        return tuple(
-            ReplicationLine(
-                row["branch_name"],
-                bytes(row["branch_id"]),
-                row["node"],
-                row["commits"],
-                row["lacking"],
-                row["first_here"],
-                row["delay_p50"],
-                row["delay_p90"],
-                row["delay_max"],
-            )
-            for row in rows.collect()
         )
 
     def _drawing(self, branches: DataFrame, drawn: bytes | None) -> Drawing | None:
@@ -276,6 +259,28 @@ class Findings:
             for row in reversed(last)
         )
         return Drawing(last[0]["branch_name"], drawn, commits, rows.count())
+
+
+def _replication_lines(replication: DataFrame, names: DataFrame) -> tuple[ReplicationLine, ...]:
+    rows = (
+        replication.join(names, "branch_id")
+        .orderBy(F.desc(F.col("commits") + F.col("lacking")), "branch_id", "node")
+        .limit(_REPLICATION_LINES_MAX)
+    )
+    return tuple(
+        ReplicationLine(
+            row["branch_name"],
+            bytes(row["branch_id"]),
+            row["node"],
+            row["commits"],
+            row["lacking"],
+            row["first_here"],
+            row["delay_p50"],
+            row["delay_p90"],
+            row["delay_max"],
+        )
+        for row in rows.collect()
+    )
 
 
 def _feed_forks(forked: DataFrame, authors: Sequence[bytes]) -> dict[bytes, int]:

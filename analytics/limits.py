@@ -6,8 +6,10 @@ MIB: Final = 1 << 20
 
 MANIFEST_SIZE_MAX: Final = 256 * MIB
 """Bytes. A part takes about 150 bytes of manifest, so this is over a million exports into one folder."""
-HOLDINGS_MAX: Final = 2**62
-"""Blocks, or bytes of them, that an export may state: no store has as many, and no exporter counts further."""
+MANIFEST_NUMBER_MAX: Final = 2**62
+"""Rows, bytes, blocks, sequences that a manifest may state: no store has as many, and 64 bits hold them and their sums."""
+CREATED_AT_MAX: Final = 7_258_118_399
+"""Unix seconds at which an export may have been made: the last of the year 2199, as `analytics.times` has it."""
 
 BLOCK_SIZE_MAX: Final = MIB
 """Bytes of an encoded block. This and the next three are the format's (docs/protocol.md), restated: a test compares them."""
@@ -24,6 +26,8 @@ GIANT_FROM: Final = 2_000_000
 """Commits from which on a branch is not ordered in one task, unless told otherwise: 1.4 GB of Python."""
 GIANT_CHECKPOINT_COUNT_MAX: Final = 4096
 """Checkpoints of a giant. Each commit of a range may hold a bit for each: 0.5 GB for a million commits."""
+GIANT_ACKED_BY_COUNT_MAX: Final = 8_000_000
+"""Commits of a giant that ack one and the same, whose times are one row: some 250 MB of the Java process."""
 BOUNDARY_SIZE_MAX: Final = 512 * MIB
 """Bytes of what ranges of a giant tell each other, which the driver holds and every task gets."""
 WAVE_COUNT_MAX: Final = 10_000

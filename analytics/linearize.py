@@ -11,7 +11,7 @@ hands on what else is counted of them, which a join would find again at several 
 
 import itertools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -25,6 +25,7 @@ from pyspark.sql import functions as F
 
 from analytics import columns, kernel, limits, shapes, wave_jobs, waves, witness
 from analytics.giants import order_giants
+from analytics.wave_jobs import GiantRefused
 
 VOID: Final = "void"
 FAULTS: Final = {
@@ -91,7 +92,7 @@ def linearize(
     fault = F.create_map(*[F.lit(part) for pair in FAULTS.items() for part in pair])[F.col("fault_code")]
     large = ordered.select("branch_id", "commit_id", "passed", "rank", "position", fault.alias("fault"))
     if with_shapes:
-        large = _add_shapes(large, rows.where(is_giant))
+        large = _add_shapes(large, rows.where(is_giant), giants)
     if carried:
         large = large.join(rows.where(is_giant).select(*_KEY, *carried), on=_KEY)
     small = _linearize_small(rows.where(~is_giant), partitions, carried, with_shapes)
@@ -108,8 +109,11 @@ def _linearize_small(
     return rows.select(*needed).repartition(partitions, "branch_id").mapInArrow(task, ", ".join(schema))
 
 
-def _add_shapes(order: DataFrame, rows: DataFrame) -> DataFrame:
-    """What `analytics.shapes` finds in a task, of branches too large for one: what has a place acks nothing elsewhere."""
+def _add_shapes(order: DataFrame, rows: DataFrame, sizes: Mapping[bytes, int]) -> DataFrame:
+    """What `analytics.shapes` finds in a task, of branches too large for one: what has a place acks nothing elsewhere.
+
+    `sizes` count the commits of these branches. Raises GiantRefused.
+    """
     placed = (
         order.where(F.col("fault").isNull())
         .select(*_KEY)
@@ -124,6 +128,7 @@ def _add_shapes(order: DataFrame, rows: DataFrame) -> DataFrame:
         acks_count,
         F.explode("acks").alias("commit_id"),
     )
+    _check_stars(acks, sizes)
     acked = acks.groupBy(*_KEY).agg(F.collect_list("at").alias("acked_at"))
     merged = (
         acks.where(F.col("acks_count") > 1)
@@ -143,6 +148,20 @@ def _add_shapes(order: DataFrame, rows: DataFrame) -> DataFrame:
             ),
         )
     )
+
+
+def _check_stars(acks: DataFrame, sizes: Mapping[bytes, int]) -> None:
+    """No commit is acked by so many that their times would not fit a row: counted only where a branch has as many."""
+    if max(sizes.values()) <= limits.GIANT_ACKED_BY_COUNT_MAX:
+        return
+    most = acks.groupBy(*_KEY).agg(F.count("*").alias("by")).orderBy(F.desc("by")).first()
+    if most is not None and most["by"] > limits.GIANT_ACKED_BY_COUNT_MAX:
+        branch = bytes(most["branch_id"])
+        raise GiantRefused(
+            f"branch {branch.hex()[:16]} of {sizes[branch]:,} commits: {most['by']:,} of them ack one and the same; "
+            f"in a giant at most {limits.GIANT_ACKED_BY_COUNT_MAX:,} may. Give --giant-from a number over its commits, "
+            "and one task 0.7 KB of memory for each of them"
+        )
 
 
 def digest_orders(linearization: DataFrame) -> DataFrame:

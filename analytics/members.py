@@ -79,10 +79,10 @@ def load_told(spark: SparkSession, exports: Sequence[Export], ordered: DataFrame
         .agg(F.min(F.struct("permission", "person")).alias("row"))
         .select("repo_id", "member", "row.permission", "row.person"),
         topics=_of_exports(spark, exports, "topics")
+        .join(speakers, on=["repo_id", "source"], how="left_semi")
         .where(F.col("epoch").isNotNull())
-        .groupBy("topic")
-        .agg(F.min(F.struct("repo_id", "epoch")).alias("row"))
-        .select("topic", "row.repo_id", "row.epoch"),
+        .groupBy("repo_id", "topic")
+        .agg(F.min("epoch").alias("epoch")),
     )
 
 
@@ -117,13 +117,13 @@ def count_membership(told: Told) -> DataFrame:
 def count_epochs(told: Told, ordered: DataFrame) -> DataFrame:
     """One row per repo and epoch: how it began, and what was written on its topics."""
     written = (
-        ordered.groupBy("topic", "author")
+        ordered.groupBy("repo_id", "topic", "author")
         .agg(
             F.count("*").alias("commits"),
             F.min(plausible_time()).alias("first_time"),
             F.max(plausible_time()).alias("last_time"),
         )
-        .join(told.topics, on="topic", how="inner")
+        .join(told.topics, on=["repo_id", "topic"], how="inner")
         .groupBy("repo_id", "epoch")
         .agg(
             F.count_distinct("topic").alias("topics"),

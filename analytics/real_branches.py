@@ -29,7 +29,9 @@ def load_real_branches(spark: SparkSession, exports: Sequence[Export]) -> list[R
         .limit(REAL_BRANCHES_MAX)
     )
     received = (
-        load_receipts(spark, exports).groupBy("commit_id").agg(F.min("received_at").alias("first_received"))
+        load_receipts(exports, commits, is_alone=len(exports) == 1)
+        .groupBy("commit_id")
+        .agg(F.min("received_at").alias("first_received"))
     )
     rows = (
         order.select("branch_id", "commit_id", "passed", "rank")

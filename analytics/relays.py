@@ -6,13 +6,12 @@ to make room. Times are by the relay's clock.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from analytics.export_reader import Export, read_table
+from analytics.export_reader import Export, latest_exports, read_by_node
 from analytics.times import bucket_start, count_where, is_plausible
 
 NOTHING: Final[Mapping[str, str]] = {
@@ -32,7 +31,7 @@ NOTHING: Final[Mapping[str, str]] = {
 
 def load_taken(spark: SparkSession, exports: Sequence[Export]) -> DataFrame:
     """One row per node and publication: `relay_commits` with `node`. A commit may have several publications."""
-    return _of_nodes(spark, exports, "relay_commits").dropDuplicates(["node", "sequence"])
+    return read_by_node(spark, exports, "relay_commits").dropDuplicates(["node", "sequence"])
 
 
 def count_topics(spark: SparkSession, exports: Sequence[Export], taken: DataFrame) -> DataFrame:
@@ -50,7 +49,7 @@ def count_topics(spark: SparkSession, exports: Sequence[Export], taken: DataFram
         F.min(_received()).alias("first_received"),
         F.max(_received()).alias("last_received"),
     )
-    kept = _of_nodes(spark, exports, "relay_topics").select(
+    kept = read_by_node(spark, latest_exports(exports), "relay_topics").select(
         "node",
         "topic",
         "is_pinned",
@@ -129,7 +128,7 @@ def count_delivered(spark: SparkSession, exports: Sequence[Export], receipts: Da
 
     Every commit was inserted once when it was accepted; `returns` are inserts of what had left.
     """
-    edits = _of_nodes(spark, exports, "edits").dropDuplicates(["node", "sequence"])
+    edits = read_by_node(spark, exports, "edits").dropDuplicates(["node", "sequence"])
     kinds = edits.groupBy("branch_id", "node").agg(
         count_where(F.col("kind") == "insert").alias("returns"),
         count_where(F.col("kind") == "move").alias("moves"),
@@ -154,21 +153,14 @@ def count_delivered(spark: SparkSession, exports: Sequence[Export], receipts: Da
     )
 
 
-def _of_nodes(spark: SparkSession, exports: Sequence[Export], table: str) -> DataFrame:
-    return reduce(
-        DataFrame.unionByName,
-        [read_table(spark, [export], table).withColumn("node", F.lit(export.node)) for export in exports],
-    )
-
-
 def _quotas(spark: SparkSession, exports: Sequence[Export]) -> DataFrame:
     """One row per node that has quotas: those of its latest export."""
-    latest = {
-        export.node: (export.node, export.quotas.total, export.quotas.topic)
-        for export in sorted(exports, key=lambda one: one.created_at)
+    stated = [
+        (export.node, export.quotas.total, export.quotas.topic)
+        for export in latest_exports(exports)
         if export.quotas is not None
-    }
-    return spark.createDataFrame([*latest.values()], "node string, total_quota bigint, topic_quota bigint")
+    ]
+    return spark.createDataFrame(stated, "node string, total_quota bigint, topic_quota bigint")
 
 
 def _received() -> Column:

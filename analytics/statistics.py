@@ -51,7 +51,7 @@ def count_branches(ordered: DataFrame, feeds: DataFrame, widths: DataFrame) -> D
         .groupBy("branch_id")
         .agg(
             F.min("repo_id").alias("repo_id"),
-            F.max_by("branch_name", "sequence").alias("branch_name"),
+            F.max_by("branch_name", F.struct("sequence", "branch_name")).alias("branch_name"),
             F.count_distinct("topic").alias("topics"),
             *(F.sum(name).alias(name) for name in ("roots", "heads", "forks")),
         )

@@ -1,18 +1,17 @@
 """What exports tell of the stores that wrote them, and of how commits came from one to the other.
 
-A receipt is one commit at one node: several exports have one for each node that holds it. `received_at` is by the
-clock of the receiving node, so times between nodes are as good as their clocks agree.
+A receipt is one commit at one node: several exports have one for each node that holds it, however many of them are of one
+node. `received_at` is by the clock of the receiving node, so times between nodes are as good as their clocks agree.
 """
 
 from collections.abc import Sequence
 from dataclasses import astuple
-from functools import reduce
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from analytics.export_reader import Export, load_commits
+from analytics.export_reader import Export, latest_exports, read_by_node
 from analytics.times import bucket_start, count_where, is_plausible
 
 _ACCURACY: Final = 10_000
@@ -31,22 +30,26 @@ _RECEIPT: Final = (
 )
 
 
-def load_receipts(
-    spark: SparkSession, exports: Sequence[Export], commits: DataFrame | None = None
-) -> DataFrame:
+def load_receipts(exports: Sequence[Export], commits: DataFrame, *, is_alone: bool = False) -> DataFrame:
     """One row per commit and node: `node`, what the node says of the commit, and when it received it.
 
-    `commits` are those of all exports, where they are loaded already: of one export alone they are the receipts.
+    `commits` are those of all exports as they were loaded; with `is_alone`, of one export, they are the receipts. Of what a
+    node tells several times the row of the least sequence stays; what it calls void in one export is void there.
     """
-    one = commits if len(exports) == 1 else None
-    loaded = [load_commits(spark, export) if one is None else one for export in exports]
-    return reduce(
-        DataFrame.unionByName,
-        [
-            rows.withColumn("node", F.lit(export.node)).select(*_RECEIPT)
-            for export, rows in zip(exports, loaded, strict=True)
-        ],
+    if is_alone:
+        return commits.withColumn("node", F.lit(exports[0].node)).select(*_RECEIPT)
+    spark = commits.sparkSession
+    keys = ("node", "commit_id")
+    told = [name for name in _RECEIPT if name not in (*keys, "is_void")]
+    first = (
+        read_by_node(spark, exports, "commits")
+        .groupBy(*keys)
+        .agg(F.min(F.struct("sequence", *told)).alias("row"))
+        .select(*keys, *[F.col(f"row.{name}").alias(name) for name in told])
     )
+    voids = read_by_node(spark, exports, "voids").select(*keys).distinct()
+    marked = voids.withColumn("is_void", F.lit(True))  # a column's value
+    return first.join(marked, on=[*keys], how="left").fillna(False, ["is_void"]).select(*_RECEIPT)  # as above
 
 
 def count_stores(receipts: DataFrame) -> DataFrame:
@@ -88,15 +91,15 @@ def count_stores(receipts: DataFrame) -> DataFrame:
 
 def add_holdings(table: DataFrame, exports: Sequence[Export]) -> DataFrame:
     """The same as `count_stores`, and what each node said in its latest export of the blocks that it holds; else null."""
-    said = {
-        export.node: (export.node, *astuple(export.holdings))
-        for export in sorted(exports, key=lambda one: one.created_at)
+    said = [
+        (export.node, *astuple(export.holdings))
+        for export in latest_exports(exports)
         if export.holdings is not None
-    }
+    ]
     schema = (
         "node string, blocks bigint, block_bytes bigint, referenced_blocks bigint, referenced_bytes bigint"
     )
-    holdings = table.sparkSession.createDataFrame([*said.values()], schema)
+    holdings = table.sparkSession.createDataFrame(said, schema)
     held = F.when(F.col("block_bytes") > 0, F.col("block_bytes"))
     return table.join(holdings, on="node", how="left").withColumn(
         "deduplication", F.col("referenced_bytes") / held

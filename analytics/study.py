@@ -18,7 +18,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from analytics.study_runs import AS_RECEIVED, Case, Progress, replay_all
+from analytics.study_runs import AS_RECEIVED, Case, Progress, Shipped, digest_of, replay_all
 from analytics.tangle_models import DELIVERIES, MODELS, Graph
 
 PAPER_WIDTHS: Final = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -116,12 +116,7 @@ def run_study(
         for branch in real
         for delivery in (AS_RECEIVED, *DELIVERIES)
     ]
-    shipped = {
-        branch.label: spark.sparkContext.broadcast(
-            (branch.graph.causes, branch.graph.feeds, branch.graph.names, branch.received)
-        )
-        for branch in real
-    }
+    shipped = {branch.label: _ship(spark, branch) for branch in real}
     cases = [case for scenario in scenarios for case in _cases(scenario, plan.seeds)]
     cases.sort(key=_turn)
     runs = replay_all(spark, cases, shipped, out / "runs.jsonl", resume=resume, progress=progress)
@@ -168,6 +163,11 @@ def summarize(runs: DataFrame) -> DataFrame:
         )
         .withColumn("paper", F.coalesce(*figures))
     )
+
+
+def _ship(spark: SparkSession, branch: RealBranch) -> Shipped:
+    real = (branch.graph.causes, branch.graph.feeds, branch.graph.names, branch.received)
+    return Shipped(spark.sparkContext.broadcast(real), digest_of(real))
 
 
 def _cases(scenario: Scenario, seeds: int) -> list[Case]:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,7 @@ def test_exports_of_one_store_at_two_moments_contradict_nothing(spark: SparkSess
     )
     assert result.blocks.absent == 2 * 5
     assert result.without_blocks == ()
+    assert (result.blocks.ids, result.blocks.ids_recomputed) == (result.commits, result.commits - 1)
 
 
 def _relay(folder: Path, world: World) -> Path:
@@ -225,9 +227,13 @@ def test_blocks_that_are_not_what_is_said_of_them_are_found(spark: SparkSession,
     exported = pq.read_table(tmp_path / "forged" / manifest["tables"]["commits"][0]["path"]).to_pylist()
     manifest["blocks_from"] = next(row["sequence"] for row in exported if row["commit_id"] == ids["early"])
     path.write_text(json.dumps(manifest))
-    result = _audit(
-        spark, tmp_path / "out", tmp_path / "forged", tmp_path / "honest", _forged_relay(tmp_path)
-    )
+    path = tmp_path / "honest" / MANIFEST_NAME
+    path.write_text(
+        json.dumps(json.loads(path.read_bytes()) | {"has_blocks": False})
+    )  # though there are some
+    relay = _forged_relay(tmp_path)
+    result = _audit(spark, tmp_path / "out", tmp_path / "forged", tmp_path / "honest", relay)
+    assert result.without_blocks == ()
     rows = [
         row
         for row in spark.read.parquet(str(result.tables / "findings")).collect()
@@ -310,25 +316,33 @@ def _forged_relay(tmp_path: Path) -> Path:
 
 def test_a_person_is_told_how_much_was_recomputed_and_for_whom_nothing(tmp_path: Path) -> None:
     result = audit.AuditResult(
-        5, 7, 6, 1, BlockCounts(12, 5, 2), ("n1", "n2", "n3", "n4"), {}, (), tmp_path, 1.0
+        5, 7, 6, 1, BlockCounts(12, 5, 2, 6, 3), ("n1", "n2", "n3", "n4"), {}, (), tmp_path, 1.0
     )
     assert audit_command.as_text(result).splitlines()[2:] == [
         "blocks   12: 5 ids recomputed, 2 not at their nodes",
-        "ids were not recomputed for 4 of 5 exports, which have no blocks: n1, n2, n3, ...",
+        "ids recomputed for 3 of 6 commits",
+        "4 of 5 exports have no blocks: n1, n2, n3, ...",
         "nothing is wrong",
     ]
+    whole = replace(result, blocks=BlockCounts(12, 6, 2, 6, 6), without_blocks=())
+    assert len(audit_command.as_text(whole).splitlines()) == 4
 
 
 def test_the_command_says_what_it_found_and_ends_with_its_exit_code(tmp_path: Path) -> None:
     rows = [Row("root"), Row("tip", ("root",), rank=7)]
-    folder = write_export(tmp_path / "export", rows)
+    folder = write_export(tmp_path / "export", rows, blocks_from=2)
+    manifest = json.loads((folder / MANIFEST_NAME).read_bytes())
+    (folder / MANIFEST_NAME).write_text(json.dumps(manifest | {"blocks_from": 2}))
     command = [sys.executable, "-P", "-m", "node.cli.main", "--home", str(tmp_path), "audit", str(folder)]
     command += ["--out", str(tmp_path / "out"), "--master", "local[1]", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == EXIT_MISMATCH, done.stderr
     answer = json.loads(done.stdout)
     assert answer["findings"] == {"wrong rank": 1}
-    assert (answer["without_blocks"], answer["blocks"]["recomputed"]) == (["node"], 0)
+    counts = {"rows": 0, "recomputed": 0, "absent": 0, "ids": 2, "ids_recomputed": 0}
+    assert (answer["without_blocks"], answer["blocks"]) == (["node"], counts), (
+        "though it says that it has them"
+    )
     assert answer["examples"][0]["detail"] == "states 7, the acks give 1"
     assert "4/4 count" in done.stderr
 

@@ -2,14 +2,17 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from analytics.export_reader import SPARK_SCHEMAS, ExportError, read_export
+from analytics.limits import CREATED_AT_MAX, MANIFEST_NUMBER_MAX
+from analytics.times import TIME_END
 from storage.export_schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES
 from tests.exports import Row, listing, write_export
 
@@ -126,6 +129,65 @@ def test_another_number_of_rows_than_listed_is_refused(folder: Path) -> None:
     _change_manifest(folder, lambda manifest: manifest["tables"]["commits"][0].update(rows=3))
     with pytest.raises(ExportError, match="has 2 rows, the manifest says 3"):
         read_export(folder)
+
+
+def test_a_footer_that_counts_otherwise_than_its_row_groups_is_refused(folder: Path) -> None:
+    path = folder / "commits" / PART
+    content = path.read_bytes()
+    number_then_groups = b"\x16\x04\x19\x1c"  # of FileMetaData: field 3, twice 2 rows; field 4, a list of one
+    assert content.count(number_then_groups) == 1
+    path.write_bytes(content.replace(number_then_groups, b"\x16\x02\x19\x1c"))
+    _change_manifest(folder, lambda manifest: manifest["tables"]["commits"].__setitem__(0, listing(path, 1)))
+    with pytest.raises(ExportError, match=f"{PART} says that it has 1 rows, its row groups have 2"):
+        read_export(folder)
+
+
+class Change(Protocol):
+    """Puts a value into a manifest."""
+
+    def __call__(self, manifest: dict[str, Any], value: object) -> None: ...
+
+
+def _set(*keys: str | int) -> Change:
+    def change(manifest: dict[str, Any], value: object) -> None:
+        holder: Any = manifest
+        for key in keys[:-1]:
+            holder = holder[key]
+        holder[keys[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change, largest",
+    [
+        (_set("created_at"), CREATED_AT_MAX),
+        (_set("watermark"), MANIFEST_NUMBER_MAX),
+        (_set("blocks_from"), MANIFEST_NUMBER_MAX),
+        (_set("relay_blocks_from"), MANIFEST_NUMBER_MAX),
+        (_set("quotas", "total"), MANIFEST_NUMBER_MAX),
+        (_set("quotas", "topic"), MANIFEST_NUMBER_MAX),
+        (_set("holdings", "referenced_bytes"), MANIFEST_NUMBER_MAX),
+        (_set("tables", "commits", 0, "rows"), None),
+        (_set("tables", "commits", 0, "bytes"), None),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(folder: Path, change: Change, largest: int | None) -> None:
+    held = {"blocks": 1, "bytes": 1, "referenced_blocks": 1, "referenced_bytes": 1}
+    _change_manifest(folder, lambda manifest: manifest.update(quotas={"total": 1, "topic": 1}, holdings=held))
+    if largest is not None:
+        for sound in (0, largest):
+            _change_manifest(folder, partial(change, value=sound))
+            read_export(folder)
+    over = 2**63 if largest is None else largest + 1
+    for value in (-1, over, float("inf"), 1.0, True, "7", None):
+        _change_manifest(folder, partial(change, value=value))
+        with pytest.raises(ExportError, match=r"manifest\.json is not a manifest.*no whole number from 0 to"):
+            read_export(folder)
+
+
+def test_an_export_can_be_as_young_as_a_time_may_be() -> None:
+    assert CREATED_AT_MAX == TIME_END // 1000 - 1
 
 
 def test_a_column_that_lacks_or_is_of_another_type_is_named(folder: Path) -> None:

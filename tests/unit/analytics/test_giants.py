@@ -225,6 +225,19 @@ def test_a_boundary_over_its_bound_is_refused_with_the_branch(
         _ordered(spark, star, 10)
 
 
+def test_more_acks_of_one_commit_than_a_row_may_hold_are_refused(
+    spark: SparkSession, limit: Callable[[str, int], None]
+) -> None:
+    star = _sound([("main", (0,) if number else (), "post", False) for number in range(12)])
+    frame = _frame(spark, star).selectExpr("*", "sequence AS time")
+    limit("GIANT_ACKED_BY_COUNT_MAX", 11)
+    found = linearize(frame, 10, with_shapes=True).selectExpr("max(size(acked_at)) AS most").collect()
+    assert found[0]["most"] == 11
+    limit("GIANT_ACKED_BY_COUNT_MAX", 10)
+    with pytest.raises(wave_jobs.GiantRefused, match="of 12 commits: 11 of them ack one and the same"):
+        linearize(frame, 10, with_shapes=True)
+
+
 def test_more_rounds_than_allowed_are_refused(spark: SparkSession, limit: Callable[[str, int], None]) -> None:
     chain = _sound([("main", (number - 1,) if number else (), "post", False) for number in range(40)])
     forged = [(*commit[:4], 0, *commit[5:]) for commit in chain]

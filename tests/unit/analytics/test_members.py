@@ -16,9 +16,8 @@ from pyspark.sql import functions as F
 
 from analytics import members
 from analytics.analyze import place_commits, run
-from analytics.export_reader import ExportError, Holdings, load_commits, read_export
+from analytics.export_reader import load_commits, read_export
 from analytics.feed_forks import count_feed_forks
-from analytics.limits import HOLDINGS_MAX
 from storage.export_schema import MANIFEST_NAME, PERMISSIONS
 from tests.exports import DAY_MS, T0_MS, Row, id_of, naive_order, write_export
 
@@ -261,12 +260,16 @@ def test_the_report_and_tables_tell_of_members_whatever_is_forged(
     """Two nodes tell of the repo, of which one knows less and invents more; and one of repos that are not there."""
     rows, said = _root()
     posts = [Row("p", branch="main", author="ann", time=T0_MS), Row("q", ("p",), author="ann", time=T0_MS)]
-    topics = [_topic(REPO, "init"), _topic("main", "init"), _topic("alone", None), _topic("main", "ghost")]
+    topics = [_topic(REPO, "init"), _topic("main", "init"), _topic("alone", None)]
+    epochs_beside = ("ghost", "ghost 1")
+    assert id_of("ghost 1") < id_of("init") < id_of("ghost"), "whichever has the least bytes"
+    assert id_of("repo 84") < id_of(REPO) < id_of("only members"), "as above"
+    topics += [_topic("main", epoch, repo) for epoch in epochs_beside for repo in ("repo 84", "only members")]
     forged = [
         *(one.row() for one in said),
         Said("init", "init", "ann", "owner", reason="magic", sealed_to=-5).row(),
         Said("p", "grant", "eve", "owner").row(),  # no commit of a root branch
-        Said("ghost", "epoch-init", repo="elsewhere", reason="<b>").row(),
+        Said("ghost", "epoch-init", repo="repo 84", reason="<b>").row(),
         Said("grant", "grant", "eve", "\u202e<script>").row(),
         *(Said("remove", "remove", f"m{number}", "emperor").row() for number in range(500)),
     ]
@@ -293,6 +296,7 @@ def test_the_report_and_tables_tell_of_members_whatever_is_forged(
                 *(Said(f"invented {number}", "tag").row() for number in range(9)),
             ],
             "members": [_member("ann"), _member("ben")],
+            "topics": [_topic("main", epoch) for epoch in epochs_beside],
         },
     )
     out = tmp_path / "out"
@@ -315,7 +319,7 @@ def test_the_report_and_tables_tell_of_members_whatever_is_forged(
         "replayed": 1,
         "epochs": 2,
     }
-    assert repos[id_of("elsewhere")]["left_out"] == 1
+    assert repos[id_of("repo 84")]["left_out"] == 1
     assert (repos[id_of("only members")]["members"], len(repos)) == (1, 3)
     epochs = table("epochs", "number")
     assert [(epochs[n]["reason"], epochs[n]["commits"]) for n in (1, 2)] == [("founding", 6), ("removal", 0)]
@@ -335,19 +339,3 @@ def test_the_report_and_tables_tell_of_members_whatever_is_forged(
     made = {name: spark.read.parquet(str(out / "tables" / name)) for name in members.NOTHING}
     for name, schema in members.NOTHING.items():
         assert spark.createDataFrame([], schema).dtypes == made[name].dtypes, name
-
-
-@pytest.mark.parametrize("value", [-1, HOLDINGS_MAX + 1, "many", None])
-def test_holdings_that_no_store_has_are_refused(tmp_path: Path, value: object) -> None:
-    folder = write_export(tmp_path / "export", [Row("a")])
-    manifest = json.loads((folder / MANIFEST_NAME).read_bytes())
-
-    def state(count: object) -> None:
-        held = {"blocks": 1, "bytes": 1, "referenced_blocks": 1, "referenced_bytes": count}
-        (folder / MANIFEST_NAME).write_text(json.dumps(manifest | {"holdings": held}))
-
-    state(HOLDINGS_MAX)
-    assert read_export(folder).holdings == Holdings(1, 1, 1, HOLDINGS_MAX)
-    state(value)
-    with pytest.raises(ExportError, match="not a manifest"):
-        read_export(folder)

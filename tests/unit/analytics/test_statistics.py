@@ -3,6 +3,7 @@
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics import concurrency, statistics, stores
 from analytics.analyze import place_commits
-from analytics.export_reader import load_commits, read_export
+from analytics.export_reader import Holdings, load_commits, read_export
+from analytics.tables import TableWriter
 from tests.exports import DAY_MS, T0_MS, Row, id_of, write_export
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -188,16 +191,27 @@ def test_what_is_counted_of_tangles_is_what_plain_python_counts(
     rows, voids = history
     ranks = placed_ranks(rows, voids)
     with tempfile.TemporaryDirectory() as folder:
-        commits = load_commits(
-            spark, read_export(write_export(Path(folder) / "e", rows, voids=voids))
-        ).persist()
+        export = read_export(write_export(Path(folder) / "e", rows, voids=voids))
+        commits = load_commits(spark, export).persist()
+        doubled = load_commits(spark, export, export)  # which looks for copies
+        assert rows_of(doubled, "commit_id") == rows_of(commits, "commit_id")
         order = place_commits(commits).persist()
         ordered = order.where("fault IS NULL")
         feed_rows = statistics.count_feeds(ordered).persist()
         branches = statistics.count_branches(ordered, feed_rows, statistics.count_widths(ordered))
         assert rows_of(branches, "branch_id") == naive_branches(rows, ranks)
         assert rows_of(concurrency.count_merges(ordered), "branch_id") == naive_merges(rows, ranks)
-        assert rows_of(statistics.count_faults(order, commits), "branch_id") == naive_faults(rows, voids)
+        faults = rows_of(statistics.count_faults(order, commits), "branch_id")
+        assert faults == naive_faults(rows, voids)
+        if not any(cells["causes_missing"] for cells in faults.values()):
+            assert rows_of(statistics.count_faults(order, commits, is_complete=True), "branch_id") == faults
+        alone, looked_for = (
+            stores.load_receipts([export], commits, is_alone=is_alone) for is_alone in (True, False)
+        )
+        assert rows_of(alone, "commit_id") == rows_of(looked_for, "commit_id")
+        assert rows_of(stores.count_replication(alone, is_alone=True), "branch_id") == rows_of(
+            stores.count_replication(looked_for), "branch_id"
+        )
         period = statistics.Period(T0_MS + DAY_MS, _LAST_MS, DAY_MS, 0)
         heads = rows_of(concurrency.count_heads(ordered, period), "branch_id", "bucket_start")
         assert {key: cells["heads"] for key, cells in heads.items()} == naive_heads(rows, ranks, period)
@@ -225,8 +239,9 @@ def test_replication_is_told_by_several_exports(spark: SparkSession, tmp_path: P
     exports = [
         read_export(write_export(tmp_path / "one", rows, node="one", voids=["c9"])),
         read_export(write_export(tmp_path / "two", later, node="two")),
+        read_export(write_export(tmp_path / "two before", later[:5], node="two", voids=["c1"])),
     ]
-    receipts = stores.load_receipts(spark, exports)
+    receipts = stores.load_receipts(exports, load_commits(spark, *exports)).persist()
     branch = id_of("main")
     assert rows_of(stores.count_replication(receipts), "branch_id", "node") == {
         (branch, "one"): {
@@ -240,7 +255,42 @@ def test_replication_is_told_by_several_exports(spark: SparkSession, tmp_path: P
     }  # fmt: skip
     found = rows_of(stores.count_stores(receipts), "node")
     assert (found["one"]["commits"], found["one"]["void"], found["one"]["bytes"]) == (10, 1, 100)
+    assert (found["two"]["commits"], found["two"]["void"]) == (8, 1), "each once, of two exports of one node"
     assert (found["two"]["first_received"], found["two"]["last_received"]) == (T0_MS, T0_MS + 707)
     growth = stores.count_store_growth(receipts.where("node = 'one'"), 5).orderBy("bucket_start").collect()
     assert [row["bytes_in_all"] for row in growth][-1] == 100
     assert sum(row["commits"] for row in growth) == 10
+    receipts.unpersist()
+    said = [
+        replace(exports[0], created_at=at, holdings=held)
+        for at, held in ((3, Holdings(1, 2, 3, 4)), (2, None), (1, Holdings(5, 6, 7, 8)))
+    ]
+    nodes = spark.createDataFrame([("one",)], "node string")
+    assert rows_of(stores.add_holdings(nodes, said), "node")["one"]["block_bytes"] == 2
+    said[0] = replace(said[0], created_at=0)
+    assert rows_of(stores.add_holdings(nodes, said), "node")["one"]["block_bytes"] is None, "not counted last"
+
+
+def test_a_table_that_cannot_be_written_ends_the_others_and_is_told(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    names = [f"table {number}" for number in range(6)]
+    frames = {name: spark.range(1).selectExpr("assert_true(id < 0, 'broken') AS cell") for name in names[1:2]}
+    frames = {name: frames.get(name, spark.range(3).toDF("cell")) for name in names}
+    with pytest.raises(PySparkException, match="broken"):
+        TableWriter(spark, tmp_path, with_csv=False).write_all(frames)
+    done = spark.read.parquet(str(tmp_path / "tables" / names[0]))
+    assert done.count() == 3
+
+
+def test_an_id_that_stands_twice_in_one_export_is_one_commit(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [Row("a", branch="x"), Row("b", ("a",), "x")]
+    again = [Row("a", branch="x"), Row("b", ("a",), "x", rank=9)]
+    commits = load_commits(spark, read_export(write_export(tmp_path / "e", rows, again)))
+    assert {
+        key: (cells["sequence"], cells["is_disputed"]) for key, cells in rows_of(commits, "commit_id").items()
+    } == {
+        id_of("a"): (1, False),
+        id_of("b"): (2, True),
+    }
+    assert commits.count() == 2

@@ -3,7 +3,10 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import NoReturn, cast
 
 import pytest
 from pyspark.sql import Row as SparkRow
@@ -15,7 +18,7 @@ from analytics.export_reader import read_export
 from analytics.real_branches import load_real_branches
 from analytics.study import FULL, PAPER_EDITS, PAPER_WIDTHS, QUICK, Plan, run_study
 from analytics.study_page import as_text, render_study, scale_of
-from analytics.study_runs import task_code
+from analytics.study_runs import replay_all, task_code
 from analytics.tangle_models import DELIVERIES, MODELS
 from node.errors import ERROR_KINDS
 from tests.exports import T0_MS, Row, write_export
@@ -80,17 +83,71 @@ def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
     journal = tmp_path / "out" / "runs.jsonl"
     lines = journal.read_text().splitlines(keepends=True)
     assert len(lines) == result.runs
-    no_runs = ("[]", '{"model": 1}', json.dumps(["two feeds", "gone", 60, 4, 0, *[1] * 6]), lines[-3][:30])
-    journal.write_text("".join(lines[:-3]) + "\n".join(no_runs))
+    chosen = json.loads(lines[-1])
+    no_runs = ["[]", '{"model": 1}', "[" * 100_000, lines[-3][:30]]
+    no_runs += [json.dumps([*chosen[:at], value, *chosen[at + 1 :]]) for at, value in _NO_FIGURES]
+    of_others = json.dumps(["two feeds", "gone", 60, 4, 0, *[1.0] * 3, 1, *[1.0] * 2, ""])
+    kept = [*lines[:-3], of_others + "\n"]
+    journal.write_text("".join(kept) + "\n".join(no_runs))
     again = run_study(spark, TINY, tmp_path / "out", said.append, real, resume=True)
     assert f"3 runs, 2 at once, {result.runs - 3} done before" in said
-    assert sorted(journal.read_text().splitlines()[: result.runs - 3]) == sorted(map(str.rstrip, lines[:-3]))
+    assert journal.read_text().splitlines(keepends=True)[: len(kept)] == kept, "other studies go on, too"
+    assert len(journal.read_text().splitlines()) == len(kept) + 3
     assert [_figures(row) for row in again.percentiles] == [_figures(row) for row in result.percentiles]
+
+    late = [replace(real[0], received=real[0].received[::-1])]
+    run_study(spark, TINY, tmp_path / "out", said.append, late, resume=True)
+    of_real = 2 + sum(run["delivery"] == "random feed" and run["model"] not in MODELS for run in found)
+    assert f"{of_real} runs, 2 at once, {result.runs - of_real} done before" in said, "another branch by now"
 
     page = render_study(TINY, result)
     assert page.count('<svg role="img"') == 3
     assert "scaled down" in page
     assert real[0].label in as_text(result)
+
+
+_NO_FIGURES = [
+    (5, float("nan")),
+    (5, float("inf")),
+    (5, -1.0),
+    (5, "1"),
+    (2, 60.9),
+    (2, 10**400),
+    (8, True),
+    (0, 7),
+]
+"""Place in a line of the journal, and what no run has there."""
+
+
+class _OneThatFails:
+    """What `replay_all` asks of a Spark context, in its words; every job fails."""
+
+    defaultParallelism = 1
+
+    def __init__(self) -> None:
+        self.begun = 0
+
+    def parallelize(self, data: object, slices: int) -> NoReturn:
+        self.begun += 1
+        raise RuntimeError(f"job {self.begun}")
+
+    def cancelAllJobs(self) -> None:
+        """Nothing runs."""
+
+
+def test_after_a_job_that_failed_no_other_begins(tmp_path: Path) -> None:
+    context = _OneThatFails()
+    cases = [("two feeds", "in order", 60, 4, seed) for seed in range(50)]
+    with pytest.raises(RuntimeError, match="job 1"):
+        replay_all(
+            cast(SparkSession, SimpleNamespace(sparkContext=context)),
+            cases,
+            {},
+            tmp_path / "runs.jsonl",
+            resume=False,
+            progress=lambda _: None,
+        )
+    assert context.begun == 1
 
 
 def _figures(row: SparkRow) -> dict[str, object]:
