@@ -1,10 +1,11 @@
-"""Exports in an object store: a real daemon, a server that speaks S3, and the analysis that reads from there."""
+"""Exports in an object store: a real daemon, a server that speaks S3, and what the analysis reads from there."""
 
 import json
+import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -66,7 +67,7 @@ def alice(tmp_path: Path, endpoint: str) -> Iterator[Peer]:
         peer.close()
 
 
-def test_exports_go_to_an_object_store_and_are_analyzed_from_there(
+def test_exports_go_to_an_object_store_and_are_read_from_there(
     alice: Peer, endpoint: str, tmp_path: Path
 ) -> None:
     for number, text in enumerate(("a", "b", "c"), 1):
@@ -77,20 +78,31 @@ def test_exports_go_to_an_object_store_and_are_analyzed_from_there(
         assert (exported["path"], exported["parts"]) == ("s3://ravel/of/alice", number + 3)
     assert not (alice.home / "exports").exists(), "nothing is left on this machine"
 
-    analyzed = run_ravel(alice, "analyze", "--json", "--out", str(tmp_path / "by-alice"))
-    result = json.loads(analyzed.stdout)
-    assert (result["commits"], result["mismatches"]) == (exported["commits"], 0)
-
-    # Somebody else, with credentials in the environment: what is not there is said before Spark starts.
+    # Somebody else, with credentials in the environment. What is not there is said before Spark starts.
     options = json.dumps({"key": "bob", "secret": _SECRET, "client_kwargs": {"endpoint_url": endpoint}})
     environment = {"FSSPEC_S3": options}
+    assert _rows_read(tmp_path / "read", environment) == exported["commits"]
     out = ("--out", str(tmp_path / "by-bob"))
     missing = run_ravel(alice, "analyze", "s3://ravel/of/bob", *out, code=21, environment=environment)
     assert "s3://ravel/of/bob/manifest.json is not there" in missing.stderr
 
     run_ravel(alice, "export", code=0)
-    said = (alice.home / "daemon.log").read_text() + analyzed.stdout + analyzed.stderr + missing.stderr
+    said = (alice.home / "daemon.log").read_text() + missing.stderr
     assert _SECRET not in said
+
+
+def _rows_read(out: Path, environment: Mapping[str, str]) -> int:
+    """How many commits the analysis reads from there, in a process of its own as it does."""
+    code = (
+        "import sys, pathlib, analytics.fetching as f, analytics.export_reader as r\n"
+        "(folder,) = f.fetch_exports(['s3://ravel/of/alice'], pathlib.Path(sys.argv[1]), print)\n"
+        "print(r.read_export(folder).rows)"
+    )
+    command = [sys.executable, "-c", code, str(out)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, **environment}
+    )
+    return int(done.stdout.splitlines()[-1])
 
 
 def test_a_store_that_refuses_is_told_with_its_words_and_no_secret(alice: Peer) -> None:
