@@ -17,12 +17,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 from blake3 import blake3
-from pyspark import cloudpickle
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics import block_reader, limits
 from analytics.audit_findings import LISTED_MAX, finding
+from analytics.shipping import ship_by_value
 
 _PASSED_ON: Final = ("is_relayed", "node", "key", "commit_id", "block_id", "place")
 _READ_SCHEMA: Final = """
@@ -72,8 +72,7 @@ def state_commits(by_node: DataFrame, relayed: DataFrame) -> DataFrame:
 
 def read_contents(rows: DataFrame) -> DataFrame:
     """One row for each content, or own block without: `real_id` (null where nothing is hashed), its `acks`, its `fault`."""
-    for module in (block_reader, limits, sys.modules[__name__]):
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # Spark ships it without annotations
+    ship_by_value(block_reader, limits, sys.modules[__name__])
     is_short = F.length("content") <= limits.BLOCK_SIZE_MAX
     return (
         rows.where(F.col("content").isNotNull() | (F.col("block_id") == F.col("commit_id")))
@@ -149,9 +148,8 @@ def unmatched(rows: DataFrame, stated: DataFrame, due: DataFrame) -> DataFrame:
     )
     is_later = F.coalesce(F.col("sequence") > F.col("after"), F.lit(False)).alias("is_later")
     later = stated.join(F.broadcast(due), on=["is_relayed", "node"], how="left").select(*_COMMIT, is_later)
-    both = later.withColumn("is_stated", F.lit(True)).join(
-        held, on=[*_COMMIT], how="full"
-    )  # a column's value
+    is_stated = F.lit(True).alias("is_stated")  # a column's value
+    both = later.select("*", is_stated).join(held, on=[*_COMMIT], how="full")
     is_due = F.col("has_own").isNotNull() | F.col("is_later")
     is_missing = F.col("is_stated") & is_due & ~F.coalesce("has_own", F.lit(False))  # as above
     missing = _finding(both.where(is_missing), "missing block", F.lit("its own block has no row"))
@@ -171,11 +169,11 @@ def dangling(rows: DataFrame) -> DataFrame:
     return _finding(found, "dangling block", F.concat(F.lit("no export has "), F.col("missing")))
 
 
-def _in_place(said: Any) -> Any:  # noqa: ANN401  # columns
+def _in_place(said: Column) -> Column:
     return F.concat(said, F.lit(", in "), F.col("place"))
 
 
-def _finding(found: DataFrame, kind: str, detail: Any) -> DataFrame:  # noqa: ANN401  # a column
+def _finding(found: DataFrame, kind: str, detail: Column) -> DataFrame:
     return finding(found.withColumn("branch_id", F.lit(None).cast("binary")), kind, detail)
 
 

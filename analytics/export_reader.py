@@ -168,11 +168,11 @@ def read_export(folder: Path, *, with_blocks: bool = False) -> Export:
         raise ExportError(f"{path} is not a manifest: {type(error).__name__} {error}") from None
 
 
-def _read_holdings(stated: Any) -> Holdings | None:  # noqa: ANN401  # what JSON holds
+def _read_holdings(stated: Mapping[str, object] | None) -> Holdings | None:
     return Holdings(*(_number(stated[field.name]) for field in fields(Holdings))) if stated else None
 
 
-def _number(stated: Any, largest: int = MANIFEST_NUMBER_MAX) -> int:  # noqa: ANN401  # what JSON holds
+def _number(stated: object, largest: int = MANIFEST_NUMBER_MAX) -> int:
     """A whole number from 0 to `largest`. JSON as Python reads it has fractions, infinities and truth values, too."""
     if type(stated) is not int or not 0 <= stated <= largest:
         said = str(stated)[:_QUOTED_MAX] if isinstance(stated, int | float | str) else type(stated).__name__

@@ -19,12 +19,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from blake3 import blake3
-from pyspark import cloudpickle
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics import columns, kernel, limits, shapes, wave_jobs, waves, witness
 from analytics.giants import order_giants
+from analytics.shipping import ship_by_value
 from analytics.wave_jobs import GiantRefused
 
 VOID: Final = "void"
@@ -184,8 +184,7 @@ def _mark() -> Column:
 
 def _ship_code() -> None:
     """Send these functions to the workers with each task, so that a cluster needs no copy of Ravel."""
-    for module in (kernel, columns, shapes, waves, wave_jobs, witness, limits, sys.modules[__name__]):
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # Spark ships it without annotations
+    ship_by_value(kernel, columns, shapes, waves, wave_jobs, witness, limits, sys.modules[__name__])
 
 
 def _shuffle_partitions(frame: DataFrame) -> int:

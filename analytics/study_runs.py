@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from analytics import edit_streams, tangle_models
 from analytics.edit_streams import replay
+from analytics.shipping import ship_by_value
 from analytics.tangle_models import DELIVERIES, MODELS, Graph, deliver_in_order, two_feeds
 
 AS_RECEIVED: Final = "as received"
@@ -96,7 +97,7 @@ def replay_all(
 
         try:
             return context.parallelize([case], 1).mapPartitions(replay_cases).collect()[0]
-        except BaseException:
+        except BaseException:  # whatever ended this run, no thread begins another
             is_over.set()
             raise
 
@@ -130,9 +131,8 @@ def task_code() -> bytes:
 
     Once for all tasks: numba's functions may not be pickled in two threads at once.
     """
-    for module in (tangle_models, edit_streams, sys.modules[__name__]):
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # Spark ships it without annotations
-    return bytes(cloudpickle.dumps(_replay_case))  # type: ignore[no-untyped-call]  # as above
+    ship_by_value(tangle_models, edit_streams, sys.modules[__name__])
+    return bytes(cloudpickle.dumps(_replay_case))  # type: ignore[no-untyped-call]  # Spark ships it without annotations
 
 
 def _replay_case(case: Case, real: Real | None) -> Run:
