@@ -39,13 +39,6 @@ KEY = b"k" * 32
 JsonObject = dict[str, Any]
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path / "world")
-    yield world
-    world.close()
-
-
 def _author(world: World, name: str) -> Author:
     return Author(world.replica, name.encode().ljust(32, b"-"), lambda: NOW_MS)
 

@@ -1,8 +1,5 @@
 """Import in batches: parents become acks, a rerun adds nothing, and what cannot be imported changes nothing."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from sqlalchemy import select
 
@@ -12,13 +9,6 @@ from protocol.limits import ACK_COUNT_MAX, IMPORT_BATCH_COUNT_MAX
 from storage.commits import load_timeline
 from storage.schema import commits
 from tests.builders import World, timeline
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path / "world")
-    yield world
-    world.close()
 
 
 def _items(*described: str) -> list[ImportItem]:

@@ -1,8 +1,6 @@
 """The way in: every kind of bad commit and bad publication has its own verdict, and loses nothing."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select
@@ -41,13 +39,6 @@ from storage.repos import Branch
 from storage.schema import feed_forks
 from storage.waiting import UNREAD, Waiting, count_rejections, count_waiting, keep_waiting
 from tests.builders import NOW_MS, STORE_KEY, World, give, timeline
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path / "world")
-    yield world
-    world.close()
 
 
 def _open(world: World, encoded: bytes) -> Commit:

@@ -1,8 +1,5 @@
 """Commits whose headers say their bodies' kinds: judged without the bodies, whatever these turn out to be."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from sqlalchemy import select, update
 
@@ -42,13 +39,6 @@ from storage.waiting import count_rejections
 from tests.builders import STORE_KEY, World, give, timeline
 from tests.forging import BAD_BODIES, Forger, bare_of
 from verifier.documents import DOCUMENTS, reduce_dict, reduce_set, reduce_text
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path / "world")
-    yield world
-    world.close()
 
 
 def _reasons(intake: Intake) -> list[str]:

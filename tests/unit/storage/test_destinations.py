@@ -20,13 +20,6 @@ from tests.builders import World
 URL = "memory://bucket/exports"
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path / "world")
-    yield world
-    world.close()
-
-
 @pytest.fixture(autouse=True)
 def _empty_memory() -> Iterator[None]:
     yield

@@ -41,13 +41,6 @@ JsonObject = dict[str, Any]
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path / "world")
-    yield world
-    world.close()
-
-
-@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "export"
 

@@ -1,6 +1,5 @@
 """Blocks in exports: of every commit each block once, what is not here said to be, and nothing of them unless asked for."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +23,6 @@ from tests.relays import PLENTY
 from tests.unit.storage.test_export import export, files_of, manifest_of, rows_of
 
 Rows = list[dict[str, Any]]
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    world = World(tmp_path / "world")
-    yield world
-    world.close()
 
 
 @pytest.fixture
