@@ -19,7 +19,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from storage.backends import Backend, choose_backend
 from storage.copying import OLDER
 from storage.errors import NewerSchema, NoStore, OlderSchema, StorageError
-from storage.revisions import newest_revision, revision_of, upgrade
+from storage.revisions import create, newest_revision, revision_of, upgrade
 from storage.schema import numbers
 from storage.secrecy import BadSecret, as_option
 from storage.sqlite import DATABASE_NAME, FileUse
@@ -267,9 +267,11 @@ class Database:
         writer.exec_driver_sql(self._backend.begin_write)
         if current is not None:
             self._backend.bind(writer, is_new=False)
-        upgrade(writer)
         if current is None:
+            create(writer, newest_revision())
             self._backend.bind(writer, is_new=True)
+        elif current != newest_revision():
+            upgrade(writer)
         writer.exec_driver_sql("COMMIT")
         writer.rollback()
 

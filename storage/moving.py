@@ -17,7 +17,7 @@ from sqlalchemy.pool import NullPool
 from storage.bulk import insert_rows
 from storage.copying import sync_file
 from storage.errors import StorageError
-from storage.revisions import revision_of, upgrade
+from storage.revisions import create, revision_of
 
 _BATCH: Final = 500
 """Rows at a time: of blocks, of which some have 256 KiB, not too many."""
@@ -35,7 +35,7 @@ def copy_to_file(source: Connection, path: Path, revision: str) -> None:
         target.exec_driver_sql("PRAGMA journal_mode=OFF")
         target.exec_driver_sql("PRAGMA synchronous=OFF")
         target.exec_driver_sql("BEGIN")
-        upgrade(target, revision)
+        create(target, revision)
         _copy_rows(source, target, source)
         target.exec_driver_sql("COMMIT")
     sync_file(path)
@@ -51,7 +51,7 @@ def load_from_file(path: Path, target: Connection) -> None:
         revision = revision_of(source, str(path))
         if revision is None:
             raise StorageError(f"{path} has no store")
-        upgrade(target, revision)
+        create(target, revision)
         _copy_rows(source, target, target)
     target.exec_driver_sql("ANALYZE")
 

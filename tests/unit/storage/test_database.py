@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import Connection, create_engine, insert, inspect, select, text, update
 
 from protocol.block import seal_block
 from protocol.publication import encode_publication, seal_publication
@@ -17,17 +17,39 @@ from storage.database import Database, NewerSchema, StorageError, newest_revisio
 from storage.id_keys import id_key
 from storage.peer_schema import peers
 from storage.relay_schema import relay_commits
+from storage.revisions import create, revision_of, upgrade
 from storage.schema import blocks
 from storage.tables import metadata
 from tests.older_stores import make_older_store
 
 
-def test_migrations_make_the_declared_schema(tmp_path: Path) -> None:
-    database = Database(tmp_path)
-    with database.read() as connection:
-        context = MigrationContext.configure(connection)
-        assert compare_metadata(context, metadata) == []
-    database.close()
+def _described(connection: Connection) -> object:
+    """All tables without their columns' order and defaults: rows of before need a default, new ones get a value."""
+    look = inspect(connection)
+    return {
+        table: (
+            sorted((it["name"], str(it["type"]), it["nullable"]) for it in look.get_columns(table)),
+            look.get_pk_constraint(table)["constrained_columns"],
+            sorted((it["constrained_columns"], it["referred_table"]) for it in look.get_foreign_keys(table)),
+            sorted((it["name"], it["column_names"], it["unique"]) for it in look.get_indexes(table)),
+            sorted((it["name"] or "", it["column_names"]) for it in look.get_unique_constraints(table)),
+        )
+        for table in look.get_table_names()
+    }
+
+
+@pytest.mark.sqlite
+def test_migrations_and_a_new_store_have_the_same_tables() -> None:
+    found = []
+    for make in (upgrade, lambda connection: create(connection, newest_revision())):
+        engine = create_engine("sqlite://")
+        with engine.begin() as connection:
+            make(connection)
+            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+            found.append((_described(connection), revision_of(connection, "it")))
+        engine.dispose()
+    assert found[0] == found[1]
+    assert found[0][1] == newest_revision(), "alembic's head is the newest"
 
 
 @pytest.mark.sqlite

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection, insert, select, text
+from sqlalchemy import Connection, create_engine, insert, select, text
 from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.pool import NullPool
 
 from node.fsck import check_store
 from node.replica import Replica
@@ -31,6 +32,7 @@ from storage.peer_schema import peers
 from storage.postgresql import PostgresqlBackend, find_risks
 from storage.repos import load_epochs, load_repos
 from storage.restoring import load_database, save_database
+from storage.revisions import upgrade
 from storage.schema import authors, repos, store_seal, topics
 from storage.tables import metadata
 from tests.builders import STORE_KEY
@@ -64,12 +66,19 @@ def _write(database: Database, number: int) -> None:
         connection.execute(insert(peers), [{"peer": number.to_bytes(32), "address": str(number)}])
 
 
-def test_migrations_make_the_declared_schema_from_nothing(tmp_path: Path, url: str) -> None:
+def test_a_new_store_has_the_declared_schema(tmp_path: Path, url: str) -> None:
     database = Database(tmp_path, url=url)
     with database.read() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     database.close()
     assert {path.name for path in tmp_path.iterdir()} == {"store-id"}
+
+
+def test_migrations_make_the_declared_schema_from_nothing(url: str) -> None:
+    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"), poolclass=NullPool)
+    with engine.begin() as connection:
+        upgrade(connection)
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
 def test_a_write_is_durable_and_a_read_cannot_write(tmp_path: Path, own: str) -> None:
