@@ -6,12 +6,15 @@ VENV := .venv/bin
 READY := .venv/.ready
 # Runs a command with JAVA_HOME naming a Java that Spark can use; installs one where that is allowed.
 WITH_JAVA := .ci/java.sh
+PYTEST = $(WITH_JAVA) $(VENV)/python -m pytest -n $(JOBS) --dist loadgroup
 FOLDERS := node protocol storage verifier analytics tests benchmarks examples
 
 # Git repository for `make demo`; this checkout if empty.
 GIT ?=
 # More arguments for pytest: make test ARGS='-k session -x'
 ARGS ?=
+# Processes that run tests side by side.
+JOBS ?= 2
 # For `make fuzz`: how long all together, and which targets (all if empty).
 SECONDS ?= 120
 TARGETS ?=
@@ -21,7 +24,7 @@ COUNT ?= 20000
 FUZZER := .venv/fuzzer
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-postgres check check-format check-lint check-types check-imports format bench dist histories fuzz sim sim-long nets crash vectors reference lock clean
+.PHONY: help setup java demo test test-rest test-all coverage coverage-floors check check-format check-lint check-types check-imports format bench dist histories fuzz sim sim-long nets crash vectors reference lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -38,13 +41,21 @@ java: ## Find a Java runtime of version 17 or newer for Spark, or install one
 demo: setup java ## Run the main job: two nodes, a git history, a merge, Spark (GIT=path: another git repository; RELAY=1: by a relay)
 	@$(WITH_JAVA) $(VENV)/python examples/demo.py $(if $(GIT),--git "$(GIT)") $(if $(RELAY),--relay)
 
-test: setup java ## Run the tests (ARGS='...': more arguments for pytest)
-	@$(WITH_JAVA) $(VENV)/python -m pytest $(ARGS)
+test: setup java ## Run the quick tests, in five minutes (JOBS=2 at a time; ARGS='...': more arguments for pytest)
+	@$(PYTEST) $(ARGS)
 
-test-postgres: setup ## Run more tests with rows in a real PostgreSQL: `make test` has those of storage, this also what leans on it
-	$(VENV)/python -m pytest tests/unit/storage $(addprefix tests/unit/node/test_,$(addsuffix .py,fsck voids watching \
-		inbound relay branch_links inbox names merging repair mending devices compacting body_fetching said_kinds \
-		reconciling export_rights)) tests/e2e/test_postgresql.py --rows-in postgresql $(ARGS)
+test-rest: setup java ## Run what `make test` leaves out: PostgreSQL, the demo, networks, kills, the wheel, S3, 200 examples
+	@$(PYTEST) --tier rest $(ARGS)
+
+test-all: setup java ## Run all tests, in twenty minutes
+	@$(PYTEST) $(ARGS)
+	@$(PYTEST) --tier rest $(ARGS)
+
+coverage: setup java ## Run all tests and measure which branches they reach, subprocesses included
+	@.ci/coverage.sh $(JOBS)
+
+coverage-floors: setup java ## Run the tests of the pure packages; fail where they reach less than was written down
+	@.ci/coverage.sh $(JOBS) floors
 
 check: check-format check-lint check-types check-imports ## Check format, lint, types and imports
 

@@ -22,8 +22,11 @@ import httpx
 from benchmarks.common import figure, percentile
 from benchmarks.daemons import peak_megabytes, resident_megabytes, running
 from benchmarks.long_home import REPO, copy_long_home
+from node.errors import ServiceError
+from node.home import read_run_file
 from storage.sqlite import DATABASE_NAME
-from tests.e2e.cluster import RAVEL, Peer, free_port
+from tests.e2e.cluster import Peer
+from tests.support.processes import RAVEL
 
 _ROUNDS: Final = 5
 _POLL_SECONDS: Final = 0.005
@@ -31,19 +34,19 @@ _MIB: Final = 1024 * 1024 / 1e6
 """Megabytes in a MiB."""
 
 
-def _start(home: Path, port: int) -> float:
+def _start(home: Path) -> float:
     """Seconds from the start of a daemon to its being ready; it is ended."""
     began = time.perf_counter()
     process = subprocess.Popen(
-        [*RAVEL, "--home", str(home), "run", "--api", f"127.0.0.1:{port}"],
+        [*RAVEL, "--home", str(home), "run"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
         with httpx.Client() as client:
             while True:
-                with suppress(httpx.TransportError):
-                    if client.get(f"http://127.0.0.1:{port}/readyz").status_code == 200:
+                with suppress(ServiceError, httpx.TransportError):
+                    if client.get(f"http://{read_run_file(home).api}/readyz").status_code == 200:
                         return time.perf_counter() - began
                 assert process.poll() is None, "the daemon has ended"
                 time.sleep(_POLL_SECONDS)  # the state of another process can only be polled for
@@ -69,14 +72,13 @@ def measure(commit_count: int) -> None:
     """Print the figures."""
     with tempfile.TemporaryDirectory() as name:
         peer = copy_long_home(Path(name), commit_count)
-        port = free_port()
         os.sync()  # what was copied is not written while a daemon starts
         for name in ("start_cold", "start"):
             seconds = []
             for _ in range(_ROUNDS):
                 if name == "start_cold":
                     _forget(peer.home / DATABASE_NAME)
-                seconds.append(_start(peer.home, port))
+                seconds.append(_start(peer.home))
             figure(name, percentile(seconds, 0.5), "s", commits=commit_count, goal=2, slowest=max(seconds))
         resident, most = _memory(peer)
         figure("start_resident", resident, "MiB", commits=commit_count, goal=150)

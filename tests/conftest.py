@@ -1,18 +1,23 @@
-"""The rules of the tests, and how hard Hypothesis tries.
+"""The rules of the tests, which of them run, and how hard Hypothesis tries.
 
 - A test gives the same result every time; one that does not is a bug, in it or in what it tests.
 - No test really sleeps or waits for a clock: time is an argument, trio's MockClock, or an event.
-- The network is loopback on port 0, or memory streams. Nothing needs the internet.
-- Every async test has a deadline (`trio.fail_after`); the timeout in pyproject.toml is only the net below.
+- The network is loopback on port 0, or memory streams. Nothing needs the internet. No port is chosen before it is bound.
+- Every async test has a deadline (`tests.support.machine.fail_after`), far above what it needs and longer on a slow machine.
+  The timeout in pyproject.toml is only the net below.
 - Fakes, not mocks: real stores in `tmp_path`, real nodes (`tests/nodes.py`), real signed commits (`tests/builders.py`).
 - Warnings are errors. An exception is listed in pyproject.toml with its reason.
-- What takes more than a quarter of a second is marked `slow`.
+- A test that takes over a quarter of a second is marked `slow`, or the run fails (`tests/support/timing.py`).
+- A test about cost counts steps, events or SQL statements.
 - A name says the rule that is tested; a new test has been seen to fail.
 
+Two tiers. `make test` runs the *quick* one: all but what is marked `extended`, 10 examples of each property. `make test-all`
+also runs the *rest*: what is marked `extended`, storage with rows in a real PostgreSQL, and 200 examples of each property.
+`make test ARGS=--hypothesis-profile=deep` is a long search with examples that differ from run to run.
+
 `tests/unit` mirrors the packages, `tests/property` holds what is true of all inputs, `tests/vectors` pins bytes.
-Tests of storage run twice, with rows in SQLite and in a real PostgreSQL; with `--rows-in postgresql` (`make test-postgres`)
-others do so too. What is about one of the two says so by a mark.
-Hypothesis: `dev` by default, `ci` where CI is set, and `make test ARGS=--hypothesis-profile=deep` for a long search.
+Workers run side by side (`make test JOBS=n`). All tests of a group (Spark, PostgreSQL) run in one worker, which has one
+session or server for them.
 """
 
 import os
@@ -21,36 +26,106 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 from storage import database as database_module
+from tests.e2e.cluster import Peer
+from tests.support.stores import share_compiled_statements, use_memory_for_files
 
 if TYPE_CHECKING:
     from tests.postgresql import PostgresqlServer
 
+pytest_plugins = ["tests.support.timing"]
+
 _ROWS_IN = ("sqlite", "postgresql")
-_TWICE = Path(__file__).parent / "unit" / "storage"
+_HERE = Path(__file__).parent
+_TWICE = [
+    _HERE / "unit" / "storage",
+    *(
+        _HERE / "unit" / "node" / f"test_{name}.py"
+        for name in (
+            "fsck", "voids", "watching", "inbound", "relay", "branch_links", "inbox", "names", "merging", "repair",
+            "mending", "devices", "compacting", "body_fetching", "said_kinds", "reconciling", "export_rights",
+        )
+    ),
+]  # fmt: skip
+"""Tests of storage, and those that lean on it most: they run once more with rows in PostgreSQL."""
 _NO_SERVER = (
     "PostgreSQL is not here: nothing was tested with it (apt-get install postgresql; its driver: make setup)"
 )
+_FIRST = ("spark", "postgresql", "compiled")
+"""Groups of tests that one worker runs, longest first, so that none is left for the end."""
+_COMPILED = ("test_edit_streams", "test_study")
+"""Modules whose first test waits 20 s for numba's compiler."""
 
 # No deadline per example: how long one takes says more about the machine than about the code.
-settings.register_profile("dev", max_examples=50, deadline=None)
-settings.register_profile("ci", max_examples=200, deadline=None, derandomize=True)
+settings.register_profile("quick", max_examples=10, deadline=None, derandomize=True)
+settings.register_profile("rest", max_examples=200, deadline=None, derandomize=True)
 settings.register_profile("deep", max_examples=2000, deadline=None)
-settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rows-in", choices=_ROWS_IN, help="where stores without a URL have their rows")
+    parser.addoption("--tier", choices=("quick", "rest", "all"), default="quick", help="which tests run")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    Peer.forks = True
+    use_memory_for_files()
+    share_compiled_statements()
+    # Spark's JVM compiles much that a small job runs once: its first compiler will do, and one thread to collect garbage.
+    os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    if not config.getoption("--hypothesis-profile", None):
+        settings.load_profile("quick" if config.getoption("--tier") == "quick" else "rest")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     chosen = metafunc.config.getoption("--rows-in")
-    kinds = [chosen] if chosen else list(_ROWS_IN if metafunc.definition.path.is_relative_to(_TWICE) else [])
+    path = metafunc.definition.path
+    kinds = [chosen] if chosen else list(_ROWS_IN if any(map(path.is_relative_to, _TWICE)) else [])
     marked = [kind for kind in _ROWS_IN if metafunc.definition.get_closest_marker(kind)]
     if kinds and not marked:
         metafunc.parametrize("rows_in", kinds, indirect=True)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    fixtures = getattr(item, "fixturenames", ())
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    if parameters.get("rows_in") == "postgresql" or "postgresql_server" in fixtures:
+        item.add_marker("extended")
+        item.add_marker(pytest.mark.xdist_group("postgresql"))
+    elif "spark" in fixtures:
+        item.add_marker(pytest.mark.xdist_group("spark"))
+    elif item.path.stem in _COMPILED:
+        item.add_marker(pytest.mark.xdist_group("compiled"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    tier = config.getoption("--tier")
+    if tier == "all":
+        chosen = items
+    else:
+        chosen = [item for item in items if (_is_of_rest if tier == "rest" else _is_quick)(item)]
+        kept = set(chosen)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = sorted(chosen, key=_order)
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    return item.get_closest_marker("extended") is None
+
+
+def _is_of_rest(item: pytest.Item) -> bool:
+    """Whether the second tier has it, which repeats each property with more examples."""
+    return not _is_quick(item) or is_hypothesis_test(getattr(item, "obj", None))
+
+
+def _order(item: pytest.Item) -> int:
+    """Groups first, then what takes long, so that all workers end at about the same time."""
+    group = item.get_closest_marker("xdist_group")
+    if group is not None:
+        return _FIRST.index(group.args[0])
+    return len(_FIRST) + (item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(autouse=True)

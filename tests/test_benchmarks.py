@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.machine import patience
+
 _ROOT = Path(__file__).parents[1]
 _SMALL = {
     "bench_decode": ("50",),
@@ -30,6 +32,8 @@ _SMALL = {
 }
 
 
+@pytest.mark.slow
+@pytest.mark.extended
 @pytest.mark.parametrize("name", _SMALL)
 def test_a_benchmark_prints_its_figures_as_json_lines(name: str) -> None:
     file = _ROOT / "benchmarks" / f"{name}.py"
@@ -39,7 +43,7 @@ def test_a_benchmark_prints_its_figures_as_json_lines(name: str) -> None:
         env=os.environ | {"PYTHONPATH": str(_ROOT)},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=patience(100),
         check=False,
     )
     assert done.returncode == 0, done.stderr

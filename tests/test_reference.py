@@ -1,8 +1,11 @@
 """The reference pages say what the code says."""
 
+import pytest
+
 from tests.reference import FOLDER, pages
 
 
+@pytest.mark.slow
 def test_the_reference_is_what_the_code_makes() -> None:
     made = pages()
     assert {path.name for path in FOLDER.iterdir()} == set(made)

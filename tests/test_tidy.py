@@ -85,6 +85,7 @@ def test_top_level_folders_are_the_fixed_ones() -> None:
     assert {path.partition("/")[0] for path in tracked() if "/" in path} - FOLDERS == set()
 
 
+@pytest.mark.slow
 def test_every_module_has_a_docstring() -> None:
     # An empty __init__.py only marks its folder as a package.
     sources = {path: (ROOT / path).read_text(encoding="utf-8") for path in modules()}
@@ -113,6 +114,7 @@ def test_a_link_to_nothing_is_found() -> None:
     assert broken_links(page, ROOT) == ["gone.md"]
 
 
+@pytest.mark.slow
 def test_nothing_is_marked_as_unfinished() -> None:
     texts = [
         path

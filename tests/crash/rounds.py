@@ -33,15 +33,17 @@ from node.home import open_home
 from node.identity import open_keys
 from storage.database import Database
 from storage.peer_schema import peers as stored_peers
-from tests.e2e.cluster import RAVEL, Peer, join, peers, until_equal
+from tests.e2e.cluster import Peer, join, peers, until_equal
 from tests.keys import no_passphrase
 from tests.older_stores import make_older_store
 from tests.postgresql import PostgresqlServer, find_programs
+from tests.support.machine import patience
+from tests.support.processes import RAVEL
 
 _WRITERS: Final = 2
 _ACKS_MAX: Final = 25
 """Acknowledgements after which, at the latest, the process is killed."""
-_WAIT_SECONDS: Final = 60.0
+_WAIT_SECONDS: Final = patience(60)
 _OLDER_ROWS: Final = 100_000
 """Rows of a store that is upgraded: enough for some tenths of copying."""
 _FILE_SIZES: Final = (1, 5_000, 300_000, 2_000_000)

@@ -7,7 +7,7 @@ import pytest
 from tests.crash.rounds import play
 from tests.postgresql import PostgresqlServer
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 
 def test_what_was_acknowledged_survives_sigkill_in_whatever_a_node_does(tmp_path: Path) -> None:

@@ -1,54 +1,68 @@
-"""Real daemons in processes of their own, on loopback, driven through their API as a person would by commands."""
+"""Real daemons in processes of their own, on loopback, driven through their API as a person would by commands.
+
+No port is chosen before it is bound: a daemon takes any that is free, and says which. One that is started again takes the
+same, which others know it by.
+"""
 
 import os
 import signal
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from node.client import ApiClient
 from node.errors import ServiceError
+from tests.support.machine import patience
+from tests.support.processes import RAVEL, RavelProcess, run_command
 
-RAVEL = [sys.executable, "-P", "-m", "node.cli.main"]
-READY_SECONDS = 30.0
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.02
+STOP_SECONDS = 10.0
+ANY_PORT = "127.0.0.1:0"
+_PORT_TAKEN = "Address already in use"
 JsonObject = dict[str, Any]
 
 
 class Peer:
     """One daemon: a folder and, while it runs, a process, which `environment` adds to the variables of."""
 
+    forks: ClassVar[bool] = False
+    """Whether daemons are forked, which is faster, or started in an interpreter of their own, as a person's are."""
+
     def __init__(
         self,
         home: Path,
         *,
-        listen: str | None = None,
+        listen: str = ANY_PORT,
         keys: Sequence[str] = ("--clear",),
         environment: Mapping[str, str] = MappingProxyType({}),
         stdin: str = "",
         introduces: bool = True,
         storage_url: str = "",
     ) -> None:
-        """One that does not introduce connects to nobody but whom it is told to."""
+        """One that does not introduce connects only to peers that it is told of."""
         self.home = home
         self.storage_url = storage_url
         self.environment = environment
-        self.listen = listen or f"127.0.0.1:{free_port()}"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._listen = ""
+        self._process: RavelProcess | subprocess.Popen[bytes] | None = None
         self._client: ApiClient | None = None
-        at = ("--name", home.name, "--listen", self.listen, "--api", "127.0.0.1:0")
+        at = ("--name", home.name, "--listen", listen, "--api", ANY_PORT)
         run_ravel(self, "init", *keys, *at, environment=environment, stdin=stdin)
         if not introduces:
             config = home / "config.toml"
             config.write_text(config.read_text().replace("introductions = true", "introductions = false"))
         if storage_url:
             self.keep_rows_in(storage_url)
+
+    @property
+    def listen(self) -> str:
+        """host:port where other nodes reach it, from its first start on."""
+        assert self._listen, "it was started"
+        return self._listen
 
     def keep_rows_in(self, url: str) -> None:
         """Have the configuration name this database, or none. Its rows are to be there."""
@@ -74,19 +88,31 @@ class Peer:
 
     def start(self, *options: str) -> None:
         """Start, with more options of `run`, and wait until it answers."""
-        with (self.home / "daemon.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*RAVEL, "--home", str(self.home), "run", *options],
-                stdout=log,
-                stderr=log,
-                stdin=subprocess.DEVNULL,
-                env={**os.environ, **self.environment},
-            )
-        until(self._answers, f"{self.home.name} answers", READY_SECONDS)
+        self._process = self._begin(options)
+        until(lambda: self._answers(options), f"{self.home.name} answers")
+        self._listen = str(self.client.status()["listen"])
 
-    def _answers(self) -> bool:
+    def _begin(self, options: Sequence[str]) -> "RavelProcess | subprocess.Popen[bytes]":
+        log = self.home / "daemon.log"
+        again = () if not self._listen or "--listen" in options else ("--listen", self._listen)
+        command = ("--home", str(self.home), "run", *again, *options)
+        if self.forks:
+            return RavelProcess(command, output=log, errors=log, environment=self.environment)
+        with log.open("ab") as stream:
+            environment = {**os.environ, **self.environment}
+            return subprocess.Popen(
+                [*RAVEL, *command], stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, env=environment
+            )
+
+    def _answers(self, options: Sequence[str]) -> bool:
         assert self._process is not None
-        assert self._process.poll() is None, (self.home / "daemon.log").read_text()
+        if self._process.poll() is not None:
+            log = (self.home / "daemon.log").read_text()
+            # While it was away, another program may have been given its port for a moment.
+            assert self._listen, log
+            assert _PORT_TAKEN in log.rpartition("error: ")[2], log
+            self._process = self._begin(options)
+            return False
         try:
             return str(self.client.status()["node"]) != ""
         except ServiceError:
@@ -107,7 +133,7 @@ class Peer:
         assert self._process is not None
         self._forget_client()
         self._process.send_signal(number)
-        code = self._process.wait(10)
+        code = self._process.wait(patience(STOP_SECONDS))
         self._process = None
         return code
 
@@ -140,25 +166,21 @@ def run_ravel(
     code: int = 0,
     stdin: str = "",
     environment: Mapping[str, str] = MappingProxyType({}),
+    forks: bool | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run one command and hold it to its exit code."""
-    done = subprocess.run(
-        [*RAVEL, "--home", str(peer.home), *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "NO_COLOR": "1", **environment},
-    )
+    """Run one command and hold it to its exit code; `forks` (as the peer does if None) as in `run_command`."""
+    forks = peer.forks if forks is None else forks
+    at_home = ("--home", str(peer.home), *arguments)
+    done = run_command(at_home, stdin=stdin, environment=environment, forks=forks)
     assert done.returncode == code, f"{arguments}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 
 
 def until(holds: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
-    """Poll until it holds; fail with `what` when it does not in time."""
-    deadline = time.monotonic() + seconds
+    """Poll until it holds; fail with `what` when it does not in the time that this machine may take."""
+    deadline = time.monotonic() + patience(seconds)
     while not holds():
-        assert time.monotonic() < deadline, f"not in {seconds:.0f} s: {what}"
+        assert time.monotonic() < deadline, f"not in {patience(seconds):.0f} s: {what}"
         # The state of another process can only be polled for.
         time.sleep(POLL_SECONDS)
 
@@ -181,13 +203,6 @@ def until_equal(first: Peer, second: Peer, branch: str, seconds: float = 30.0) -
         seconds,
     )
     return digest(first, branch)
-
-
-def free_port() -> int:
-    """A port that was free a moment ago: a daemon that is restarted must find its own again."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def join(alice: Peer, bob: Peer, permission: str = "write") -> tuple[str, str]:

@@ -23,8 +23,10 @@ from protocol.text import id_text
 from storage.commits import iterate_arrivals
 from storage.database import read_store
 from storage.repos import load_branches, load_epochs, load_repos
-from tests.e2e.cluster import RAVEL, Peer, digest, join, peers, run_ravel, until, until_equal
+from tests.e2e.cluster import Peer, digest, join, peers, run_ravel, until, until_equal
 from tests.keys import no_passphrase
+from tests.support.machine import patience
+from tests.support.processes import RAVEL
 
 pytestmark = pytest.mark.slow
 
@@ -53,6 +55,7 @@ def test_a_backup_beside_a_daemon_becomes_the_same_node(tmp_path: Path) -> None:
             assert sum(map(len, download.pieces)) == 20 << 20
 
 
+@pytest.mark.extended
 def test_a_killed_backup_is_whole_or_not_there(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         _fill(alice)
@@ -131,7 +134,7 @@ def test_a_read_only_folder_is_said_and_left_alone(tmp_path: Path) -> None:
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=60,
+                timeout=patience(60),
             )
             assert done.returncode not in (0, 1), done.stderr
             assert "Traceback" not in done.stderr
@@ -141,6 +144,7 @@ def test_a_read_only_folder_is_said_and_left_alone(tmp_path: Path) -> None:
         assert digest(alice, branch) == before
 
 
+@pytest.mark.extended
 def test_checks_go_beside_a_daemon_and_collecting_does_not(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         _, branch = join(alice, bob)

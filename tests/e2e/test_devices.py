@@ -33,6 +33,7 @@ def _shows(peer: Peer, persons: dict[str, str]) -> bool:
     return persons.items() <= _persons(peer, "friends").items()
 
 
+@pytest.mark.extended
 def test_a_second_device_gets_all_repos_by_one_link_and_is_removed_by_one_command(tmp_path: Path) -> None:
     with peers(tmp_path, "laptop", "phone", "friend") as (laptop, phone, friend):
         laptop.client.create_repo("notes")

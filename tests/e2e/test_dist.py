@@ -19,7 +19,7 @@ import pytest
 
 from node.errors import ERROR_KINDS
 from node.version import VERSION
-from tests.e2e.cluster import free_port
+from tests.support.machine import patience
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -50,6 +50,7 @@ def _install(wheel: Path, place: Path) -> Path:
     return place / "bin"
 
 
+@pytest.mark.extended
 def test_a_node_runs_from_the_wheel(tmp_path: Path) -> None:
     wheel = _build(ROOT, "wheel", tmp_path / "dist")
     bin_folder = _install(wheel, tmp_path / "venv")
@@ -74,10 +75,10 @@ def test_a_node_runs_from_the_wheel(tmp_path: Path) -> None:
     assert found.stdout.startswith(str(tmp_path / "venv")), "the wheel's own, not the checkout's"
     assert ravel("--version") == f"{VERSION}\n"
     assert "tangles" in ravel("--help")
-    ravel("init", "--clear", "--listen", f"127.0.0.1:{free_port()}", "--api", "127.0.0.1:0")
+    ravel("init", "--clear", "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
-        manager.settimeout(30)
+        manager.settimeout(patience(30))
         daemon = subprocess.Popen(
             [str(bin_folder / "ravel"), "--home", str(tmp_path / "home"), "run"],
             cwd=tmp_path,
@@ -92,7 +93,7 @@ def test_a_node_runs_from_the_wheel(tmp_path: Path) -> None:
             assert f"process {daemon.pid} runs a node" in again
             daemon.send_signal(signal.SIGTERM)
             assert manager.recv(1000) == b"STOPPING=1"
-            assert daemon.wait(10) == 0
+            assert daemon.wait(patience(10)) == 0
         finally:
             daemon.kill()
             daemon.wait()

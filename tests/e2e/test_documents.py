@@ -17,6 +17,7 @@ def _ask(peer: Peer, *arguments: str) -> JsonObject:
     return answer
 
 
+@pytest.mark.extended
 def test_two_daemons_agree_about_documents_that_both_changed(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         _, branch = join(alice, bob)

@@ -12,6 +12,7 @@ from tests.e2e.cluster import digest, join, peers, run_ravel, until, until_equal
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.extended
 def test_a_forked_feed_is_shown_with_its_evidence(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         _, branch = join(alice, bob)

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from node.errors import ERROR_KINDS
-from tests.e2e.cluster import RAVEL, Peer, peers, run_ravel, until
+from tests.e2e.cluster import Peer, peers, run_ravel, until
+from tests.support.machine import patience
+from tests.support.processes import RAVEL
 
 pytestmark = pytest.mark.slow
 
@@ -26,6 +28,7 @@ def _packs(peer: Peer) -> list[Path]:
     return sorted((peer.home / "packs").glob("*"))
 
 
+@pytest.mark.extended
 def test_a_large_file_goes_in_and_out_by_commands_with_flat_memory(tmp_path: Path) -> None:
     source = tmp_path / "large.bin"
     with source.open("wb") as file:
@@ -71,7 +74,7 @@ def test_a_get_that_was_cut_goes_on_where_it_stopped(tmp_path: Path) -> None:
         )
         until(lambda: any(path.stat().st_size for path in tmp_path.glob(".out.bin.*.part")), "some has come")
         command.send_signal(signal.SIGKILL)
-        command.wait(10)
+        command.wait(patience(10))
         assert not out.exists()
         (part,) = tmp_path.glob(".out.bin.*.part")
         begun = part.stat().st_size
@@ -100,7 +103,7 @@ def test_sigkill_during_an_add_leaves_nothing_after_the_next_start(tmp_path: Pat
         until(lambda: bool(_packs(alice)), "a pack was begun")
         alice.kill()
         command.stdin.close()
-        assert command.wait(30) == ERROR_KINDS["not_running"].exit_code
+        assert command.wait(patience(30)) == ERROR_KINDS["not_running"].exit_code
         assert _packs(alice)
         alice.start()
         assert _packs(alice) == []
@@ -121,7 +124,7 @@ def test_a_client_that_leaves_during_an_add_leaves_nothing(tmp_path: Path) -> No
         command.stdin.flush()
         until(lambda: bool(_packs(alice)), "a pack was begun")
         command.kill()
-        command.wait(10)
+        command.wait(patience(10))
         with suppress(BrokenPipeError):
             command.stdin.close()
         until(lambda: not _packs(alice), "the pack is gone")
@@ -158,22 +161,20 @@ def test_a_file_is_got_from_the_peer_that_has_it(tmp_path: Path) -> None:
         ("..", None),
     ],
 )
-def test_a_name_leads_out_of_no_folder(tmp_path: Path, name: str, local: str | None) -> None:
+def test_a_name_leads_out_of_no_folder(standing: Peer, tmp_path: Path, name: str, local: str | None) -> None:
     here = tmp_path / "one" / "two"
     here.mkdir(parents=True)
-    with peers(tmp_path, "alice") as (alice,):
-        alice.client.create_repo("notes")
-        added = alice.client.add_file("main", name, [b"content"])
-        before = set(tmp_path.rglob("*"))
-        done = subprocess.run(
-            [*RAVEL, "--home", str(alice.home), "file", "get", "main", str(added["file"])],
-            cwd=here,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        made = here / (local or str(added["file"]))
-        assert made.read_bytes() == b"content"
-        outside = {path for path in set(tmp_path.rglob("*")) - before if alice.home not in path.parents}
-        assert outside == {made}
+    added = standing.client.add_file("notes:main", name, [name.encode()])
+    before = set(tmp_path.rglob("*"))
+    done = subprocess.run(
+        [*RAVEL, "--home", str(standing.home), "file", "get", "notes:main", str(added["file"])],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    made = here / (local or str(added["file"]))
+    assert made.read_bytes() == name.encode()
+    outside = {path for path in set(tmp_path.rglob("*")) - before if standing.home not in path.parents}
+    assert outside == {made}

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.cluster import Peer, digest, peers, run_ravel, until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 JsonObject = dict[str, Any]
 
 

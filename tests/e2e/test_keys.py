@@ -54,6 +54,7 @@ def test_a_sealed_node_starts_with_its_passphrase_alone(tmp_path: Path) -> None:
         alice.close()
 
 
+@pytest.mark.extended
 def test_who_lost_a_disk_comes_back_by_words_and_an_invitation(tmp_path: Path) -> None:
     alice, bob = Peer(tmp_path / "alice"), Peer(tmp_path / "bob")
     again: Peer | None = None

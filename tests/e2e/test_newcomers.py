@@ -11,7 +11,7 @@ from node.erasing import DAY_MS
 from storage.database import DATABASE_NAME
 from tests.e2e.cluster import JsonObject, Peer, join, peers, run_ravel, until, until_equal
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 
 def _ask(peer: Peer, *arguments: str) -> JsonObject:

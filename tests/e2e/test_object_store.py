@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.cluster import Peer, run_ravel, until
+from tests.support.machine import patience
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 _SECRET = "a secret that no log may show"
 
@@ -32,7 +33,7 @@ def endpoint(tmp_path: Path) -> Iterator[str]:
         address = _address(log)
         assert address is not None
         with _bucket_maker(address) as maker:
-            assert maker.wait(30) == 0
+            assert maker.wait(patience(30)) == 0
         yield address
     finally:
         server.kill()

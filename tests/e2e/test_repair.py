@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from node.errors import ERROR_KINDS, ServiceError
-from tests.e2e.cluster import RAVEL, digest, join, peers, run_ravel, until, until_equal
+from tests.e2e.cluster import digest, join, peers, run_ravel, until, until_equal
 from tests.e2e.damage import harm
+from tests.support.processes import RAVEL
 
 pytestmark = pytest.mark.slow
 DAMAGED = ERROR_KINDS["damaged"].exit_code
@@ -71,6 +72,7 @@ def test_a_damaged_store_is_repaired_and_the_peer_brings_what_was_lost(tmp_path:
         assert "there is nothing to repair" in run_ravel(bob, "fsck", "--repair").stdout
 
 
+@pytest.mark.extended
 def test_a_killed_repair_is_finished_by_the_next(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         repo = str(alice.client.create_repo("notes")["repo"])

@@ -13,7 +13,7 @@ from tests.builders import World
 from tests.exports import export_node
 from tests.spark_cluster import environment, spark_cluster
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 
 def test_a_cluster_gives_the_nodes_own_order_of_a_giant_and_of_others(tmp_path: Path) -> None:

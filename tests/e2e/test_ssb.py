@@ -55,6 +55,7 @@ def test_a_log_is_imported_again_and_again_and_replicates(tmp_path: Path) -> Non
             assert message.text == item["text"]
 
 
+@pytest.mark.extended
 def test_a_thread_of_a_log_is_shown_as_a_tangle(tmp_path: Path) -> None:
     first, second = Feed("a"), Feed("b")
     opening = first.write("who is here?")

@@ -14,8 +14,11 @@ import pytest
 from node.errors import ERROR_KINDS, ServiceError
 from node.home import read_token
 from node.identity import open_keys
-from tests.e2e.cluster import RAVEL, Peer, digest, join, peers, run_ravel, until, until_equal
+from tests.e2e.cluster import Peer, digest, join, peers, run_ravel, until, until_equal
 from tests.keys import no_passphrase
+from tests.support.machine import patience
+from tests.support.processes import RAVEL
+from tests.support.tiers import in_tiers
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +63,7 @@ def _has(peer: Peer, branch: str, count: int) -> bool:
     return int(digest(peer, branch)["commits"]) >= count
 
 
-@pytest.mark.parametrize("victim", ["alice", "bob"])
+@pytest.mark.parametrize("victim", in_tiers(["alice", "bob"], quick=1))
 def test_sigkill_during_replication_loses_nothing(tmp_path: Path, victim: str) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         _, branch = join(alice, bob)
@@ -75,6 +78,7 @@ def test_sigkill_during_replication_loses_nothing(tmp_path: Path, victim: str) -
         assert until_equal(alice, bob, branch)["commits"] == 1501
 
 
+@pytest.mark.extended
 def test_sigkill_during_an_import_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         repo = alice.client.create_repo("shared")["repo"]
@@ -91,7 +95,7 @@ def test_sigkill_during_an_import_loses_nothing_that_was_acknowledged(tmp_path: 
             stderr=subprocess.DEVNULL,
         )
         alice.kill()
-        command.wait(30)
+        command.wait(patience(30))
         alice.start()
         assert digest(alice, branch)["commits"] >= 301
         run_ravel(alice, "import", "jsonl", str(path), "--branch", branch)
@@ -110,47 +114,46 @@ def test_a_wrong_peer_key_is_refused_and_said(tmp_path: Path) -> None:
         )
 
 
-def test_garbage_on_the_port_changes_nothing(tmp_path: Path) -> None:
-    with peers(tmp_path, "alice") as (alice,):
-        host, port = alice.listen.split(":")
-        for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 5000, b"\x00\x00", b""):
-            with socket.create_connection((host, int(port)), timeout=5) as connection:
-                connection.sendall(garbage)
-        assert alice.client.status()["repos"] == 0
+def test_garbage_on_the_port_changes_nothing(standing: Peer) -> None:
+    host, port = standing.listen.split(":")
+    before = standing.client.list_repos()
+    for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 5000, b"\x00\x00", b""):
+        with socket.create_connection((host, int(port)), timeout=patience(5)) as connection:
+            connection.sendall(garbage)
+    assert standing.client.list_repos() == before
 
 
-def test_the_api_is_closed_to_strangers_and_web_pages(tmp_path: Path) -> None:
-    with peers(tmp_path, "alice") as (alice,):
-        base = alice.client.base_url
-        token = (alice.home / "api-token").read_text().strip()
-        good = {"Authorization": f"Bearer {token}"}
-        url = f"{base}/api/v1/status"
-        assert httpx.get(url, headers=good).status_code == 200
-        assert httpx.get(url).status_code == 401
-        assert httpx.get(url, params={"token": token}).status_code == 401
-        assert httpx.get(url, headers={"Authorization": "Bearer " + "0" * 64}).status_code == 401
-        assert httpx.get(url, headers=good | {"Host": "evil.example"}).status_code == 403
-        assert httpx.get(url, headers=good | {"Origin": "https://evil.example"}).status_code == 403
-        assert httpx.get(f"{base}/healthz").json() == {"status": "ok"}
+def test_the_api_is_closed_to_strangers_and_web_pages(standing: Peer) -> None:
+    base = standing.client.base_url
+    token = (standing.home / "api-token").read_text().strip()
+    good = {"Authorization": f"Bearer {token}"}
+    url = f"{base}/api/v1/status"
+    assert httpx.get(url, headers=good).status_code == 200
+    assert httpx.get(url).status_code == 401
+    assert httpx.get(url, params={"token": token}).status_code == 401
+    assert httpx.get(url, headers={"Authorization": "Bearer " + "0" * 64}).status_code == 401
+    assert httpx.get(url, headers=good | {"Host": "evil.example"}).status_code == 403
+    assert httpx.get(url, headers=good | {"Origin": "https://evil.example"}).status_code == 403
+    assert httpx.get(f"{base}/healthz").json() == {"status": "ok"}
 
 
-def test_a_folder_belongs_to_one_daemon_and_is_private(tmp_path: Path) -> None:
-    with peers(tmp_path, "alice") as (alice,):
-        done = run_ravel(alice, "run", code=ERROR_KINDS["already_running"].exit_code)
-        assert str(alice.pid) in done.stderr
-        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in alice.home.iterdir()}
-        for name in ("keys.json", "api-token", "ravel.sqlite", "run.json"):
-            assert modes[name] == 0o600, name
-        assert stat.S_IMODE(alice.home.stat().st_mode) == 0o700
+def test_a_folder_belongs_to_one_daemon_and_is_private(standing: Peer) -> None:
+    done = run_ravel(standing, "run", code=ERROR_KINDS["already_running"].exit_code)
+    assert str(standing.pid) in done.stderr
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in standing.home.iterdir()}
+    for name in ("keys.json", "api-token", "ravel.sqlite", "run.json"):
+        assert modes[name] == 0o600, name
+    assert stat.S_IMODE(standing.home.stat().st_mode) == 0o700
 
 
+@pytest.mark.extended
 def test_a_daemon_can_be_stopped_as_soon_as_it_is_seen_to_run(tmp_path: Path) -> None:
     alice = Peer(tmp_path / "alice")
     process = subprocess.Popen([*RAVEL, "--home", str(alice.home), "run"], stdout=subprocess.PIPE)
     try:
         until((alice.home / "run.json").exists, "it says where it answers")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(patience(30)) == 0
     finally:
         process.kill()
         process.communicate()
@@ -196,14 +199,15 @@ def test_a_repo_is_followed_by_its_read_capability(tmp_path: Path) -> None:
 
 def test_a_daemon_that_cannot_start_says_why_in_a_line(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
+        free = 'listen = "127.0.0.1:0"'
         taken = alice.client.base_url.removeprefix("http://")
         bob = Peer(tmp_path / "bob")
         config = bob.home / "config.toml"
         good = config.read_text()
         token = bob.home / "api-token"
         for text, mode, code in (
-            (good.replace('"127.0.0.1:0"', f'"{taken}"'), 0o600, "bad_config"),
-            (good.replace(f'"{bob.listen}"', f'"{alice.listen}"'), 0o600, "bad_config"),
+            (f'listen = "{taken}"'.join(good.rsplit(free, 1)), 0o600, "bad_config"),  # the API
+            (good.replace(free, f'listen = "{alice.listen}"', 1), 0o600, "bad_config"),
             (good, 0o644, "bad_config"),
         ):
             config.write_text(text)
@@ -214,13 +218,14 @@ def test_a_daemon_that_cannot_start_says_why_in_a_line(tmp_path: Path) -> None:
             assert not (bob.home / "run.json").exists()
 
 
-def test_arguments_and_terminals_of_other_encodings_are_clear_errors_or_shown_escaped(tmp_path: Path) -> None:
-    with peers(tmp_path, "alice") as (alice,):
-        alice.client.create_repo("é")
-        ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-        assert "\\xe9" in run_ravel(alice, "repo", "list", environment=ascii_only).stdout
-        done = run_ravel(alice, "repo", "create", b"\xff", code=ERROR_KINDS["bad_request"].exit_code)
-        assert "UTF-8" in done.stderr
+def test_arguments_and_terminals_of_other_encodings_are_clear_errors_or_shown_escaped(standing: Peer) -> None:
+    standing.client.create_repo("é")
+    ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    assert "\\xe9" in run_ravel(standing, "repo", "list", environment=ascii_only, forks=False).stdout
+    done = run_ravel(
+        standing, "repo", "create", b"\xff", code=ERROR_KINDS["bad_request"].exit_code, forks=False
+    )
+    assert "UTF-8" in done.stderr
 
 
 def test_no_secret_is_logged(tmp_path: Path) -> None:
@@ -251,6 +256,7 @@ def test_repo_sync_returns_when_all_is_here_and_says_what_is_missing_else(tmp_pa
         assert _texts(bob) == _texts(alice)
 
 
+@pytest.mark.extended
 def test_a_banned_peer_is_neither_served_nor_dialed_until_it_is_unbanned(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.create_repo("notes")

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cluster import RAVEL, Peer, peers, run_ravel
+from tests.e2e.cluster import Peer, peers, run_ravel
+from tests.support.machine import patience
+from tests.support.processes import RAVEL
 
 pytestmark = pytest.mark.slow
 
@@ -17,10 +19,11 @@ def _watch(peer: Peer, *options: str) -> "subprocess.Popen[str]":
 
 
 def _ended(watching: "subprocess.Popen[str]") -> int:
-    watching.communicate(timeout=10)
+    watching.communicate(timeout=patience(10))
     return watching.returncode
 
 
+@pytest.mark.extended
 def test_watching_goes_on_over_a_restart_of_the_daemon(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")

@@ -108,6 +108,7 @@ def test_the_timeline_is_followed_and_what_others_wrote_is_text(tmp_path: Path, 
         assert [text for text in page.complaints() if "ERR_CONNECTION_REFUSED" not in text] == []
 
 
+@pytest.mark.extended
 def test_a_page_goes_on_after_the_daemon_was_started_again(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         config = alice.home / "config.toml"
@@ -126,6 +127,7 @@ def test_a_page_goes_on_after_the_daemon_was_started_again(tmp_path: Path, page:
         assert _firsts(page)[0] == "written after"
 
 
+@pytest.mark.extended
 def test_what_becomes_void_is_struck_and_comes_back(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob", "carol", introduces=False) as (alice, bob, carol):
         _, branch = join(alice, bob)
@@ -154,6 +156,7 @@ def test_what_becomes_void_is_struck_and_comes_back(tmp_path: Path, page: Browse
         assert page.complaints() == []
 
 
+@pytest.mark.extended
 def test_devices_of_one_person_stand_together(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "laptop", "phone") as (laptop, phone):
         laptop.client.create_repo("notes")
@@ -180,6 +183,7 @@ def _shown_as_one(peer: Peer) -> bool:
     return len(members) == 2 and len({item["person"] for item in members}) == 1
 
 
+@pytest.mark.extended
 def test_invitations_and_exports_are_made_on_the_page(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")
@@ -198,6 +202,7 @@ def test_invitations_and_exports_are_made_on_the_page(tmp_path: Path, page: Brow
         assert page.complaints() == []
 
 
+@pytest.mark.extended
 def test_what_was_damaged_is_said(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")

@@ -47,6 +47,9 @@ class Net(Protocol):
     def place(self, number: int) -> tuple[str, Place]:
         """Where the daemon of this number listens, and the surroundings in which its process and its clients run."""
 
+    def lead_to(self, address: str) -> None:
+        """The first one listens there now."""
+
     def address(self, dialer: int) -> str:
         """Where this one dials the first."""
 
@@ -72,6 +75,8 @@ class PlacedClient(ApiClient):
 
 class PlacedPeer(Peer):
     """A daemon somewhere in a net."""
+
+    forks = False  # a fork would be where the server of forks is
 
     def __init__(self, home: Path, number: int, net: Net) -> None:
         """Not started yet."""
@@ -114,6 +119,7 @@ def daemons(net: Net, folder: Path, *names: str) -> Iterator[list[PlacedPeer]]:
         with ThreadPoolExecutor() as pool:
             made += pool.map(lambda at: PlacedPeer(folder / at[1], at[0], net), enumerate(names))
             list(pool.map(PlacedPeer.start, made))
+        net.lead_to(made[0].listen)
         yield made
     finally:
         for peer in made:

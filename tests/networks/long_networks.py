@@ -14,8 +14,6 @@ from tests.networks.lines import Line, PlacedPeer, cut, daemons, heal, set_lines
 from tests.networks.namespaces import NamespaceNet
 from tests.networks.test_networks import KINDS, gather, open_net, until_agreed, write
 
-pytestmark = pytest.mark.timeout(600)
-
 _FLAPS = 12
 
 

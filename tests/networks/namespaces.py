@@ -75,6 +75,10 @@ class NamespaceNet:
         namespace = self._namespaces[number]
         return f"{namespace.address}:{_PORT}", namespace.entered
 
+    def lead_to(self, address: str) -> None:
+        """The first one listens where it was told to."""
+        assert address == self.place(0)[0]
+
     def address(self, dialer: int) -> str:
         """The first one's own, for whoever dials it."""
         assert dialer, "the first is dialed"

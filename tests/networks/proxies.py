@@ -11,7 +11,7 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from typing import Final
 
-from tests.e2e.cluster import free_port
+from tests.e2e.cluster import ANY_PORT
 from tests.networks.lines import Line, Place
 
 _PIECE_SIZE: Final = 16384
@@ -24,7 +24,7 @@ class LoopbackNet:
 
     def __init__(self, count: int, seed: int = 1) -> None:
         """Opens the proxies."""
-        self._listens = [f"127.0.0.1:{free_port()}" for _ in range(count)]
+        self._first = ""
         self._lines: dict[tuple[int, int], Line] = {}
         self._chance = random.Random(seed)
         self._sockets: list[socket.socket] = []
@@ -33,9 +33,13 @@ class LoopbackNet:
             proxy = self._proxies[number] = socket.create_server(("127.0.0.1", 0))
             threading.Thread(target=partial(self._serve, number, proxy), daemon=True).start()
 
-    def place(self, number: int) -> tuple[str, Place]:
-        """A port."""
-        return self._listens[number], nullcontext
+    def place(self, _number: int) -> tuple[str, Place]:
+        """Any port."""
+        return ANY_PORT, nullcontext
+
+    def lead_to(self, address: str) -> None:
+        """Where the first one listens."""
+        self._first = address
 
     def address(self, dialer: int) -> str:
         """That of the dialer's proxy."""
@@ -58,11 +62,11 @@ class LoopbackNet:
             one.close()
 
     def _serve(self, dialer: int, proxy: socket.socket) -> None:
-        host, _, port = self._listens[0].rpartition(":")
         with suppress(OSError):  # closed
             while True:
                 near, _ = proxy.accept()
                 self._sockets.append(near)
+                host, _, port = self._first.rpartition(":")
                 try:
                     far = socket.create_connection((host, int(port)))
                 except OSError:

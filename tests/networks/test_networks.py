@@ -11,7 +11,7 @@ from tests.networks.lines import BAD, Net, PlacedPeer, cut, daemons, heal, set_l
 from tests.networks.namespaces import NamespaceNet
 from tests.networks.proxies import LoopbackNet
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 KINDS = ["namespaces", "loopback"] if namespaces.are_allowed() else ["loopback"]
 

@@ -4,6 +4,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -38,6 +39,7 @@ def _digest(replica: Replica, branch: Branch) -> tuple[str, int]:
         return digest_timeline(connection, branch.num)
 
 
+@pytest.mark.slow
 @_SLOW_STORE
 @given(dag=histories(), data=st.data())
 def test_with_any_bodies_seen_or_not_in_any_order_verdicts_and_order_are_the_same(

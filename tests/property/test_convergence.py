@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ def _write(world: World, dag: list[list[int]]) -> tuple[list[bytes], list[bytes]
     return items, [world.commits[str(number)].commit_id for number in range(len(dag))]
 
 
+@pytest.mark.slow
 @_SLOW_STORE
 @given(dag=histories(), data=st.data())
 def test_any_order_and_batching_gives_the_canonical_timeline(
@@ -66,6 +68,7 @@ def _order_with_checkpoints(dag: list[list[int]], ids: list[bytes], checkpoints:
     return [commit_id for _, _, commit_id in sorted(zip(passed, ranks, ids, strict=True))]
 
 
+@pytest.mark.slow
 @_SLOW_STORE
 @given(dag=histories(), data=st.data())
 def test_any_order_of_arrival_gives_one_timeline_also_with_checkpoints(
@@ -93,6 +96,7 @@ def test_any_order_of_arrival_gives_one_timeline_also_with_checkpoints(
             world.close()
 
 
+@pytest.mark.slow
 @_SLOW_STORE
 @given(dag=histories(), data=st.data())
 def test_what_is_planned_is_what_the_other_lacks_and_nothing_else(

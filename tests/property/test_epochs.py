@@ -21,6 +21,7 @@ from protocol.body import Permission
 from protocol.text import id_text
 from storage.difference import load_publications, plan_sending
 from tests.nodes import Node, connected, ids, members_of, open_nodes, renewing_of, share
+from tests.support.tiers import in_tiers
 
 KEPT_SEEDS: Final = (98, 106)
 """Seeds that have failed; they are always tried."""
@@ -32,7 +33,8 @@ _REFUSALS: Final = {"not_permitted", "already_exists", "bad_request", "incomplet
 _MEETING_SECONDS: Final = 3
 
 
-@pytest.mark.parametrize("seed", sorted({*range(COUNT), *KEPT_SEEDS}))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", in_tiers([*KEPT_SEEDS, *sorted({*range(COUNT)} - {*KEPT_SEEDS})], quick=3))
 def test_who_remains_agrees_and_who_was_excluded_reads_nothing_new(seed: int, tmp_path: Path) -> None:
     with open_nodes(tmp_path, *NAMES) as nodes:
         trio.run(_live, nodes, Random(seed), clock=MockClock(autojump_threshold=0))

@@ -13,16 +13,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from sqlalchemy import Engine, create_engine, select
+from sqlalchemy import select
 
 from node.replica import Replica
 from node.why import list_voids
 from protocol.hashing import timeline_digest
 from protocol.text import id_text
-from storage import database, sqlite
+from storage import database
 from storage.commits import count_commits, digest_timeline, load_timeline
 from storage.heads import load_heads
 from storage.schema import commits, rejections
@@ -35,6 +35,7 @@ from tests.histories.tales import BRANCHES, FOUNDING, Tale
 from tests.memberships import NAMES
 from tests.reference_histories import ROOT, End, History, Step
 from tests.reference_membership import ADMIN, WRITE
+from tests.support.tiers import in_tiers
 
 KEPT_SEEDS: Final = (624, 1418, 1737, 2138)
 """Seeds that have failed; they are always tried, whatever the number of histories."""
@@ -81,33 +82,17 @@ class Outcome:
 @pytest.fixture(scope="module")
 def founded() -> Iterator[Founded]:
     """The repo of all histories; stores are opened faster from here on."""
-    memory = Path("/dev/shm")  # noqa: S108  # a folder in it, which costs no disk syncs: a quarter of the time
-    place = memory if os.access(memory, os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=place) as folder, pytest.MonkeyPatch.context() as patch:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         made = found(Path(folder) / "founded")
-        # Every store is a copy of this one, which is migrated; and all compile the same statements.
+        # Every store is a copy of this one, which is migrated.
         patch.setattr(database.Database, "_migrate", lambda _self, _writer: None)
-        patch.setattr(sqlite, "create_engine", _create_engine_that_shares())
         gc.freeze()  # what pytest holds need not be looked through again and again
         yield made
         gc.unfreeze()
 
 
-def _create_engine_that_shares() -> Any:  # noqa: ANN401  # as SQLAlchemy has it
-    statements: dict[Any, Any] = {}
-    engines: list[Engine] = []
-
-    def create(*args: Any, **options: Any) -> Engine:  # noqa: ANN401  # handed on
-        engine = create_engine(*args, **options, execution_options={"compiled_cache": statements})
-        engines.append(engine)
-        engine.dialect = engines[0].dialect  # what is compiled is kept by dialect
-        return engine
-
-    return create
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(0, COUNT, PART))
+@pytest.mark.parametrize("start", in_tiers(range(0, COUNT, PART), quick=1))
 def test_every_node_comes_to_what_the_rules_give(founded: Founded, start: int) -> None:
     for seed in range(start, min(start + PART, COUNT)):
         _check_seed(founded, seed)
@@ -119,6 +104,7 @@ def test_a_seed_that_failed_once_does_not_again(founded: Founded, seed: int) -> 
     _check_seed(founded, seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KEPT_TALES)
 def test_a_history_that_failed_once_does_not_again(founded: Founded, name: str) -> None:
     assert _find_problem(founded, KEPT_TALES[name], 0, 3 * len(WAYS)) == ""

@@ -43,6 +43,7 @@ class _Model:
 _RANKS = st.lists(st.integers(min_value=0, max_value=12), min_size=1, max_size=40)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(data=st.data(), steps=st.lists(st.sampled_from(["come", "come", "void", "move"]), max_size=8))
 def test_positions_are_those_in_a_list(database: Database, data: st.DataObject, steps: list[str]) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -62,6 +63,7 @@ def _grow(graph: _Graph, order: list[int]) -> tuple[Tangle, list[bytes]]:
     return tangle, entered
 
 
+@pytest.mark.slow
 @given(graph=_graphs(), data=st.data())
 def test_every_question_is_answered_as_the_reference_does(graph: _Graph, data: st.DataObject) -> None:
     arriving = list(range(1, len(graph.followed)))

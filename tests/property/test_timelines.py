@@ -120,6 +120,7 @@ def test_eagerly_every_list_between_respects_what_is_known(story: _Story) -> Non
         assert len(taken.edits) == fewest_edits(before, shown)
 
 
+@pytest.mark.slow
 @given(story=_stories(batch_max=1))
 def test_eagerly_no_delivery_costs_more_than_scuttlesort(story: _Story) -> None:
     timeline, reference = EagerTimeline(), ScuttleSort()

@@ -8,6 +8,7 @@ ONCE_FAILED: tuple[int, ...] = ()
 """Seeds that found a defect. They stay, though a change of the simulation makes other runs of them."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [*range(12), *ONCE_FAILED])
 def test_whatever_the_network_does_all_hold_the_same_when_it_heals(seed: int) -> None:
     run(seed)

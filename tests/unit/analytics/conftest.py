@@ -13,5 +13,8 @@ from analytics.session import start_session
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     log: Path = tmp_path_factory.mktemp("spark") / "spark.log"
     session = start_session("local[2]", shuffle_partitions=2, log_path=log)
+    # Few rows: to compile a query takes longer than to interpret it.
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield session
     session.stop()

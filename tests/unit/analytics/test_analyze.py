@@ -19,7 +19,7 @@ from storage.export_schema import MANIFEST_NAME
 from tests.builders import World, timeline
 from tests.exports import DAY_MS, T0_MS, Row, export_node, id_of, naive_order, write_export
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.slow
 
 DIAMOND = [
     Row("root", author="ada", time=T0_MS),
@@ -66,6 +66,7 @@ def _text_id(raw: bytes) -> str:
     return base64.b32encode(raw).decode().rstrip("=").lower()
 
 
+@pytest.mark.extended
 def test_a_small_branch_is_counted_as_by_hand(spark: SparkSession, tmp_path: Path) -> None:
     result = _analyze(spark, write_export(tmp_path / "export", DIAMOND[:2], DIAMOND[2:]))
     assert result.is_right
@@ -97,6 +98,7 @@ def test_a_small_branch_is_counted_as_by_hand(spark: SparkSession, tmp_path: Pat
     assert sum(row["commits"] for row in growth.values()) == 5
 
 
+@pytest.mark.extended
 def test_the_order_is_the_definition_for_many_branches_and_for_one_that_is_deep(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -114,6 +116,7 @@ def test_the_order_is_the_definition_for_many_branches_and_for_one_that_is_deep(
     }
 
 
+@pytest.mark.extended
 def test_a_nodes_own_export_gives_the_nodes_own_timeline(spark: SparkSession, tmp_path: Path) -> None:
     world = World(tmp_path / "world")
     world.write("a, a <- b, a <- c, b c <- d, c <- e, d e <- f, a <- g")
@@ -133,6 +136,7 @@ def test_a_nodes_own_export_gives_the_nodes_own_timeline(spark: SparkSession, tm
     assert wrong.wrong_digests == (world.branch.branch_id.hex(),)
 
 
+@pytest.mark.extended
 def test_checkpoints_and_voids_give_the_nodes_own_timeline_too(spark: SparkSession, tmp_path: Path) -> None:
     world = World(tmp_path / "world")
     world.tell_story()
@@ -154,6 +158,7 @@ def test_checkpoints_and_voids_give_the_nodes_own_timeline_too(spark: SparkSessi
     assert _analyze(spark, tmp_path / "export", expected=expected).wrong_digests == (branch.hex(),)
 
 
+@pytest.mark.extended
 def test_a_rank_that_the_acks_do_not_give_is_a_mismatch(spark: SparkSession, tmp_path: Path) -> None:
     forged = [*DIAMOND[:4], Row("tip", ("right",), rank=7)]
     result = _analyze(spark, write_export(tmp_path / "export", forged))
@@ -165,6 +170,7 @@ def test_a_rank_that_the_acks_do_not_give_is_a_mismatch(spark: SparkSession, tmp
     assert "not compared" in unverified.report.read_text(encoding="utf-8")
 
 
+@pytest.mark.extended
 def test_what_has_no_place_in_the_order_is_left_out_and_counted(spark: SparkSession, tmp_path: Path) -> None:
     rows = [*DIAMOND, Row("orphan", ("nowhere",)), Row("child", ("orphan",)), Row("self", ("self",))]
     result = _analyze(spark, write_export(tmp_path / "export", rows))
@@ -174,6 +180,7 @@ def test_what_has_no_place_in_the_order_is_left_out_and_counted(spark: SparkSess
     assert "left out" in result.report.read_text(encoding="utf-8")
 
 
+@pytest.mark.extended
 def test_exports_of_two_nodes_are_one_and_a_contradiction_is_found(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -187,6 +194,7 @@ def test_exports_of_two_nodes_are_one_and_a_contradiction_is_found(
     assert found.mismatches == 1
 
 
+@pytest.mark.extended
 def test_an_empty_export_has_a_report_too(spark: SparkSession, tmp_path: Path) -> None:
     result = _analyze(spark, write_export(tmp_path / "export"))
     assert result.is_right
@@ -195,6 +203,7 @@ def test_an_empty_export_has_a_report_too(spark: SparkSession, tmp_path: Path) -
     assert "No commit states a time" in result.report.read_text(encoding="utf-8")
 
 
+@pytest.mark.extended
 def test_one_absurd_clock_does_not_flatten_the_growth(spark: SparkSession, tmp_path: Path) -> None:
     rows = [Row(f"c{n}", (f"c{n - 1}",) if n else (), time=T0_MS + n * DAY_MS) for n in range(100)]
     rows += [Row("far", ("c99",), time=times.TIME_END - 1), Row("none", ("far",), time=0)]
@@ -204,6 +213,7 @@ def test_one_absurd_clock_does_not_flatten_the_growth(spark: SparkSession, tmp_p
     assert (period.start, period.end, period.left_out) == (T0_MS, T0_MS + 99 * DAY_MS, 2)
 
 
+@pytest.mark.extended
 def test_the_report_stands_alone_with_its_pictures_and_escapes_what_others_wrote(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -221,6 +231,7 @@ def test_the_report_stands_alone_with_its_pictures_and_escapes_what_others_wrote
     assert _analyze(spark, tmp_path / "export").report.read_text(encoding="utf-8") == page
 
 
+@pytest.mark.extended
 def test_the_branch_that_was_asked_for_is_drawn(spark: SparkSession, tmp_path: Path) -> None:
     rows = [*DIAMOND, *(Row(f"d{n}", (f"d{n - 1}",) if n else (), "draft") for n in range(70))]
     export = write_export(tmp_path / "export", rows)
@@ -232,6 +243,7 @@ def test_the_branch_that_was_asked_for_is_drawn(spark: SparkSession, tmp_path: P
         _analyze(spark, export, draw="nothing")
 
 
+@pytest.mark.extended
 def test_tables_are_csv_too_if_asked_for_and_hold_no_formula(spark: SparkSession, tmp_path: Path) -> None:
     rows = [Row(row.name, row.acks, '=HYPERLINK("x"),y', row.author, 0) for row in DIAMOND]
     result = _analyze(spark, write_export(tmp_path / "export", rows), with_csv=True)

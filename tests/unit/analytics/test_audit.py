@@ -36,7 +36,7 @@ from tests.exports import (
 from tests.hard_stores import harden
 from tests.relays import PLENTY
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 DIAMOND = [Row("root"), Row("left", ("root",)), Row("right", ("root",)), Row("merge", ("left", "right"))]
 

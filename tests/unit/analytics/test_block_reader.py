@@ -41,6 +41,7 @@ def _agrees(encoded: bytes) -> bool:
     return True
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(plaintext=st.binary(max_size=300), child_ids=IDS, acks=IDS, data=st.data())
 def test_of_blocks_both_read_the_same_and_of_damaged_ones_too(
@@ -54,6 +55,7 @@ def test_of_blocks_both_read_the_same_and_of_damaged_ones_too(
     assert not _agrees(encoded + b"\0")
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.one_of(st.binary(max_size=100), st.lists(PIECES, max_size=6).map(b"".join)))
 def test_arbitrary_bytes_end_in_the_one_error(encoded: bytes) -> None:

@@ -16,7 +16,7 @@ from analytics.linearize import digest_orders, linearize
 from tests.builders import World, timeline
 from tests.exports import export_node, id_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 SCHEMA = (
     "branch_id binary, commit_id binary, acks array<binary>, sequence bigint, rank bigint, "

@@ -21,7 +21,6 @@ def test_there_is_one_of_every_version() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_its_timelines_are_those_of_the_node_that_wrote_it(spark: SparkSession, folder: Path) -> None:
     rows = digest_orders(linearize(load_commits(spark, read_export(folder)))).collect()

@@ -117,6 +117,7 @@ def _check(commits: Commits) -> None:
     assert tangles == sorted(tangles)
 
 
+@pytest.mark.slow
 @given(_any_commits())
 def test_any_graph_is_ordered_as_defined_and_what_has_no_place_says_why(commits: Commits) -> None:
     _check(commits)

@@ -78,8 +78,8 @@ def test_a_java_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.Mon
         session.find_java_home()
 
 
+@pytest.mark.extended
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_json_and_text_say_the_same_and_a_mismatch_has_its_exit_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -101,7 +101,6 @@ def test_json_and_text_say_the_same_and_a_mismatch_has_its_exit_code(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_a_master_that_spark_does_not_know_is_a_clear_error(tmp_path: Path) -> None:
     import subprocess
     import sys

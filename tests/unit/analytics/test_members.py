@@ -21,7 +21,7 @@ from analytics.feed_forks import count_feed_forks
 from storage.export_schema import MANIFEST_NAME, PERMISSIONS
 from tests.exports import DAY_MS, T0_MS, Row, id_of, naive_order, write_export
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 REPO = "repo"  # its root branch has the same id
 _COLUMNS = ("member", "permission", "epoch", "reason", "sealed_to")

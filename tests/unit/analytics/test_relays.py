@@ -11,7 +11,7 @@ from analytics.export_reader import load_commits, read_export
 from analytics.stores import load_receipts
 from tests.exports import DAY_MS, T0_MS, Relayed, Row, id_of, relayed, write_export
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 TAKEN = (
     Relayed("a"),

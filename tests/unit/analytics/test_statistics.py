@@ -20,7 +20,7 @@ from analytics.export_reader import Holdings, load_commits, read_export
 from analytics.tables import TableWriter
 from tests.exports import DAY_MS, T0_MS, Row, id_of, write_export
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 _LAST_MS = T0_MS + 20 * DAY_MS
 

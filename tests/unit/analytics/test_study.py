@@ -36,8 +36,8 @@ def test_the_full_study_is_the_papers_grid_with_ten_seeds() -> None:
     assert "scaled down" not in scale_of(FULL)
 
 
+@pytest.mark.extended
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -154,8 +154,8 @@ def _figures(row: SparkRow) -> dict[str, object]:
     return {key: value for key, value in row.asDict().items() if key != "seconds_mean"}
 
 
+@pytest.mark.extended
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_a_task_needs_no_copy_of_ravel_where_it_runs(tmp_path: Path) -> None:
     """As on a cluster. Compiled functions too come with the task."""
     (tmp_path / "code").write_bytes(task_code())
@@ -193,8 +193,8 @@ def test_an_export_that_is_none_is_an_error(tmp_path: Path, capsys: pytest.Captu
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.extended
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_the_command_runs_as_a_process_of_its_own(tmp_path: Path) -> None:
     arguments = [
         "scuttlesort",

@@ -55,6 +55,7 @@ def test_the_papers_model_has_two_commits_at_every_rank(width: int) -> None:
     assert len(set(graph.feeds)) == width
 
 
+@pytest.mark.slow
 def test_lurkers_write_little() -> None:
     graph = lurkers(20_000, 4, 1)
     by_lurkers = sum(feed >= 4 for feed in graph.feeds) / len(graph)

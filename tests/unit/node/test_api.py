@@ -47,6 +47,7 @@ async def _post(client: httpx.AsyncClient, path: str, body: Any) -> httpx.Respon
     return await client.post(f"/api/v1{path}", json=body)
 
 
+@pytest.mark.slow
 async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
     async with _api(tmp_path) as client:
         repo = (await _post(client, "/repos", {"name": "notes"})).json()
@@ -174,6 +175,7 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
 }
 
 
+@pytest.mark.slow
 async def test_documents_are_squeezed_and_branches_compacted(tmp_path: Path) -> None:
     async with _api(tmp_path) as client:
         await _post(client, "/repos", {"name": "notes"})
@@ -190,6 +192,7 @@ async def test_documents_are_squeezed_and_branches_compacted(tmp_path: Path) -> 
         assert refused.json()["error"]["code"] == "bad_request"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("defect", REFUSED)
 async def test_a_bad_request_is_refused_with_its_code(tmp_path: Path, defect: str) -> None:
     method, path, body, code = REFUSED[defect]
@@ -216,6 +219,7 @@ async def test_names_that_fit_more_than_one_are_ambiguous(tmp_path: Path) -> Non
         assert (await client.get("/api/v1/branches/two:main/digest")).status_code == 200
 
 
+@pytest.mark.slow
 async def test_a_timeline_is_read_in_both_directions(tmp_path: Path) -> None:
     async with _api(tmp_path) as client:
         await _post(client, "/repos", {"name": "notes"})
@@ -275,6 +279,7 @@ async def test_a_name_is_given_once(tmp_path: Path) -> None:
         assert answer.json()["error"]["code"] == "already_exists"
 
 
+@pytest.mark.slow
 async def test_a_link_names_only_addresses_that_can_be_dialed(tmp_path: Path) -> None:
     for listen, advertise, expected in (
         ("127.0.0.1:7474", "", ["127.0.0.1:7474"]),
@@ -295,6 +300,7 @@ async def test_a_link_names_only_addresses_that_can_be_dialed(tmp_path: Path) ->
             assert [peer.address for peer in link.peers] == expected
 
 
+@pytest.mark.slow
 async def test_a_file_over_the_api_whole_by_range_and_removed(tmp_path: Path) -> None:
     data = bytes(range(256)) * 20_000
     async with _api(tmp_path) as client:
@@ -377,6 +383,7 @@ async def test_loopback_names_and_our_own_origin_are_served(tmp_path: Path, host
         assert (await client.get("/healthz", headers={"Authorization": ""})).json() == {"status": "ok"}
 
 
+@pytest.mark.slow
 async def test_a_defect_answers_without_inner_details(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -419,6 +426,7 @@ async def test_no_connection_ends_the_server(
         assert (await client.get("/healthz")).json() == {"status": "ok"}
 
 
+@pytest.mark.slow
 async def test_more_connections_than_are_served_wait_for_their_turn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -443,6 +451,7 @@ async def test_more_connections_than_are_served_wait_for_their_turn(
                 await stream.aclose()
 
 
+@pytest.mark.slow
 async def test_the_server_stops_although_a_client_does_not_read(tmp_path: Path) -> None:
     async with _served(tmp_path) as client:
         await _post(client, "/repos", {"name": "notes"})

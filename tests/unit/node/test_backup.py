@@ -63,6 +63,7 @@ def test_a_backup_beside_a_running_node_is_the_node_as_it_was(tmp_path: Path) ->
     again.replica.close()
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite  # rows of an older schema in PostgreSQL are refused
 def test_a_backup_of_an_older_store_says_its_schema(tmp_path: Path) -> None:
     create_home(tmp_path / "home")

@@ -86,6 +86,7 @@ async def _strip(alice: Node, carol: Node, count: int) -> list[bytes]:
     return items
 
 
+@pytest.mark.slow
 async def test_bodies_that_somebody_stripped_come_from_who_has_them(
     nodes: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -101,6 +102,7 @@ async def test_bodies_that_somebody_stripped_come_from_who_has_them(
     carol.open()
 
 
+@pytest.mark.slow
 async def test_who_withholds_bodies_delays_them_and_is_asked_once_while_it_is_connected(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -123,6 +125,7 @@ async def test_who_withholds_bodies_delays_them_and_is_asked_once_while_it_is_co
     assert None not in _texts(carol)
 
 
+@pytest.mark.slow
 async def test_who_gives_some_is_asked_for_the_others_and_who_leaves_is_not_waited_for(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -147,6 +150,7 @@ async def test_who_gives_some_is_asked_for_the_others_and_who_leaves_is_not_wait
         assert (len(leaving.asked), len(last.asked)) == (1, 1)
 
 
+@pytest.mark.slow
 async def test_who_had_all_before_is_asked_for_what_comes_bare_later(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -168,6 +172,7 @@ async def test_who_had_all_before_is_asked_for_what_comes_bare_later(
     assert _texts(carol)[-1] == "not told to carol"
 
 
+@pytest.mark.slow
 async def test_members_who_erased_send_the_bare_ones_again_and_nothing_changes(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:

@@ -48,6 +48,7 @@ async def _link(node: Node) -> BranchCapability:
     return parse_branch_capability((await _sharing(node).branch_capability(node.branch()))["capability"])
 
 
+@pytest.mark.slow
 async def test_a_link_opens_one_branch_and_tells_nothing_of_others_or_of_members(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -80,6 +81,7 @@ async def test_a_link_opens_one_branch_and_tells_nothing_of_others_or_of_members
             carol.write(carol.branch(), "may I?")
 
 
+@pytest.mark.slow
 async def test_a_renewal_ends_what_a_link_opens_and_members_go_on(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -106,6 +108,7 @@ async def test_a_renewal_ends_what_a_link_opens_and_members_go_on(
         assert ids(carol) == ids(alice), "a new one all of it"
 
 
+@pytest.mark.slow
 async def test_an_exclusion_ends_what_a_link_opens_too(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob, carol = nodes
     with trio.fail_after(120):
@@ -123,6 +126,7 @@ async def test_an_exclusion_ends_what_a_link_opens_too(nodes: list[Node], autoju
         assert ids(carol) == ids(alice), "all of it is opened again after a restart"
 
 
+@pytest.mark.slow
 async def test_who_may_not_manage_renews_nothing_and_generations_are_not_passed_over(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -137,6 +141,7 @@ async def test_who_may_not_manage_renews_nothing_and_generations_are_not_passed_
                 alice.author.write(root, BranchRenew(branch_id, generation, b"t" * 32))
 
 
+@pytest.mark.slow
 async def test_the_whole_repo_takes_the_place_of_a_branch_that_was_followed_by_itself(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -157,6 +162,7 @@ async def test_the_whole_repo_takes_the_place_of_a_branch_that_was_followed_by_i
         assert carol.replica.permission(carol.repo(), carol.author.user) is Permission.WRITE
 
 
+@pytest.mark.slow
 async def test_a_link_that_lies_about_its_repo_stands_in_nobodys_way(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:

@@ -13,7 +13,7 @@ from node.cli.main import app
 from node.cli.progress import show_progress
 from node.cli.shared import display_safe, fail, first_line, print_fields
 from node.errors import ERROR_KINDS, ServiceError
-from tests.e2e.cluster import RAVEL
+from tests.support.processes import RAVEL
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -33,6 +33,7 @@ def _commands() -> list[list[str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", _commands(), ids=" ".join)
 def test_every_command_has_help_and_stands_in_the_docs(path: list[str]) -> None:
     result = CliRunner().invoke(app, [*path, "--help"])

@@ -25,6 +25,7 @@ def _display_times(node: Node) -> list[int]:
     return [times[num] for num in nums]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("off", [_TEN_YEARS_MS, -_TEN_YEARS_MS])
 async def test_a_clock_that_is_ten_years_off_loses_nothing(tmp_path: Path, off: int) -> None:
     assert abs(off) > 1000 * CLOCK_DRIFT_MAX_SECONDS

@@ -157,6 +157,7 @@ async def test_a_compacted_branch_holds_what_it_held_and_its_bodies_are_gone(
         assert await _items(alice) == ["pears", "plums"]
 
 
+@pytest.mark.slow
 async def test_upstreams_case_a_delete_after_a_squeeze_takes_only_what_it_deletes(
     nodes: list[Node], tmp_path: Path
 ) -> None:
@@ -190,6 +191,7 @@ async def test_only_what_a_compaction_has_in_its_past_goes_and_only_after_the_ti
     assert [item["text"] for item in _timeline(alice)] == [None, None, None, "after"]
 
 
+@pytest.mark.slow
 async def test_who_may_only_write_cannot_compact_and_a_demoted_managers_compaction_lets_nothing_go(
     nodes: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -212,6 +214,7 @@ async def test_who_may_only_write_cannot_compact_and_a_demoted_managers_compacti
         assert _erase(node, tmp_path / name).bodies == 0
 
 
+@pytest.mark.slow
 async def test_erased_words_are_missed_when_what_stood_for_them_becomes_void_until_it_is_adopted(
     nodes: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -239,6 +242,7 @@ async def test_erased_words_are_missed_when_what_stood_for_them_becomes_void_unt
     assert await _items(alice) == ["pears"]
 
 
+@pytest.mark.slow
 async def test_forks_keep_what_they_continue_and_merges_say_what_they_lack(
     nodes: list[Node], tmp_path: Path
 ) -> None:
@@ -269,6 +273,7 @@ async def test_forks_keep_what_they_continue_and_merges_say_what_they_lack(
     assert (caught.value.code, "erased" in str(caught.value)) == ("incomplete", True)
 
 
+@pytest.mark.slow
 async def test_squeezes_of_more_than_one_body_hold_all_and_conflicts_too_long_are_refused(
     nodes: list[Node],
 ) -> None:
@@ -292,6 +297,7 @@ async def test_squeezes_of_more_than_one_body_hold_all_and_conflicts_too_long_ar
     assert await _entries(alice) == {"k": "one"}
 
 
+@pytest.mark.slow
 async def test_a_newcomer_gets_all_that_is_needed_from_those_who_erased_and_writes(
     nodes: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -325,6 +331,7 @@ async def test_a_newcomer_gets_all_that_is_needed_from_those_who_erased_and_writ
     carol.open()
 
 
+@pytest.mark.slow
 async def test_bodies_that_nobody_shows_make_documents_incomplete_until_a_manager_gives_them_up(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -369,6 +376,7 @@ async def test_bodies_that_nobody_shows_make_documents_incomplete_until_a_manage
     assert await _items(carol) == ["pears", "plums"]
 
 
+@pytest.mark.slow
 async def test_a_relay_keeps_nothing_bare_and_goes_on_for_who_brings_bodies(
     nodes: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -392,6 +400,7 @@ async def test_a_relay_keeps_nothing_bare_and_goes_on_for_who_brings_bodies(
     assert await visit(bob) == length
 
 
+@pytest.mark.slow
 async def test_lies_of_squeezes_and_erasings_that_are_none_are_found(
     nodes: list[Node], tmp_path: Path
 ) -> None:
@@ -411,6 +420,7 @@ async def test_lies_of_squeezes_and_erasings_that_are_none_are_found(
     assert sorted(problem.kind for problem in found.problems) == ["erasure", "squeeze"]
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite  # a backup of rows that are elsewhere needs their URL, which this folder's configuration does not name
 async def test_gc_erases_by_the_policy_of_the_node_and_backups_and_exports_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

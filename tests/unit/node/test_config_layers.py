@@ -94,6 +94,7 @@ def test_a_home_takes_the_environment(tmp_path: Path, monkeypatch: pytest.Monkey
     assert open_home(tmp_path / "home").config.network.advertise == "a.example:1"
 
 
+@pytest.mark.slow
 def test_show_says_where_values_come_from_and_check_what_has_no_effect(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

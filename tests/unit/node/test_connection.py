@@ -274,6 +274,7 @@ async def test_a_peer_that_sends_all_but_the_block_is_left_in_the_end(
     assert stranger.ended == Ended("peer_does_not_answer")
 
 
+@pytest.mark.slow
 async def test_news_at_any_moment_of_a_connections_end_fail_nobody(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:

@@ -72,6 +72,7 @@ def people(tmp_path: Path) -> Iterator[list[Node]]:
         yield nodes
 
 
+@pytest.mark.slow
 async def test_one_link_brings_all_repos_with_what_the_first_holds(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -103,6 +104,7 @@ async def member_of(boss: Node, laptop: Node, permission: Permission = Permissio
     return repo
 
 
+@pytest.mark.slow
 async def test_where_the_first_may_not_grant_the_other_follows_and_an_admin_is_told(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -130,6 +132,7 @@ async def test_where_the_first_may_not_grant_the_other_follows_and_an_admin_is_t
     assert [one["user"] for one in listed if one["person"] == user(laptop)] == [user(laptop), user(phone)]
 
 
+@pytest.mark.slow
 async def test_a_restart_at_any_point_loses_nothing(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -155,6 +158,7 @@ async def test_a_restart_at_any_point_loses_nothing(
     assert len(handed) == len(set(handed)) == 3, "each repo once, whenever it was cut"
 
 
+@pytest.mark.slow
 async def test_of_two_who_use_one_link_the_first_alone_is_a_device(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -174,6 +178,7 @@ async def test_of_two_who_use_one_link_the_first_alone_is_a_device(
     assert find_devices(laptop.replica, home, laptop.hub.clock_ms()) == [phone.author.user]
 
 
+@pytest.mark.slow
 async def test_a_link_that_has_expired_makes_no_device_whatever_the_join_says_of_its_date(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -191,6 +196,7 @@ async def test_a_link_that_has_expired_makes_no_device_whatever_the_join_says_of
     assert held(laptop, repo, phone) is None
 
 
+@pytest.mark.slow
 async def test_who_is_invited_as_a_member_is_no_device(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -208,6 +214,7 @@ async def test_who_is_invited_as_a_member_is_no_device(
     assert find_home(phone.replica, phone.author.user) is None
 
 
+@pytest.mark.slow
 async def test_what_was_taken_from_a_device_comes_back_by_sync_alone(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -225,6 +232,7 @@ async def test_what_was_taken_from_a_device_comes_back_by_sync_alone(
     assert (await service.pairing.sync())["given"] == []
 
 
+@pytest.mark.slow
 async def test_a_removed_device_is_out_everywhere_and_comes_back_by_a_new_link(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -259,6 +267,7 @@ async def test_a_removed_device_is_out_everywhere_and_comes_back_by_a_new_link(
     assert held(phone, later, phone) is Permission.OWNER
 
 
+@pytest.mark.slow
 async def test_a_device_leaves_its_person_and_keeps_its_repos(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -281,6 +290,7 @@ async def test_a_device_leaves_its_person_and_keeps_its_repos(
     assert len((await service_of(laptop, tmp_path).pairing.list_all())["devices"]) == 1
 
 
+@pytest.mark.slow
 async def test_when_the_first_is_lost_another_begins_anew(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -304,6 +314,7 @@ async def test_when_the_first_is_lost_another_begins_anew(
     assert persons(phone, mine) == persons(boss, work) == {tablet.author.user: phone.author.user}
 
 
+@pytest.mark.slow
 async def test_excluding_one_device_tells_of_the_others(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -324,6 +335,7 @@ def _given(drafts: list[Draft], _connection: Connection) -> list[Draft]:
     return drafts
 
 
+@pytest.mark.slow
 async def test_a_person_adds_so_many_devices(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:

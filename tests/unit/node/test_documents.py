@@ -83,6 +83,7 @@ async def test_a_set_holds_what_was_added_and_not_deleted_and_says_nothing_twice
         assert (await documents_of(alice).show_set("main", 0, 1))["next"] == 1
 
 
+@pytest.mark.slow
 async def test_an_add_that_the_deleter_had_not_seen_stays_and_replicas_agree(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -105,6 +106,7 @@ async def test_an_add_that_the_deleter_had_not_seen_stays_and_replicas_agree(
         assert await _set(bob) == ["moved", "of bob"], "it replaced both"
 
 
+@pytest.mark.slow
 async def test_concurrent_values_are_conflicts_until_somebody_puts_one(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -130,6 +132,7 @@ async def test_concurrent_values_are_conflicts_until_somebody_puts_one(
         assert len(await _values(bob, "colour")) == 1
 
 
+@pytest.mark.slow
 async def test_words_of_the_excluded_that_nobody_saw_count_for_nothing_and_what_they_replaced_is_back(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -147,6 +150,7 @@ async def test_words_of_the_excluded_that_nobody_saw_count_for_nothing_and_what_
         assert await _set(alice) == await _set(carol) == ["old"]
 
 
+@pytest.mark.slow
 async def test_a_fork_shows_what_it_continues_and_what_it_deletes_is_deleted_by_a_merge(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -219,6 +223,7 @@ async def test_a_document_that_is_too_large_is_refused_in_words(
             await _set(alice)
 
 
+@pytest.mark.slow
 async def test_what_is_remembered_is_bounded_and_changes_no_answer(nodes: list[Node]) -> None:
     alice = nodes[0]
     with trio.fail_after(30):

@@ -46,6 +46,7 @@ def _tell(target: Node, liar: Node, body: Body, cause: bytes) -> None:
     target.hub.announce(accept_batch(target.replica, there, open_batch(there, [encoded]), 1))
 
 
+@pytest.mark.slow
 async def test_the_secrets_of_a_fork_do_not_reach_whom_it_excludes(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -64,6 +65,7 @@ async def test_the_secrets_of_a_fork_do_not_reach_whom_it_excludes(
         assert other not in {epoch.epoch_id for epoch in excluded.replica.tables.epochs.values()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_admin", [False, True])
 async def test_an_ex_admin_gives_nobody_who_was_away_false_secrets(
     nodes: list[Node], autojump_clock: MockClock, is_admin: bool
@@ -87,6 +89,7 @@ async def test_an_ex_admin_gives_nobody_who_was_away_false_secrets(
         assert ids(bob) == ids(alice) == ids(carol)
 
 
+@pytest.mark.slow
 async def test_the_author_of_an_epoch_who_is_excluded_later_shuts_nobody_out_of_the_next(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -107,6 +110,7 @@ async def test_the_author_of_an_epoch_who_is_excluded_later_shuts_nobody_out_of_
         bob.write(bob.branch(), "hello")
 
 
+@pytest.mark.slow
 async def test_an_epoch_with_the_secrets_of_the_first_is_passed_over_by_the_next(
     nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +130,7 @@ async def test_an_epoch_with_the_secrets_of_the_first_is_passed_over_by_the_next
         assert ids(alice) == ids(bob)
 
 
+@pytest.mark.slow
 async def test_a_topic_that_somebody_states_elsewhere_is_given_to_whose_it_is(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -150,6 +155,7 @@ async def test_a_topic_that_somebody_states_elsewhere_is_given_to_whose_it_is(
         assert alice.replica.permission(repo, alice.author.user) is Permission.WRITE
 
 
+@pytest.mark.slow
 async def test_admins_who_write_at_the_same_time_stop_starting_epochs(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -167,6 +173,7 @@ async def test_admins_who_write_at_the_same_time_stop_starting_epochs(
         assert counts[-1] == counts[-2] == counts[-3], "it settles"
 
 
+@pytest.mark.slow
 async def test_one_exclusion_is_followed_by_one_history_of_whoever_makes_it(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -181,6 +188,7 @@ async def test_one_exclusion_is_followed_by_one_history_of_whoever_makes_it(
         assert [one.author for one in operations.histories] == [alice.author.user]
 
 
+@pytest.mark.slow
 async def test_who_is_invited_again_and_who_follows_again_reads_on(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -199,6 +207,7 @@ async def test_who_is_invited_again_and_who_follows_again_reads_on(
         bob.write(bob.branch(), "back")
 
 
+@pytest.mark.slow
 async def test_who_is_granted_writing_beside_an_epoch_may_write_in_it(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -216,6 +225,7 @@ async def test_who_is_granted_writing_beside_an_epoch_may_write_in_it(
         bob.write(bob.branch(), "may I?")
 
 
+@pytest.mark.slow
 async def test_what_an_ex_admin_starts_as_if_nothing_had_happened_is_read_within_bounds(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -232,6 +242,7 @@ async def test_what_an_ex_admin_starts_as_if_nothing_had_happened_is_read_within
         )
 
 
+@pytest.mark.slow
 async def test_a_revoked_join_that_was_handed_secrets_makes_an_epoch_due(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -252,6 +263,7 @@ async def test_a_revoked_join_that_was_handed_secrets_makes_an_epoch_due(
         assert alice.epoch().epoch_id not in {one.epoch_id for one in carol.replica.tables.epochs.values()}
 
 
+@pytest.mark.slow
 async def test_an_epoch_that_was_started_for_a_write_that_failed_is_told_with_the_next(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:

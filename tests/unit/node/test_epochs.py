@@ -48,6 +48,7 @@ def _can_read(reader: Node, source: Node) -> bool:
     return False
 
 
+@pytest.mark.slow
 async def test_the_excluded_read_nothing_that_follows(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob, carol, *_ = nodes
     with trio.fail_after(120):
@@ -72,6 +73,7 @@ async def test_the_excluded_read_nothing_that_follows(nodes: list[Node], autojum
         assert bob.repo().is_behind
 
 
+@pytest.mark.slow
 async def test_who_was_away_for_several_epochs_catches_up(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -91,6 +93,7 @@ async def test_who_was_away_for_several_epochs_catches_up(
         assert ids(alice) == ids(bob)
 
 
+@pytest.mark.slow
 async def test_who_joins_later_reads_all_that_was_before(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -117,6 +120,7 @@ async def test_who_joins_later_reads_all_that_was_before(
         assert not _can_read(erin, alice)
 
 
+@pytest.mark.slow
 async def test_forked_epochs_are_merged_and_nobody_else_is_lost(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -144,6 +148,7 @@ async def test_forked_epochs_are_merged_and_nobody_else_is_lost(
         assert alice.replica.members(alice.repo()).keys() == {one.author.user for one in (alice, bob, carol)}
 
 
+@pytest.mark.slow
 async def test_who_joins_by_an_older_link_is_given_the_new_epoch(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -161,6 +166,7 @@ async def test_who_joins_by_an_older_link_is_given_the_new_epoch(
         assert ids(carol) == ids(alice)
 
 
+@pytest.mark.slow
 async def test_who_was_added_in_one_fork_is_given_the_other(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -186,6 +192,7 @@ async def test_who_was_added_in_one_fork_is_given_the_other(
         assert not _can_read(dave, bob)
 
 
+@pytest.mark.slow
 async def test_a_reader_is_given_what_opens_and_not_what_writes(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -210,6 +217,7 @@ async def test_a_reader_is_given_what_opens_and_not_what_writes(
         assert ids(bob) == ids(alice)
 
 
+@pytest.mark.slow
 async def test_epochs_and_who_writes_in_which_survive_a_restart(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -231,6 +239,7 @@ async def test_epochs_and_who_writes_in_which_survive_a_restart(
         assert ids(carol) == ids(alice)
 
 
+@pytest.mark.slow
 async def test_an_epoch_that_an_exclusion_did_not_get_to_start_is_started_before_the_next_write(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -250,6 +259,7 @@ async def test_an_epoch_that_an_exclusion_did_not_get_to_start_is_started_before
         assert not _can_read(bob, alice)
 
 
+@pytest.mark.slow
 async def test_a_leaver_reads_nothing_that_admins_write_after(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -264,6 +274,7 @@ async def test_a_leaver_reads_nothing_that_admins_write_after(
         assert not _can_read(bob, alice)
 
 
+@pytest.mark.slow
 async def test_a_branch_added_beside_an_epoch_gets_a_topic_in_it(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -287,6 +298,7 @@ async def test_a_branch_added_beside_an_epoch_gets_a_topic_in_it(
         assert carol.digest(carol.branch("beside"))[1] == 2, "the root, and what was written before"
 
 
+@pytest.mark.slow
 async def test_a_box_of_garbage_is_passed_over_and_another_admin_helps(
     nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,6 +330,7 @@ async def test_a_box_of_garbage_is_passed_over_and_another_admin_helps(
         assert ids(dave) == ids(alice)
 
 
+@pytest.mark.slow
 async def test_what_was_written_in_an_epoch_that_does_not_count_is_read_by_all(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:

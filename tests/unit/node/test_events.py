@@ -114,6 +114,7 @@ async def _until_ended(one: Served) -> None:
         await trio.lowlevel.checkpoint()
 
 
+@pytest.mark.slow
 async def test_windows_of_edits_make_the_timeline(tmp_path: Path) -> None:
     async with served(tmp_path) as one:
         _, branch = one.node.create_repo()
@@ -131,6 +132,7 @@ async def test_windows_of_edits_make_the_timeline(tmp_path: Path) -> None:
         assert answer["edits"][-1]["item"]["text"] == "c"
 
 
+@pytest.mark.slow
 async def test_a_stream_tells_what_comes_and_resumes_by_its_last_id(tmp_path: Path) -> None:
     async with served(tmp_path) as one:
         _, branch = one.node.create_repo()
@@ -151,6 +153,7 @@ async def test_a_stream_tells_what_comes_and_resumes_by_its_last_id(tmp_path: Pa
             assert again.data["commit"] == first[1]["commit"], "in the middle of a snapshot, of its moment"
 
 
+@pytest.mark.slow
 async def test_more_streams_than_are_served_are_refused_and_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +172,7 @@ async def test_more_streams_than_are_served_are_refused_and_told(
             pass
 
 
+@pytest.mark.slow
 async def test_far_more_streams_than_there_are_connections_are_all_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,6 +216,7 @@ async def test_streams_end_with_a_word_when_the_node_stops(tmp_path: Path) -> No
         assert (await one.client.get(EDITS, headers={"Accept": "text/event-stream"})).status_code == 503
 
 
+@pytest.mark.slow
 async def test_a_stream_that_is_not_read_is_cut_and_delays_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +249,7 @@ async def test_a_stream_without_news_says_that_it_is_there(
             assert (await stream.next()).name == "comment"
 
 
+@pytest.mark.slow
 async def test_edits_are_read_in_pieces_for_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(edits_module, "EVENT_WINDOW", 2)
     async with served(tmp_path) as one:
@@ -254,6 +260,7 @@ async def test_edits_are_read_in_pieces_for_a_stream(tmp_path: Path, monkeypatch
             assert [edit["item"]["text"] for edit in await stream.edits(6)] == [None, *"01234"]
 
 
+@pytest.mark.slow
 async def test_large_edits_are_read_in_smaller_pieces_for_a_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,6 +284,7 @@ async def test_large_edits_are_read_in_smaller_pieces_for_a_stream(
         )
 
 
+@pytest.mark.slow
 async def test_sources_at_one_cursor_share_a_read_and_miss_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -352,6 +360,7 @@ async def test_what_is_no_cursor_is_refused(tmp_path: Path, cursor: str) -> None
             assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_request")
 
 
+@pytest.mark.slow
 async def test_the_node_s_events_are_peers_and_repos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with served(tmp_path) as one:
         one.node.create_repo("first")

@@ -80,6 +80,7 @@ def _tell(world: World) -> dict[str, Author]:
     return people
 
 
+@pytest.mark.slow
 def test_operations_and_members_are_those_of_the_nodes_own_resolution(world: World, tmp_path: Path) -> None:
     people = _tell(world)
     names = {one.user: name for name, one in people.items()} | {world.author.user: "ann"}
@@ -126,6 +127,7 @@ def test_permissions_are_called_as_the_node_calls_them() -> None:
     assert [permission.name.lower() for permission in sorted(Permission)] == list(PERMISSIONS)
 
 
+@pytest.mark.slow
 def test_members_have_the_pseudonyms_of_authors(world: World, tmp_path: Path) -> None:
     people = _tell(world)
     told = _export(world, tmp_path / "export", pseudonym_key=KEY)
@@ -151,6 +153,7 @@ class Counting:
         return open_rights(connection, pseudonym)
 
 
+@pytest.mark.slow
 def test_members_are_judged_again_when_a_root_branch_has_grown(world: World, tmp_path: Path) -> None:
     rights, folder = Counting(), tmp_path / "export"
     first = _export(world, folder, 1, rights=rights)
@@ -242,6 +245,7 @@ def test_a_database_that_fails_is_no_damage(
         _export(world, tmp_path / "export")
 
 
+@pytest.mark.slow
 def test_one_membership_is_in_memory_at_a_time(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

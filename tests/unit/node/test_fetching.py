@@ -37,6 +37,7 @@ def _stored(node: Node) -> int:
     return sum(path.stat().st_size for path in (node.replica.database.folder / "packs").glob("*"))
 
 
+@pytest.mark.slow
 async def test_a_file_comes_from_a_peer_as_it_is_read_and_stays(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -56,6 +57,7 @@ async def test_a_file_comes_from_a_peer_as_it_is_read_and_stays(
         assert await _get(bob) == data, "it is here now"
 
 
+@pytest.mark.slow
 async def test_without_a_peer_that_has_it_a_file_is_incomplete_and_says_what_to_do(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:

@@ -57,6 +57,7 @@ async def test_a_file_comes_out_as_it_went_in_whole_and_by_range(tmp_path: Path,
         assert (await files.open("main", view["file"][:6])).file_id == view["file"]
 
 
+@pytest.mark.slow
 async def test_the_chunks_in_which_content_comes_do_not_matter(tmp_path: Path) -> None:
     data = _content(files_module.PIECE_SIZE * 2 + 12345)
     with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
@@ -168,6 +169,7 @@ async def test_two_small_files_of_one_id_are_two_files(tmp_path: Path) -> None:
         assert _names(alice) == ["other"]
 
 
+@pytest.mark.slow
 async def test_an_add_that_the_remover_had_not_seen_stays(tmp_path: Path) -> None:
     data = _content(1000)
     with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
@@ -185,6 +187,7 @@ async def test_an_add_that_the_remover_had_not_seen_stays(tmp_path: Path) -> Non
         assert _names(alice) == _names(bob) == ["again"]
 
 
+@pytest.mark.slow
 async def test_content_that_is_not_here_is_said(tmp_path: Path) -> None:
     with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         repo, _ = alice.create_repo()

@@ -37,6 +37,7 @@ def _world(folder: Path) -> World:
     return world
 
 
+@pytest.mark.slow
 def test_a_good_store_has_no_problems(tmp_path: Path) -> None:
     world = _world(tmp_path)
     findings = check_store(tmp_path, STORE_KEY)
@@ -107,6 +108,7 @@ SQL: dict[str, tuple[str, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", SQL)
 def test_damage_is_found(tmp_path: Path, damage: str) -> None:
     world = _world(tmp_path)
@@ -146,6 +148,7 @@ PACKS: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", PACKS)
 def test_damage_of_packs_is_found(tmp_path: Path, damage: str) -> None:
     with_file(tmp_path).replica.close()
@@ -169,6 +172,7 @@ def test_files_are_compared_with_what_commits_say(tmp_path: Path, statement: str
     assert "file" in check_store(tmp_path, STORE_KEY).kinds
 
 
+@pytest.mark.slow
 def test_content_that_never_came_is_no_damage(tmp_path: Path) -> None:
     node = with_file(tmp_path)
     with node.replica.database.write() as connection:
@@ -236,6 +240,7 @@ RELAYED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [None, *RELAYED])
 def test_what_is_kept_for_others_is_checked_as_far_as_it_can_be(tmp_path: Path, damage: str | None) -> None:
     world = _world(tmp_path / "writer")
@@ -257,6 +262,7 @@ def test_what_is_kept_for_others_is_checked_as_far_as_it_can_be(tmp_path: Path, 
     assert (kind in findings.kinds) if damage else (findings.problems == [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of_publications", [False, True])
 def test_what_topics_are_compared_by_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_publications: bool

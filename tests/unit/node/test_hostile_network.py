@@ -85,6 +85,7 @@ def test_the_tests_that_the_threat_model_names_are_there() -> None:
     ] == []
 
 
+@pytest.mark.slow
 async def test_a_peer_that_stops_reading_is_left(tmp_path: Path, autojump_clock: MockClock) -> None:
     def make() -> tuple[trio.abc.Stream, trio.abc.Stream]:
         ours, theirs = memory_stream_pair()
@@ -101,6 +102,7 @@ async def test_a_peer_that_stops_reading_is_left(tmp_path: Path, autojump_clock:
     assert stranger.ended == Ended("peer_does_not_read")
 
 
+@pytest.mark.slow
 async def test_a_peer_that_asks_on_and_reads_nothing_is_left_at_the_bound(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +165,7 @@ async def test_publications_of_another_topic_end_the_connection(
     assert stranger.ended == Ended("other_topic")
 
 
+@pytest.mark.slow
 async def test_the_same_publication_for_ever_is_stored_once_and_acknowledged_each_time(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -213,6 +216,7 @@ async def test_a_reconciliation_that_never_ends_is_ended(
     assert stranger.ended == Ended("bad_reconciliation:too_many_frames")
 
 
+@pytest.mark.slow
 async def test_clocks_that_are_wrong_by_ages_change_no_order(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:

@@ -193,6 +193,7 @@ def test_an_ack_of_another_branch_is_rejected(world: World) -> None:
     assert _verdict(replica, branch, _forge(world, acks=(world.repo.init_id,))) == "ack_of_other_branch"
 
 
+@pytest.mark.slow
 def test_an_ack_that_another_implies_is_rejected_in_any_order_of_arrival(world: World) -> None:
     items = world.write("a, a <- b, a <- c, b c <- d, d <- e")
     ids = {name: commit.commit_id for name, commit in world.commits.items()}
@@ -386,6 +387,7 @@ def _root_verdict(world: World, body: object, *, seed: bytes = b"w" * 32, **chan
     return "accepted" if intake.accepted else intake.rejected[0].code
 
 
+@pytest.mark.slow
 def test_only_an_owner_adds_branches_and_invites(world: World) -> None:
     add = BranchAdd(b"b" * 32, "x", 0, b"t" * 32, Reference(b"b" * 32, b"k" * 32))
     invite = Invite(signing.key_pair(b"i" * 32)[0], Permission.WRITE, 1, NOW_MS + 1)
@@ -398,6 +400,7 @@ def test_only_an_owner_adds_branches_and_invites(world: World) -> None:
     assert _root_verdict(world, too_much) == "not_permitted"
 
 
+@pytest.mark.slow
 def test_a_join_needs_its_invitations_proof_time_and_use(world: World) -> None:
     root = world.replica.root_branch(world.repo)
     seed = b"i" * 32

@@ -59,6 +59,7 @@ async def _comments(node: Node) -> list[str]:
     return [item["text"] for item in (await _inbox(node).comments("repo:main", 100))["items"]]
 
 
+@pytest.mark.slow
 async def test_a_reader_comments_and_an_accepted_comment_is_followed_by_all(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -95,6 +96,7 @@ async def test_a_reader_comments_and_an_accepted_comment_is_followed_by_all(
         assert await _comments(alice) == [], "who made it takes it back"
 
 
+@pytest.mark.slow
 async def test_who_is_no_member_offers_nothing_and_what_an_excluded_offered_is_gone(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -113,6 +115,7 @@ async def test_who_is_no_member_offers_nothing_and_what_an_excluded_offered_is_g
             await _inbox(alice).answer("repo", offer, accepts=True)
 
 
+@pytest.mark.slow
 async def test_a_fork_of_a_repo_offers_commits_back(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob, _ = nodes
     with trio.fail_after(240):
@@ -148,6 +151,7 @@ async def test_a_fork_of_a_repo_offers_commits_back(nodes: list[Node], autojump_
         assert (await _inbox(alice).merge("repo", offer))["carried"] == 1
 
 
+@pytest.mark.slow
 async def test_an_offer_of_something_unrelated_is_not_merged_and_one_that_is_unreadable_is_said(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -179,6 +183,7 @@ async def test_an_offer_of_something_unrelated_is_not_merged_and_one_that_is_unr
             bob.author.write(root, Offer(b"x" * 32, False, "", b""))
 
 
+@pytest.mark.slow
 async def test_what_was_followed_by_itself_can_be_forgotten(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -200,6 +205,7 @@ async def test_what_was_followed_by_itself_can_be_forgotten(
         assert ids(alice) == ids(bob)
 
 
+@pytest.mark.slow
 async def test_an_accepted_link_that_lies_is_passed_over_for_good(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:

@@ -54,6 +54,7 @@ async def until_met(network: Network, other: Node) -> None:
         await trio.sleep(0.1)
 
 
+@pytest.mark.slow
 async def test_two_who_know_a_third_meet_and_meet_again_when_one_has_moved(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -82,6 +83,7 @@ async def test_two_who_know_a_third_meet_and_meet_again_when_one_has_moved(
                 await until_equal(alice, carol)
 
 
+@pytest.mark.slow
 async def test_one_who_takes_no_part_is_made_known_to_nobody(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -102,6 +104,7 @@ async def test_one_who_takes_no_part_is_made_known_to_nobody(
             assert not at_alice.is_connected(carol.key)
 
 
+@pytest.mark.slow
 async def test_who_was_reached_is_found_again_after_a_restart_without_anyone_else(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -179,6 +182,7 @@ def test_peers_are_told_of_no_address_that_reaches_less_far_than_they_are(
         assert heard["here"].keys() - {alice.key} == {keys["far"], keys["near"]}
 
 
+@pytest.mark.slow
 async def test_a_banned_peer_is_neither_made_known_nor_dialed(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -200,6 +204,7 @@ async def test_a_banned_peer_is_neither_made_known_nor_dialed(
             assert not at_carol.is_connected(alice.key)
 
 
+@pytest.mark.slow
 async def test_who_was_excluded_is_told_of_nobody_and_believed_nothing(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -219,6 +224,7 @@ async def test_who_was_excluded_is_told_of_nobody_and_believed_nothing(
             assert not at_bob.book.knows(carol.key)
 
 
+@pytest.mark.slow
 async def test_a_host_that_a_liar_names_gets_a_bounded_number_of_connections(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:

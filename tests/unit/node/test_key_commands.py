@@ -69,6 +69,7 @@ def passphrase(tmp_path: Path) -> Callable[[str], str]:
     return make
 
 
+@pytest.mark.slow
 def test_how_keys_are_kept_must_be_said_where_nobody_can_be_asked(
     tmp_path: Path, run: Run, passphrase: Callable[[str], str]
 ) -> None:
@@ -99,6 +100,7 @@ def test_a_passphrase_is_asked_for_where_one_can_be(run: Run, monkeypatch: pytes
     assert len(asked) == 1, "what is there stays as it is"
 
 
+@pytest.mark.slow
 def test_keys_are_sealed_changed_and_unsealed(
     tmp_path: Path, run: Run, passphrase: Callable[[str], str]
 ) -> None:
@@ -127,6 +129,7 @@ def test_keys_are_sealed_changed_and_unsealed(
     assert run("key", "show", "--json").json == {"node": shown["node"], "user": user, "protection": "none"}
 
 
+@pytest.mark.slow
 def test_a_user_is_taken_up_by_words(tmp_path: Path, run: Run) -> None:
     made = run("init", "--clear", "--json").json
     words = run("key", "words", "--json").json["words"]
@@ -150,6 +153,7 @@ def test_a_user_is_taken_up_by_words(tmp_path: Path, run: Run) -> None:
     assert run("init", "--words", stdin=" ".join(words), home="again").code == "already_exists"
 
 
+@pytest.mark.slow
 def test_a_user_is_taken_up_by_a_file(tmp_path: Path, run: Run, passphrase: Callable[[str], str]) -> None:
     first, second, out = passphrase(FIRST), passphrase(SECOND), str(tmp_path / "user.key")
     made = run("init", "--clear", "--json").json
@@ -172,6 +176,7 @@ def memory() -> Iterator[MemoryKeyring]:
         yield backend
 
 
+@pytest.mark.slow
 def test_the_keyring_opens_keys_without_asking(run: Run, memory: MemoryKeyring) -> None:
     assert run("init", "--keyring", "--json").json["protection"] == "keyring"
     assert run("key", "words").code == "ok"

@@ -58,6 +58,7 @@ async def test_a_kept_peer_is_found_where_it_is_now(tmp_path: Path, autojump_clo
             nursery.cancel_scope.cancel()
 
 
+@pytest.mark.slow
 async def test_announcements_are_new_every_hour_and_say_nothing_to_strangers(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -114,6 +115,7 @@ async def test_so_much_is_heard_in_an_hour(tmp_path: Path, autojump_clock: MockC
             assert not network.book.knows(b"k" * 32)
 
 
+@pytest.mark.slow
 async def test_what_fails_is_tried_again_with_growing_pauses(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -133,6 +135,7 @@ async def test_what_fails_is_tried_again_with_growing_pauses(
     assert max(pauses) == pytest.approx(LAN_PAUSE_MAX_SECONDS)
 
 
+@pytest.mark.slow
 async def test_two_processes_hear_each_other_by_mdns_on_loopback() -> None:
     need_multicast()
     heard = trio.Event()

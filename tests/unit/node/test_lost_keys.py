@@ -50,6 +50,7 @@ def _fork_count(node: Node) -> int:
         )
 
 
+@pytest.mark.slow
 async def test_who_lost_a_disk_comes_back_by_an_invitation(
     tmp_path: Path, nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -73,6 +74,7 @@ async def test_who_lost_a_disk_comes_back_by_an_invitation(
         bob.open()
 
 
+@pytest.mark.slow
 async def test_who_may_only_be_shown_a_capability_reads_and_an_admin_renews(
     tmp_path: Path, nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -99,6 +101,7 @@ async def test_who_may_only_be_shown_a_capability_reads_and_an_admin_renews(
         alice.open()
 
 
+@pytest.mark.slow
 async def test_secrets_that_were_sealed_for_a_member_open_again(
     tmp_path: Path, nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -121,6 +124,7 @@ async def test_secrets_that_were_sealed_for_a_member_open_again(
         bob.open()
 
 
+@pytest.mark.slow
 async def test_one_key_on_two_nodes_forks_its_feed(
     tmp_path: Path, nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -143,6 +147,7 @@ async def test_one_key_on_two_nodes_forks_its_feed(
         twin.replica.close()
 
 
+@pytest.mark.slow
 async def test_a_device_is_a_member_of_its_own_and_is_excluded_when_it_is_lost(
     tmp_path: Path, nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -166,6 +171,7 @@ async def test_a_device_is_a_member_of_its_own_and_is_excluded_when_it_is_lost(
         assert len(ids(phone)) == 5, "what was written since is not for who found it"
 
 
+@pytest.mark.slow
 async def test_a_new_user_takes_the_place_of_one_whose_key_is_known(
     tmp_path: Path, nodes: list[Node], autojump_clock: MockClock
 ) -> None:

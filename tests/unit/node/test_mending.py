@@ -81,6 +81,7 @@ async def _mend(node: Node, other: Node) -> None:
     assert not node.replica.has_awaited
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", HARM)
 async def test_a_damaged_commit_comes_back(tmp_path: Path, autojump_clock: MockClock, harm: str) -> None:
     with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
@@ -108,6 +109,7 @@ async def test_a_damaged_commit_comes_back(tmp_path: Path, autojump_clock: MockC
         assert "post 1" in [describe(bob.replica, id_text(row.commit_id))["text"] for row in rows]
 
 
+@pytest.mark.slow
 async def test_until_it_is_back_the_others_are_shown_and_sent(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -146,6 +148,7 @@ async def test_until_it_is_back_the_others_are_shown_and_sent(
             assert len(whole.items) == 2
 
 
+@pytest.mark.slow
 async def test_a_root_branch_comes_back_and_with_it_what_waited_for_it(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -171,6 +174,7 @@ async def test_a_root_branch_comes_back_and_with_it_what_waited_for_it(
         assert _kinds(tmp_path / "bob") == {}
 
 
+@pytest.mark.slow
 async def test_a_relay_brings_commits_back_too(tmp_path: Path, autojump_clock: MockClock) -> None:
     with (
         trio.fail_after(300),
@@ -222,6 +226,7 @@ PACKS: dict[str, tuple[Callable[[Path], object], int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", PACKS)
 async def test_the_content_of_a_file_comes_back(
     tmp_path: Path, autojump_clock: MockClock, damage: str
@@ -246,6 +251,7 @@ async def test_the_content_of_a_file_comes_back(
         assert await _get(bob) == data, "without a peer"
 
 
+@pytest.mark.slow
 async def test_small_files_that_are_rows_come_back(tmp_path: Path, autojump_clock: MockClock) -> None:
     with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
@@ -265,6 +271,7 @@ async def test_small_files_that_are_rows_come_back(tmp_path: Path, autojump_cloc
         assert _kinds(tmp_path / "bob") == {}
 
 
+@pytest.mark.slow
 async def test_another_peer_is_asked_where_one_has_not_got_it(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:

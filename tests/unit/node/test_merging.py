@@ -34,6 +34,7 @@ async def _texts(node: Node, branch: str) -> list[str]:
     return [item["text"] for item in (await _merging(node).state(branch, 1000))["items"] if item["text"]]
 
 
+@pytest.mark.slow
 async def test_a_fork_continues_a_commit_and_is_merged_back_once(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -66,6 +67,7 @@ async def test_a_fork_continues_a_commit_and_is_merged_back_once(
         assert ids(alice) == ids(bob)
 
 
+@pytest.mark.slow
 async def test_both_ways_and_between_siblings_only_what_is_new_is_carried(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -96,6 +98,7 @@ async def test_both_ways_and_between_siblings_only_what_is_new_is_carried(
         assert (await _merging(alice).merge("inner", "main"))["carried"] == 1
 
 
+@pytest.mark.slow
 async def test_what_was_carried_already_is_known_to_forks_of_the_repo(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -155,6 +158,7 @@ async def test_the_shape_of_the_source_is_kept(nodes: list[Node], autojump_clock
         assert acks["merge"] == ["c", "d"]
 
 
+@pytest.mark.slow
 async def test_files_are_carried_within_an_epoch(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, _ = nodes
     with trio.fail_after(120):
@@ -175,6 +179,7 @@ async def test_files_are_carried_within_an_epoch(nodes: list[Node], autojump_clo
         assert b"".join([part async for part in files.read(file, 0, file.size)]) == b"stays"
 
 
+@pytest.mark.slow
 async def test_what_is_void_is_not_carried_and_who_may_not_write_merges_nothing(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:

@@ -35,6 +35,7 @@ def _shown(node: Node) -> list[tuple[str, bool]]:
     return sorted((branch.name, branch.is_archived) for branch in node.replica.branches.values())
 
 
+@pytest.mark.slow
 async def test_concurrent_names_end_equal(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob = nodes
     with trio.fail_after(60):
@@ -52,6 +53,7 @@ async def test_concurrent_names_end_equal(nodes: list[Node], autojump_clock: Moc
         assert _shown(alice) == [("main", True), ("root", False)]
 
 
+@pytest.mark.slow
 async def test_what_a_removed_member_named_is_forgotten(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob = nodes
     with trio.fail_after(60):
@@ -63,6 +65,7 @@ async def test_what_a_removed_member_named_is_forgotten(nodes: list[Node], autoj
         assert _shown(alice) == _shown(bob) == [("main", False), ("root", False), ("spam", True)]
 
 
+@pytest.mark.slow
 async def test_tags_are_set_moved_and_taken_away(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob = nodes
     with trio.fail_after(60):

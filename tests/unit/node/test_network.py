@@ -61,6 +61,7 @@ async def test_a_peer_that_is_gone_before_it_is_served_ends_nothing(
                 assert network.peers == []
 
 
+@pytest.mark.slow
 async def test_a_defect_in_one_connection_is_logged_and_the_peer_dialed_again(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ print(allow_open_files(), *resource.getrlimit(resource.RLIMIT_NOFILE))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "allowed, most, then",
     [

@@ -17,6 +17,7 @@ from tests.nodes import open_nodes
 _PAGE_SIZE = 4096
 
 
+@pytest.mark.slow
 def test_the_databases_log_is_used_anew_while_a_node_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import trio
 from nacl import bindings
 from sqlalchemy import select, update
@@ -46,6 +47,7 @@ async def _count_kept(relay: Node, member: Node) -> int:
     return next(one.commit_count for one in kept if one.topic == member.branch().topic)
 
 
+@pytest.mark.slow
 async def test_a_relay_that_was_given_bad_publications_first_hands_on_the_good_ones(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -77,6 +79,7 @@ async def test_a_relay_that_was_given_bad_publications_first_hands_on_the_good_o
         assert await _count_kept(relay, alice) == 13, "and none of them twice"
 
 
+@pytest.mark.slow
 async def test_a_bad_publication_that_is_passed_on_live_does_not_stand_in_for_the_good_one(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:

@@ -43,6 +43,7 @@ def test_a_printed_code_says_its_link() -> None:
     assert _LINK in (_read(1 - light), _read(light))
 
 
+@pytest.mark.slow
 def test_what_fits_no_code_is_refused() -> None:
     with pytest.raises(ServiceError) as caught:
         draw_qr("a" * LINK_SIZE_MAX)

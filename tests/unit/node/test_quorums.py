@@ -48,6 +48,7 @@ async def _with_quorum(alice: Node, bob: Node, carol: Node, *, removals: bool = 
     await together(alice, bob, carol)
 
 
+@pytest.mark.slow
 async def test_a_checkpoint_is_made_by_the_last_signature_and_moves_what_is_beside_it(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -84,6 +85,7 @@ async def test_a_checkpoint_is_made_by_the_last_signature_and_moves_what_is_besi
         assert len(alice.heads(alice.branch())) == 1
 
 
+@pytest.mark.slow
 async def test_a_checkpoint_is_void_when_an_approval_falls_and_everything_takes_its_old_place(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -114,6 +116,7 @@ async def test_a_checkpoint_is_void_when_an_approval_falls_and_everything_takes_
         assert (shown["state"], shown["approved_by"]) == ("void", [_user(carol)])
 
 
+@pytest.mark.slow
 async def test_excluding_needs_the_signers_where_the_quorum_covers_it(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -134,6 +137,7 @@ async def test_excluding_needs_the_signers_where_the_quorum_covers_it(
         assert (shown["kind"], shown["state"], shown["missing"]) == ("removal", "done", 0)
 
 
+@pytest.mark.slow
 async def test_nobody_signs_what_has_not_come(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob, carol = nodes
     with trio.fail_after(120):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from node.readiness import READY, notify
+from tests.support.machine import patience
 
 
 @pytest.mark.parametrize("is_abstract", [False, True])
@@ -14,7 +15,7 @@ def test_readiness_is_one_datagram(tmp_path: Path, is_abstract: bool) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind("\0" + name[1:] if is_abstract else name)
         notify(READY, "STATUS=at work", environment={"NOTIFY_SOCKET": name})
-        manager.settimeout(5)
+        manager.settimeout(patience(5))
         assert manager.recv(1000) == b"READY=1\nSTATUS=at work"
 
 

@@ -42,6 +42,7 @@ def _sent(connection: Connection, node: Node) -> int:
     return next(one.sent for one in connection.topics if one.topic == node.branch().topic)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("each", [1, 40, 400])
 async def test_two_who_wrote_apart_send_what_the_other_lacks(
     tmp_path: Path, autojump_clock: MockClock, each: int
@@ -53,6 +54,7 @@ async def test_two_who_wrote_apart_send_what_the_other_lacks(
             assert (_sent(of_bob, bob), _sent(of_alice, alice)) == (each, each)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_ranges", [True, False])
 async def test_what_symbols_missed_is_found_by_ranges(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, by_ranges: bool
@@ -78,6 +80,7 @@ async def test_what_symbols_missed_is_found_by_ranges(
     assert kinds == ([False, False, True] if by_ranges else [False])
 
 
+@pytest.mark.slow
 async def test_what_is_asked_for_in_many_frames_comes_causes_first_all_the_same(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +94,7 @@ async def test_what_is_asked_for_in_many_frames_comes_causes_first_all_the_same(
         assert (alice.hub.totals.waiting, bob.hub.totals.waiting) == (0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of_publications", [False, True])
 def test_a_sketch_follows_the_store_and_is_written_and_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_publications: bool
@@ -164,6 +168,7 @@ def test_sketches_that_leave_memory_are_written_and_go_on_from_there(
             assert connection.execute(text("SELECT count(*) FROM sketches")).scalar() == 0, "it is not there"
 
 
+@pytest.mark.slow
 def test_a_sketch_of_a_small_topic_is_written_when_it_has_doubled(tmp_path: Path) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
@@ -181,6 +186,7 @@ def test_a_sketch_of_a_small_topic_is_written_when_it_has_doubled(tmp_path: Path
         assert written[1] == written[2] != written[3]
 
 
+@pytest.mark.slow
 async def test_many_topics_that_differ_are_reconciled_a_few_at_a_time(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:

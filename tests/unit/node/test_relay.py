@@ -21,6 +21,7 @@ from tests.relays import PLENTY, is_settled, open_relay, states, until, visit
 T = TypeVar("T")
 
 
+@pytest.mark.slow
 async def test_members_who_never_meet_agree_through_a_relay(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -45,6 +46,7 @@ async def test_members_who_never_meet_agree_through_a_relay(
         assert not relay.replica.branches
 
 
+@pytest.mark.slow
 async def test_with_a_relay_only_what_differs_is_sent(tmp_path: Path, autojump_clock: MockClock) -> None:
     """Both compare publications: nothing where all is equal, and where both hold something new, that alone."""
     with (
@@ -72,6 +74,7 @@ async def test_with_a_relay_only_what_differs_is_sent(tmp_path: Path, autojump_c
         assert progress.own.digest == progress.peer.digest
 
 
+@pytest.mark.slow
 async def test_what_is_published_while_both_are_there_is_passed_on_at_once(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -87,6 +90,7 @@ async def test_what_is_published_while_both_are_there_is_passed_on_at_once(
             await until(lambda: ids(bob) == ids(alice))
 
 
+@pytest.mark.slow
 async def test_nothing_that_a_relay_keeps_opens_anything(tmp_path: Path, autojump_clock: MockClock) -> None:
     with trio.fail_after(300), open_nodes(tmp_path, "alice") as (alice,), open_relay(tmp_path / "r") as relay:
         alice.create_repo("a name of a repo")
@@ -112,6 +116,7 @@ async def test_nothing_that_a_relay_keeps_opens_anything(tmp_path: Path, autojum
             assert text not in kept
 
 
+@pytest.mark.slow
 async def test_over_its_quota_a_relay_says_so_and_goes_on(tmp_path: Path, autojump_clock: MockClock) -> None:
     tight = replace(PLENTY, topic=2_000)
     with (
@@ -131,6 +136,7 @@ async def test_over_its_quota_a_relay_says_so_and_goes_on(tmp_path: Path, autoju
             assert is_settled(alice), "nothing more is sent there"
 
 
+@pytest.mark.slow
 async def test_a_stranger_is_told_that_only_known_peers_add_topics_and_uses_those_of_others(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -196,6 +202,7 @@ async def test_an_operator_lists_pins_and_unpins(tmp_path: Path, autojump_clock:
             await Relaying(alice.hub).list_all()
 
 
+@pytest.mark.slow
 async def test_who_follows_a_topic_that_a_known_peers_took_the_place_of_is_left(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -217,6 +224,7 @@ async def test_who_follows_a_topic_that_a_known_peers_took_the_place_of_is_left(
             assert states(alice) == ["refused: relay_full"] * 2
 
 
+@pytest.mark.slow
 async def test_who_follows_a_forgotten_topic_is_left_and_entrusts_it_again(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:

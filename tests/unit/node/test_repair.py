@@ -60,6 +60,7 @@ def _topic_set(num: int, topic: bytes) -> TopicSet:
     return TopicSet(REPLICA, num, topic)
 
 
+@pytest.mark.slow
 def test_a_good_store_is_left_as_it_is(tmp_path: Path) -> None:
     world = _story(tmp_path)
     world.close()
@@ -112,6 +113,7 @@ DERIVED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DERIVED)
 def test_what_follows_from_commits_is_made_again(tmp_path: Path, damage: str) -> None:
     world = _story(tmp_path)
@@ -147,6 +149,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite
 @pytest.mark.parametrize("damage", DAMAGED)
 def test_what_only_peers_have_is_asked_of_them(tmp_path: Path, damage: str) -> None:
@@ -182,6 +185,7 @@ UNREPAIRABLE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", UNREPAIRABLE)
 def test_what_cannot_be_put_right_is_named(tmp_path: Path, damage: str) -> None:
     world = _story(tmp_path)
@@ -194,6 +198,7 @@ def test_what_cannot_be_put_right_is_named(tmp_path: Path, damage: str) -> None:
     assert kind in _repair(tmp_path).left.kinds
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite
 def test_damaged_pages_are_left_alone(tmp_path: Path) -> None:
     _story(tmp_path).close()
@@ -207,6 +212,7 @@ def test_damaged_pages_are_left_alone(tmp_path: Path) -> None:
     assert path.read_bytes() == content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", PACKS)
 def test_packs_are_repaired_as_far_as_they_are_here(tmp_path: Path, damage: str) -> None:
     with_file(tmp_path).replica.close()
@@ -227,6 +233,7 @@ FILES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", FILES)
 def test_files_are_kept_as_commits_say(tmp_path: Path, damage: str) -> None:
     node = with_file(tmp_path)
@@ -238,6 +245,7 @@ def test_files_are_kept_as_commits_say(tmp_path: Path, damage: str) -> None:
     assert _dump_of(tmp_path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", RELAYED)
 def test_what_is_kept_for_others_is_put_right_or_goes(tmp_path: Path, damage: str) -> None:
     world = World(tmp_path / "writer")
@@ -263,6 +271,7 @@ def test_what_is_kept_for_others_is_put_right_or_goes(tmp_path: Path, damage: st
         assert _dump_of(folder) == before
 
 
+@pytest.mark.slow
 def test_sketches_that_are_wrong_are_made_anew(tmp_path: Path) -> None:
     world = _story(tmp_path)
     kept = _topic_set(world.branch.topic_num, world.branch.topic)
@@ -274,6 +283,7 @@ def test_sketches_that_are_wrong_are_made_anew(tmp_path: Path) -> None:
     assert (repair.found.kinds, repair.left.kinds) == ({"sketch": 1}, {})
 
 
+@pytest.mark.slow
 def test_followers_read_a_repaired_timeline_anew(tmp_path: Path) -> None:
     world = _story(tmp_path)
     branch_num = world.branch.num
@@ -296,6 +306,7 @@ def load_ids(connection: Connection, branch_num: int) -> list[bytes]:
     return list(connection.execute(query).scalars())
 
 
+@pytest.mark.slow
 def test_a_running_node_is_not_repaired(tmp_path: Path) -> None:
     _story(tmp_path).close()
     with lock_home(tmp_path), pytest.raises(ServiceError) as caught:
@@ -303,6 +314,7 @@ def test_a_running_node_is_not_repaired(tmp_path: Path) -> None:
     assert caught.value.code == "already_running"
 
 
+@pytest.mark.slow
 def test_a_store_of_another_key_is_left_alone(tmp_path: Path) -> None:
     _story(tmp_path).close()
     with pytest.raises(StorageError):

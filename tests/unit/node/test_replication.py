@@ -24,6 +24,7 @@ async def _join(alice: Node, bob: Node, permission: Permission = Permission.WRIT
     await bob.joiner.begin(alice.invite(repo, permission))
 
 
+@pytest.mark.slow
 async def test_a_newcomer_replicates_everything_and_becomes_a_member(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -39,6 +40,7 @@ async def test_a_newcomer_replicates_everything_and_becomes_a_member(
         assert alice.replica.permission(repo, bob.author.user) is Permission.WRITE
 
 
+@pytest.mark.slow
 async def test_who_follows_by_a_read_capability_reads_and_is_no_member(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -56,6 +58,7 @@ async def test_who_follows_by_a_read_capability_reads_and_is_no_member(
             bob.write(bob.branch(), "not heard")
 
 
+@pytest.mark.slow
 async def test_concurrent_writing_merges_into_one_timeline_and_one_head(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -78,6 +81,7 @@ async def test_concurrent_writing_merges_into_one_timeline_and_one_head(
         assert alice.digest(alice.branch())[1] == 12
 
 
+@pytest.mark.slow
 async def test_new_commits_are_pushed_in_both_directions(tmp_path: Path, autojump_clock: MockClock) -> None:
     with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _join(alice, bob)
@@ -92,6 +96,7 @@ async def test_new_commits_are_pushed_in_both_directions(tmp_path: Path, autojum
             assert sent == {"root": 1, "main": 1}, "nothing came back to the one who sent it"
 
 
+@pytest.mark.slow
 async def test_a_reader_follows_and_cannot_write(tmp_path: Path, autojump_clock: MockClock) -> None:
     with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _join(alice, bob, Permission.READ)
@@ -104,6 +109,7 @@ async def test_a_reader_follows_and_cannot_write(tmp_path: Path, autojump_clock:
             bob.write(bob.branch(), "no")
 
 
+@pytest.mark.slow
 async def test_a_third_node_gets_everything_from_the_second(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -121,6 +127,7 @@ async def test_a_third_node_gets_everything_from_the_second(
         assert carol.digest(carol.branch())[1] == 21
 
 
+@pytest.mark.slow
 async def test_a_writer_who_adds_a_branch_or_invites_is_refused_and_nothing_changes(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -179,6 +186,7 @@ def _unread(node: Node) -> int:
         return count_waiting(connection, node.branch().num, reason=UNREAD)
 
 
+@pytest.mark.slow
 async def test_commits_of_a_later_version_are_passed_on_to_readers_too(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:

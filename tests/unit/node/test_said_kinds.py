@@ -107,6 +107,7 @@ def test_in_the_root_branch_no_word_about_the_kind_counts(world: World) -> None:
     assert _reasons(give(replica, target, [item])) == ["bad_body"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BAD_BODIES)
 def test_a_body_that_is_not_what_was_said_is_kept_and_says_nothing(world: World, name: str) -> None:
     forger = Forger(world)
@@ -131,6 +132,7 @@ def test_a_key_that_does_not_open_the_body_makes_it_unreadable(world: World) -> 
     assert _shown(replica, branch)[-1]["unreadable"] is True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "metadata", [b"", b"free", say_kind(Post("")) + b"\0", say_kind(Post(""))[:-1], b"\x92\xa5kind1\xa5join1"]
 )
@@ -177,6 +179,7 @@ def _row(replica: Replica, item: bytes) -> dict[str, object]:
         return {name: row._mapping[name] for name in ("rank", "body_kind", "size", "passed", "signature")}
 
 
+@pytest.mark.slow
 def test_a_body_that_comes_later_is_taken_and_then_all_is_as_if_it_had_come_at_once(world: World) -> None:
     items = world.write("a, a <- b, a <- c, b c <- d")
     whole, late = world.copy(), world.copy()
@@ -248,6 +251,7 @@ def test_what_this_node_has_erased_itself_does_not_come_back(world: World) -> No
     assert (_missing(replica), _problems(replica)) == ([False], [])
 
 
+@pytest.mark.slow
 def test_documents_hold_the_same_with_bodies_that_say_nothing_and_without_them(world: World) -> None:
     """Squeezes and snapshots may name such commits: that counts for all, or for nobody."""
     forger = Forger(world)

@@ -115,6 +115,7 @@ async def test_so_many_are_connected_at_a_time(tmp_path: Path, autojump_clock: M
             assert len(search.peers.dialed) == len(search.kept) == LEARNED_CONNECTIONS_MAX
 
 
+@pytest.mark.slow
 async def test_who_does_not_answer_is_dropped_after_so_many_tries(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:

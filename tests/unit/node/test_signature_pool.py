@@ -28,6 +28,7 @@ def _claims(count: int) -> list[Claim]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1, 15, 16, 1024])
 def test_a_pool_answers_as_the_function_does(pool: SignaturePool, count: int) -> None:
     claims = _claims(count)
@@ -41,6 +42,7 @@ def test_without_workers_everything_is_checked_here() -> None:
     pool.close()
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_done_without(pool: SignaturePool) -> None:
     claims = _claims(100)
     pool.check(claims)
@@ -49,6 +51,7 @@ def test_a_worker_that_dies_is_done_without(pool: SignaturePool) -> None:
         assert list(pool.check(claims)) == check_claims(claims)
 
 
+@pytest.mark.slow
 def test_nobody_waits_for_a_worker_that_died_under_another(pool: SignaturePool) -> None:
     claims = _claims(100)
     pool.check(claims)
@@ -63,6 +66,7 @@ def test_nobody_waits_for_a_worker_that_died_under_another(pool: SignaturePool) 
     assert answers == [check_claims(claims)] * 3
 
 
+@pytest.mark.slow
 def test_a_worker_that_does_not_answer_is_given_up(
     pool: SignaturePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

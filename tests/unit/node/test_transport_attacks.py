@@ -39,6 +39,7 @@ async def test_dialer_with_a_false_proof_is_refused() -> None:
     assert await replay(ScriptedStream(script)) == ([], "handshake_failed")
 
 
+@pytest.mark.slow
 async def test_session_cut_at_every_byte() -> None:
     wire = await recorded_session()
     assert len(wire) == WIRE_SIZE
@@ -56,6 +57,7 @@ async def test_session_cut_at_every_byte() -> None:
     assert await replay(ScriptedStream(wire)) == (FRAMES, "end")
 
 
+@pytest.mark.slow
 async def test_every_byte_flipped() -> None:
     wire = await recorded_session()
     for position in range(len(wire)):

@@ -27,6 +27,7 @@ def nodes(tmp_path: Path) -> Iterator[list[Node]]:
         yield opened
 
 
+@pytest.mark.slow
 async def test_what_the_excluded_wrote_unseen_is_void_everywhere(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -54,6 +55,7 @@ async def test_what_the_excluded_wrote_unseen_is_void_everywhere(
             bob.write(bob.branch(), "still here")
 
 
+@pytest.mark.slow
 async def test_void_work_is_adopted_and_counts_again(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob, carol = nodes
     with trio.fail_after(120):
@@ -73,6 +75,7 @@ async def test_void_work_is_adopted_and_counts_again(nodes: list[Node], autojump
         assert explain(carol.replica, void["commit"])["verdict"] == "accepted"
 
 
+@pytest.mark.slow
 async def test_an_adoption_falls_with_its_author(nodes: list[Node], autojump_clock: MockClock) -> None:
     """Carol, an admin, adopts what bob wrote while alice excludes her."""
     alice, bob, carol = nodes
@@ -93,6 +96,7 @@ async def test_an_adoption_falls_with_its_author(nodes: list[Node], autojump_clo
         assert ids(alice) == ids(carol)
 
 
+@pytest.mark.slow
 async def test_void_work_comes_back_when_the_exclusion_is_void_itself(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -116,6 +120,7 @@ async def test_void_work_comes_back_when_the_exclusion_is_void_itself(
         assert ids(alice) == ids(bob) == ids(carol)
 
 
+@pytest.mark.slow
 async def test_what_rests_on_a_void_grant_is_void_too(nodes: list[Node], autojump_clock: MockClock) -> None:
     """Bob, an admin, lets carol write while alice excludes him."""
     alice, bob, carol = nodes
@@ -139,6 +144,7 @@ async def test_what_rests_on_a_void_grant_is_void_too(nodes: list[Node], autojum
         assert carol.author.user not in alice.replica.members(repo)
 
 
+@pytest.mark.slow
 async def test_a_backdated_leave_takes_nothing_from_others(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -158,6 +164,7 @@ async def test_a_backdated_leave_takes_nothing_from_others(
         assert list_voids(alice.replica, alice.branch()) == []
 
 
+@pytest.mark.slow
 async def test_an_exclusion_ends_the_invitations_of_the_excluded(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -170,6 +177,7 @@ async def test_an_exclusion_ends_the_invitations_of_the_excluded(
         assert {bool(item["joined"]): item["revoked"] for item in shown} == {True: True, False: False}
 
 
+@pytest.mark.slow
 async def test_an_adoption_for_another_branch_adopts_nothing(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -190,6 +198,7 @@ async def test_an_adoption_for_another_branch_adopts_nothing(
         assert ids(alice) == ids(carol)
 
 
+@pytest.mark.slow
 async def test_a_false_write_secret_is_passed_over(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob, _ = nodes
     with trio.fail_after(120):
@@ -206,6 +215,7 @@ async def test_a_false_write_secret_is_passed_over(nodes: list[Node], autojump_c
         assert bob.epoch().write_secret == alice.epoch().write_secret
 
 
+@pytest.mark.slow
 async def test_a_store_that_fails_while_a_change_is_undone_loses_nothing(
     nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,6 +249,7 @@ async def test_the_last_owner_is_not_removed_by_any_command(
         assert caught.value.code == "bad_request"
 
 
+@pytest.mark.slow
 async def test_a_forked_feed_keeps_what_the_removal_names_and_no_twin(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -258,6 +269,7 @@ async def test_a_forked_feed_keeps_what_the_removal_names_and_no_twin(
         assert len(list_voids(alice.replica, alice.branch())) == 1
 
 
+@pytest.mark.slow
 async def test_a_follower_who_is_granted_writing_gets_the_write_secret(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -274,6 +286,7 @@ async def test_a_follower_who_is_granted_writing_gets_the_write_secret(
         await together(alice, bob)
 
 
+@pytest.mark.slow
 async def test_demoted_members_read_on_and_the_last_owner_does_not_leave_by_accident(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -293,6 +306,7 @@ async def test_demoted_members_read_on_and_the_last_owner_does_not_leave_by_acci
         assert alice.replica.members(alice.repo()) == {}
 
 
+@pytest.mark.slow
 async def test_a_revoked_invitation_admits_nobody_who_was_not_seen(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:

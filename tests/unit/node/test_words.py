@@ -44,6 +44,7 @@ def test_which_word_is_unknown_is_said_and_the_word_is_not() -> None:
     assert "xyzzy" not in caught.value.message
 
 
+@pytest.mark.slow
 def test_one_wrong_word_passes_one_time_in_256_and_gives_another_key() -> None:
     rng = random.Random(1)
     seed = rng.randbytes(32)

@@ -27,6 +27,7 @@ def test_no_more_messages_wait_than_the_bound() -> None:
     assert not outgoing.put(KeepAlive())
 
 
+@pytest.mark.slow
 async def test_what_was_written_makes_room_and_nothing_is_put_after_the_end(
     autojump_clock: MockClock,
 ) -> None:

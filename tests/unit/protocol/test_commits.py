@@ -214,6 +214,7 @@ def _links(sequence: int) -> set[int]:
     return {sequence - 1, lipmaa(sequence)}
 
 
+@pytest.mark.slow
 def test_no_path_over_links_is_shorter() -> None:
     for later in range(1, 150):
         distances, reached = {later: 0}, [later]
@@ -230,6 +231,7 @@ def test_no_path_over_links_is_shorter() -> None:
             skip_path(*pair)
 
 
+@pytest.mark.slow
 def test_two_certificate_pools_always_tie_the_two_places() -> None:
     pools = {sequence: certificate_pool(sequence) for sequence in range(1, 370)}
     for later, pool in pools.items():

@@ -97,6 +97,7 @@ def test_trees_of_every_shape_are_read_whole_and_by_any_range(size: int) -> None
             assert held == (data[start:stop] if start >= max(size - 1, 0) // 4 * 4 else None)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_trees")
 @pytest.mark.parametrize("size", [0, 4, 5, 12, 13, 37, 108])
 @pytest.mark.parametrize("limit", [1, 2, 100])

@@ -60,6 +60,7 @@ def test_what_differs_at_the_end_costs_less_than_what_is_spread() -> None:
     assert tail.asked + tail.answered < (wide.asked + wide.answered) / 3
 
 
+@pytest.mark.slow
 def test_frames_are_bounded_and_what_does_not_fit_is_said_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranges, "RANGE_FRAME_SIZE_MAX", 8192)
     sizes: list[int] = []

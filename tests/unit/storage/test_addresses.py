@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from protocol.limits import REACHED_PEERS_MAX
 from storage.addresses import ReachedRow, forget_reached, load_reached, put_reached
 from storage.database import Database
@@ -28,6 +30,7 @@ def test_the_last_place_of_a_peer_counts(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.slow
 def test_so_many_are_kept(tmp_path: Path) -> None:
     database = Database(tmp_path)
     with database.write() as connection:

@@ -37,6 +37,7 @@ def test_checkpoints_that_merge_the_same_count_once(world: World) -> None:
     assert _passed(world) == {"a": 0, "b": 0, "c": 1, "first": 0, "second": 0, "d": 1}
 
 
+@pytest.mark.slow
 def test_they_count_while_one_of_them_does(world: World) -> None:
     ben = Author(world.replica, b"b" * 32, lambda: NOW_MS)
     root = world.replica.root_branch(world.repo)

@@ -69,6 +69,7 @@ def _leave_unneeded(node: Node) -> int:
     return sum(len(block.encoded) for block in blocks[:2])
 
 
+@pytest.mark.slow
 async def test_what_is_needed_stays_and_the_rest_goes(tmp_path: Path) -> None:
     node = _node(tmp_path)
     node.replica.close()
@@ -93,6 +94,7 @@ async def test_what_is_needed_stays_and_the_rest_goes(tmp_path: Path) -> None:
     node.replica.close()
 
 
+@pytest.mark.slow
 def test_content_of_removed_files_goes_when_asked_for(tmp_path: Path) -> None:
     node = _node(tmp_path)
     adder = _add(node, node.branch(), "other", LARGE[::-1])
@@ -124,6 +126,7 @@ def test_a_pack_of_which_something_is_needed_stays_whole(tmp_path: Path) -> None
     assert len(blocks) > 2
 
 
+@pytest.mark.slow
 def test_a_forgotten_repo_leaves_nothing(tmp_path: Path) -> None:
     node = _node(tmp_path)
     with node.replica.database.write() as connection:
@@ -142,6 +145,7 @@ def test_a_forgotten_repo_leaves_nothing(tmp_path: Path) -> None:
     assert check_store(tmp_path, STORE_KEY).problems == []
 
 
+@pytest.mark.slow
 def test_nothing_is_collected_from_a_store_that_cannot_be_walked(tmp_path: Path) -> None:
     node = _node(tmp_path)
     _leave_unneeded(node)

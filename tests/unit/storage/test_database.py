@@ -38,6 +38,7 @@ def _described(connection: Connection) -> object:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite
 def test_migrations_and_a_new_store_have_the_same_tables() -> None:
     found = []
@@ -89,6 +90,7 @@ def _revision(path: Path) -> str:
         return str(connection.execute("SELECT version_num FROM alembic_version").fetchone()[0])
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite
 def test_an_older_store_is_copied_before_it_is_migrated(tmp_path: Path) -> None:
     make_older_store(tmp_path, "r0007")
@@ -104,6 +106,7 @@ def test_an_older_store_is_copied_before_it_is_migrated(tmp_path: Path) -> None:
     assert kept.stat().st_mtime_ns == made, "nothing is left to migrate"
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_what_an_older_relay_kept_gets_the_ids_of_its_publications(tmp_path: Path, is_damaged: bool) -> None:

@@ -35,6 +35,7 @@ def _fetch(tmp_path: Path) -> int:
     return rows
 
 
+@pytest.mark.slow
 def test_an_object_store_holds_what_a_folder_would(world: World, tmp_path: Path) -> None:
     for at, name in enumerate("abcd", 1):
         world.write(name)

@@ -231,6 +231,7 @@ def test_a_store_that_went_back_to_a_backup_is_exported_anew(
         other.close()
 
 
+@pytest.mark.slow
 def test_many_parts_are_merged_and_the_former_manifest_stays_readable(world: World, folder: Path) -> None:
     plan = {"parts_max": 4, "keep_seconds": 100}
     for at, name in enumerate("abcd", 1):

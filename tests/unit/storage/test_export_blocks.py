@@ -70,6 +70,7 @@ def test_blocks_are_those_of_the_publications_and_grow_with_them(world: World, f
     assert len(manifest["tables"]["blocks"]) == 2
 
 
+@pytest.mark.slow
 def test_what_is_not_here_is_said(world: World, folder: Path) -> None:
     world.tell_story()
     harden(world)
@@ -220,6 +221,7 @@ def test_damage_that_nobody_knows_of_yet_stops_no_export(world: World, folder: P
     assert decode_block(found[0]["content"]).block_id != found[0]["block_id"]
 
 
+@pytest.mark.slow
 def test_neither_reading_nor_merging_holds_more_than_a_group(
     world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

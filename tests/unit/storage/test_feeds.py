@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from node.outbound import Author
 from protocol.content import Post
 from storage.feeds import load_feed_forks, load_feeds
@@ -21,6 +23,7 @@ def _forked(folder: Path, twin_count: int) -> World:
     return world
 
 
+@pytest.mark.slow
 def test_forks_are_counted_and_shown_up_to_a_limit(tmp_path: Path) -> None:
     world = _forked(tmp_path / "world", 2)
     with world.replica.database.read() as connection:

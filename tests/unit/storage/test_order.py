@@ -60,6 +60,8 @@ def _steps(connection: Connection, branch_num: int, keys: list[OrderKey]) -> int
     return most
 
 
+@pytest.mark.slow
+@pytest.mark.extended
 @pytest.mark.sqlite  # whose steps are counted
 def test_a_look_costs_little_more_in_a_timeline_thirty_times_as_long_or_wide(database: Database) -> None:
     with database.write() as connection:
@@ -69,6 +71,8 @@ def test_a_look_costs_little_more_in_a_timeline_thirty_times_as_long_or_wide(dat
             assert _steps(connection, _put(database, connection, large), large) < 3 * steps
 
 
+@pytest.mark.slow
+@pytest.mark.extended
 @pytest.mark.sqlite  # whose steps are counted
 def test_what_is_void_is_not_counted_and_not_stepped_through(database: Database) -> None:
     keys = _chain(20_000)
@@ -91,6 +95,7 @@ def test_what_is_void_is_not_counted_and_not_stepped_through(database: Database)
         assert findings.problems == []
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite  # whose steps are counted
 def test_taking_in_a_batch_costs_as_much_in_a_long_timeline(database: Database) -> None:
     steps = []
@@ -106,6 +111,7 @@ def test_taking_in_a_batch_costs_as_much_in_a_long_timeline(database: Database) 
     assert most[30_000] < 2 * most[1000]
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite  # whose steps are counted
 def test_a_commit_that_very_many_ack_costs_those_who_follow_nothing(tmp_path: Path) -> None:
     """All of them are heads."""
@@ -170,6 +176,7 @@ def test_positions_and_windows_are_those_of_the_order_whatever_is_void(database:
             assert before == by_time[max(place - 10, 0) : place]
 
 
+@pytest.mark.slow
 def test_a_store_of_before_is_counted_when_it_is_migrated(
     tmp_path: Path, rows_in: str, request: pytest.FixtureRequest
 ) -> None:

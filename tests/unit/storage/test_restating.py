@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from sqlalchemy import delete, select, update
 
 from node.fsck import check_store
@@ -12,6 +13,7 @@ from storage.schema import blocks, branches, checkpoints, commits, heads, order_
 from tests.builders import STORE_KEY, World, give, timeline
 
 
+@pytest.mark.slow
 def test_rows_are_made_again_and_blocks_come_back(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.tell_story()

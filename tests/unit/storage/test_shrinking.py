@@ -120,6 +120,7 @@ def test_without_room_it_stays_and_says_so(
     assert (home / DATABASE_NAME).stat().st_size == size
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite
 def test_a_disk_that_fills_up_on_the_way_leaves_the_store_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -139,6 +140,7 @@ def test_a_disk_that_fills_up_on_the_way_leaves_the_store_as_it_was(
     assert shrink_store(tmp_path, "").size > 0
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.sqlite
 def test_sigkill_at_any_moment_leaves_a_whole_store(tmp_path: Path) -> None:

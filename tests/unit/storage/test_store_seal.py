@@ -81,6 +81,7 @@ def nodes(tmp_path: Path) -> Iterator[list[Node]]:
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite  # of PostgreSQL: test_postgresql
 async def test_a_copy_of_the_folder_holds_no_secret(tmp_path: Path, nodes: list[Node]) -> None:
     alice, bob = nodes
@@ -95,6 +96,7 @@ async def test_a_copy_of_the_folder_holds_no_secret(tmp_path: Path, nodes: list[
         assert _secrets(node.replica) | {STORE_KEY} == secrets
 
 
+@pytest.mark.slow
 @pytest.mark.sqlite
 async def test_an_older_store_is_sealed_at_its_first_opening_with_a_key(
     tmp_path: Path, nodes: list[Node], monkeypatch: pytest.MonkeyPatch

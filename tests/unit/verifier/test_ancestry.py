@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -73,6 +74,7 @@ def test_a_bound_finds_what_the_latest_so_many_ack(dag: list[set[int]], data: st
     )
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_walked_no_further_than_the_bound_or_the_floor() -> None:
     graph = _Graph([set(), *({number} for number in range(50_000))])
     assert graph.implied({10, 50_000}, visits_max=1000) == set()

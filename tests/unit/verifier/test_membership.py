@@ -70,6 +70,7 @@ def test_the_order_of_arrival_does_not_matter() -> None:
         assert sorted(replay(moved).check()) == members.split()
 
 
+@pytest.mark.slow
 def test_every_small_history_is_judged_as_the_reference_does() -> None:
     count = sum(1 for _ in _histories([], OPERATIONS))
     assert count > 68_000 if OPERATIONS == 5 else count > 2000
@@ -93,6 +94,7 @@ def _steps(draw: st.DrawFn) -> list[Step]:
     return steps
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(steps=_steps())
 def test_random_histories_are_judged_as_the_reference_does(steps: list[Step]) -> None:

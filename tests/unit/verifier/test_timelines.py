@@ -27,6 +27,7 @@ def test_one_more_than_may_wait_is_refused_and_may_come_again(way: Way) -> None:
     assert list(timeline) == [b"late", b"a", b"b", b"c"]
 
 
+@pytest.mark.slow
 def test_as_many_wait_by_default_as_the_limit_says() -> None:
     timeline = CausalTimeline()
     waiting = [(number.to_bytes(3, "big"), [b"late"]) for number in range(TIMELINE_WAITING_COUNT_MAX + 1)]
