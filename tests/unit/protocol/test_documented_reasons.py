@@ -69,17 +69,32 @@ def table(heading: str) -> list[list[str]]:
     return rows
 
 
+def faults_in_exchange() -> set[str]:
+    """What `Reconciled` may say that is wrong."""
+    keywords = (keyword for call in calls("node/exchange.py", "Reconciled") for keyword in call.keywords)
+    return {code for keyword in keywords if keyword.arg == "fault" for code in codes(keyword.value)}
+
+
+ELSEWHERE: Final = {
+    "reason": set[str](),  # what `Session._close` is given, which is looked at
+    "output.reason": set[str](),  # that of a `Close`
+    "taken": returned("protocol/introducing.py", "take"),
+    "event.fault": faults_in_exchange(),
+    "faults[0]": set(CARRIER_FAULTS),
+}
+"""Arguments of a `Close` or a `Goodbye` that are no literals, and what they may be."""
+
+
 def goodbyes_in_code() -> set[str]:
     """What a `Close` or a `Goodbye` may say, wherever it is made."""
-    found: set[str] = set(CARRIER_FAULTS)
+    found: set[str] = set()
     for path in (*(ROOT / "protocol").glob("*.py"), *(ROOT / "node").glob("*.py")):
-        name = str(path.relative_to(ROOT))
-        found |= codes_of(name, 0, "Close", "_close", "Goodbye")
-    found |= returned("protocol/introducing.py", "take")
-    for call in calls("node/exchange.py", "Reconciled"):
-        found |= {
-            code for keyword in call.keywords if keyword.arg == "fault" for code in codes(keyword.value)
-        }
+        if "protocol.session_events" not in path.read_text(encoding="utf-8"):
+            continue  # another thing is closed there
+        for call in calls(str(path.relative_to(ROOT)), "Close", "_close", "Goodbye"):
+            if call.args:  # else it is another method of that name
+                argument = call.args[0]
+                found |= codes(argument) or ELSEWHERE[ast.unparse(argument)]
     return found
 
 
