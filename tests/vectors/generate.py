@@ -104,6 +104,7 @@ from protocol.text import (
 from tests.vectors.conversations import comparisons, handshake
 from tests.vectors.defects import refused
 from tests.vectors.repo_histories import checkpoint_order, epoch_change, root_commit
+from tests.vectors.syncs import syncs
 
 FOLDER = Path(__file__).parent
 # "hello" by the client 1 in the root "text", as pycrdt 0.14 writes it.
@@ -500,6 +501,7 @@ FILES = {
     "reconciliation.json": reconciliation,
     "comparisons.json": comparisons,
     "handshake.json": handshake,
+    "syncs.json": syncs,
     "root_commit.json": root_commit,
     "epoch_change.json": epoch_change,
     "checkpoint_order.json": checkpoint_order,

@@ -15,7 +15,7 @@ import pytest
 from blake3 import blake3
 
 from tests.vectors import second_handshake as handshake
-from tests.vectors import second_histories, second_ranges
+from tests.vectors import second_histories, second_ranges, second_sync
 from tests.vectors import second_reader as reader
 
 FOLDER: Final = Path(__file__).parent
@@ -41,7 +41,8 @@ def in_hex(value: object) -> object:
 
 
 @pytest.mark.parametrize(
-    "name", ["second_reader.py", "second_handshake.py", "second_ranges.py", "second_histories.py"]
+    "name",
+    ["second_reader.py", "second_handshake.py", "second_ranges.py", "second_histories.py", "second_sync.py"],
 )
 def test_it_imports_public_libraries_and_nothing_of_ravels(name: str) -> None:
     nodes = list(ast.walk(ast.parse((FOLDER / name).read_text(encoding="utf-8"))))
@@ -379,6 +380,24 @@ def remake_handshake(vector: Vector) -> Vector:
     }
 
 
+def remake_syncs(vectors: Vector) -> Vector:
+    """All messages from what both hold; in the vector's order, which is one of those that time may bring."""
+    remade = []
+    for vector in vectors:
+        topic, session = bytes.fromhex(vector["topic"]), bytes.fromhex(vector["session_id"])
+        held = [
+            second_sync.Side(map(bytes.fromhex, vector[f"{side}_holds"])) for side in ("dialer", "acceptor")
+        ]
+        sync = second_sync.Sync(topic, session, *held)
+        again = vector | {"blinded_topic": reader.blinded_topic(topic, session)}
+        for side, said in zip(("dialer", "acceptor"), sync.said, strict=True):
+            told = [bytes.fromhex(frame) for frame in vector[f"{side}_says"]]
+            assert (told[:2], told[-1], sorted(told)) == (said[:2], said[-1], sorted(said)), vector["name"]
+            again |= {f"{side}_says": told}
+        remade.append(again)
+    return remade
+
+
 def remake_noise(vector: Vector) -> Vector:
     """The published handshake: its hash is the one after message 2, and messages go on in turn after message 3."""
     initiator, responder = (
@@ -422,6 +441,7 @@ REMAKE: Final[dict[str, Callable[[Vector], Vector]]] = {
     "reconciliation.json": remake_reconciliation,
     "comparisons.json": remake_comparisons,
     "handshake.json": remake_handshake,
+    "syncs.json": remake_syncs,
     "root_commit.json": second_histories.remake_root_commit,
     "epoch_change.json": second_histories.remake_epoch_change,
     "checkpoint_order.json": second_histories.remake_checkpoint_order,
