@@ -30,7 +30,7 @@ def codes(argument: ast.expr) -> set[str]:
     """The codes that an argument may be, each up to its colon; none where it is no literal."""
     match argument:
         case ast.Constant(str(text)):
-            return {text.partition(":")[0]}
+            return {text.partition(":")[0]} - {""}
         case ast.JoinedStr([ast.Constant(str(text)), *_]):
             return {text.partition(":")[0]}
         case ast.IfExp(body=first, orelse=second):
