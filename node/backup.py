@@ -31,6 +31,7 @@ from protocol.limits import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
 from storage.binding import STORE_ID_NAME
 from storage.copying import sync_file, sync_folder
 from storage.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError
+from storage.folders import make_folder
 from storage.packs import FOLDER_NAME as PACKS_NAME
 from storage.restoring import load_database, save_database
 
@@ -186,7 +187,7 @@ def _new_folder(out: Path, *, replaces_empty: bool = False) -> Iterator[Path]:
         raise ServiceError("already_exists", f"{out} is there already", "choose another name")
     draft = out.absolute().with_name(f".{out.name}.part")
     try:
-        draft.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(draft)
         handle = os.open(draft, os.O_RDONLY | os.O_DIRECTORY)
         try:
             _lock_draft(handle, out)

@@ -27,6 +27,7 @@ from node.errors import ServiceError
 from node.identity import adopt_older_keys, create_keys, has_keys
 from node.key_file import SECRET_SIZE, Keys, Protection, fresh_keys
 from node.private_files import FILE_MODE, create_file, read_file, replace_file
+from storage.folders import make_folder
 
 PSEUDONYM_KEY_NAME: Final = "pseudonym.key"
 _PSEUDONYM_KEY_FILE_SIZE_MAX: Final = 1000
@@ -99,7 +100,7 @@ def create_home(
     given = (("listen", listen), ("api", api), ("storage", storage))
     chosen |= {key: value for key, value in given if value is not None}
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(path)
         path.chmod(0o700)
         if not (path / CONFIG_NAME).exists():
             # Checked before it is put in place: a bad address must not leave a folder that cannot start.
