@@ -68,7 +68,11 @@ class Database:
         try:
             self._engine = self._backend.make_engine(_CONNECTIONS_MAX)
         except OSError as error:
+            self._backend.close()
             raise StorageError(f"{self._backend.name}: {error}") from error
+        except StorageError:
+            self._backend.close()
+            raise
         self._writer: Connection | None = None
         try:
             self._writer = self._open_writer()
@@ -92,6 +96,7 @@ class Database:
         if self._writer is not None:
             self._writer.close()
         self._engine.dispose()
+        self._backend.close()
 
     @contextmanager
     def write(self, turn: AbstractContextManager[object] | None = None) -> Iterator[Connection]:
@@ -110,12 +115,16 @@ class Database:
                     self._undo(writer)
                     raise
                 self._commit(writer, known_by)
+                self._backend.committed()
                 self.fault = ""
             except FAILURES as error:
                 self.fault = explain(self._backend, error)
                 raise StorageError(self.fault) from error
             except BadSecret as error:
                 raise StorageError(str(error)) from error
+        # Outside of the lock: the next write goes on meanwhile, and those that wait here share one sync.
+        if fault := self._backend.acknowledge():
+            self.fault = fault
 
     def probe(self) -> None:
         """Write something that changes nothing, to see whether writes succeed. Raises StorageError."""
@@ -145,6 +154,11 @@ class Database:
             raise StorageError(
                 f"{self._backend.name} could not be copied ({explain(self._backend, error)}); it was left as it is"
             ) from error
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether a write may have been kept of which this process had to say that it failed."""
+        return bool(self._undecided) or self._is_stale
 
     def size(self, connection: Connection) -> int | None:
         """Bytes of the rows where they are not in a file of the folder."""
