@@ -21,13 +21,21 @@ from node.config import NetworkConfig, is_loopback
 from node.errors import ServiceError
 from node.home import TOKEN_NAME, Home, open_home
 from node.identity import KEYS_NAME, read_keys
+from node.own_feeds import ADVICE
 from node.version import RELEASED_AT
 from node.watching import free_space, store_sizes
-from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
+from protocol.limits import (
+    CLOCK_DRIFT_MAX_SECONDS,
+    DISK_FREE_MIN,
+    QUARANTINE_SECONDS_NOTED,
+    QUARANTINE_SIZE_NOTED,
+)
 from storage.awaiting import Awaited, count_awaited
 from storage.database import NewerSchema, NoStore, OlderSchema, StorageError, read_store
 from storage.inspection import name_server
+from storage.losses import read_loss
 from storage.postgresql import find_risks
+from storage.quarantine import measure_quarantine
 from storage.schema import commits, store_seal
 from storage.waiting import UNREAD, count_waiting
 
@@ -67,6 +75,7 @@ def examine(path: Path, *, now: Callable[[], float] = time.time) -> list[Check]:
     checks += check_discovery(home.config.network)
     checks += _check_disk(path)
     checks += _check_store(home, now())
+    checks += _check_set_aside(path, now())  # what that found to be lost, too
     checks += _check_daemon(home)
     return checks
 
@@ -131,6 +140,19 @@ def _check_disk(path: Path) -> Iterator[Check]:
         yield Check(
             "disk", WARNING, f"the file system has room for {files.f_favail} files", "make room there"
         )
+
+
+def _check_set_aside(path: Path, now: float) -> Iterator[Check]:
+    """What earlier starts found to be lost, and what they put into quarantine."""
+    loss = read_loss(path)
+    if loss is not None:
+        yield Check("own feeds", PROBLEM, f"{loss.detail}; nothing is written to what was here then", ADVICE)
+    kept = measure_quarantine(path)
+    if kept.files:
+        is_much = kept.size > QUARANTINE_SIZE_NOTED or now - kept.oldest > QUARANTINE_SECONDS_NOTED
+        detail = f"{kept.files} files with {kept.size >> 20} MiB, the oldest since {_date(kept.oldest)}"
+        advice = "when nothing is missing from the store: ravel gc --quarantine" if is_much else ""
+        yield Check("quarantine", WARNING if is_much else OK, detail, advice)
 
 
 def _check_store(home: Home, now: float) -> Iterator[Check]:

@@ -21,6 +21,8 @@ from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from storage import relay_schema, schema
 from storage.database import DATABASE_NAME
 from storage.id_keys import BLOCK_NUM_SIZE, id_key, pack_ids
+from storage.last_write import LAST_WRITE_NAME
+from storage.losses import read_loss
 from storage.packs import FOLDER_NAME
 from storage.schema import blocks, pack_blocks, packs
 from storage.streaming import stream_rows
@@ -109,6 +111,13 @@ def inspect_pages(connection: Connection, findings: Findings) -> None:
 def _inspect_declared(connection: Connection, findings: Findings) -> None:
     keys = [key for table in metadata.sorted_tables for key in table.foreign_keys]
     _find_dangling(connection, findings, "database", [(key.parent, key.column) for key in keys])
+
+
+def inspect_losses(folder: Path, findings: Findings) -> None:
+    """Name what a start found to be lost, while peers have not been asked for it."""
+    loss = read_loss(folder)
+    if loss is not None:
+        findings.add("log", LAST_WRITE_NAME, f"{loss.detail}; own feeds are uncertain until a peer was met")
 
 
 def inspect_references(connection: Connection, findings: Findings) -> None:
@@ -261,7 +270,7 @@ def inspect_relayed(connection: Connection, findings: Findings) -> None:
 
 
 def count_unnamed_packs(connection: Connection, folder: Path) -> int:
-    """Files among the packs that no row names: what an interrupted add left, removed at the next start."""
+    """Files among the packs that no row names: what an interrupted add left, or what lost rows named."""
     named = set(connection.execute(select(packs.c.name)).scalars())
     try:
         return sum(path.name not in named for path in (folder / FOLDER_NAME).iterdir())

@@ -98,7 +98,7 @@ def test_an_older_store_is_copied_before_it_is_migrated(tmp_path: Path) -> None:
     kept = tmp_path / "ravel-of-r0007.sqlite"
     assert (_revision(kept), _revision(tmp_path / "ravel.sqlite")) == ("r0007", newest_revision())
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    assert {path.name for path in tmp_path.iterdir()} == {kept.name, "ravel.sqlite"}
+    assert {path.name for path in tmp_path.iterdir()} == {kept.name, "ravel.sqlite", "ravel.sqlite-last"}
     made = kept.stat().st_mtime_ns
     Database(tmp_path).close()
     assert kept.stat().st_mtime_ns == made, "nothing is left to migrate"

@@ -78,10 +78,10 @@ def _back_up(folder: Path) -> None:
     create_backup(folder / "a" / "home", folder / "b" / "backup", 1)
 
 
-STEPS: dict[str, Callable[[Path], None]] = {
+STEPS: dict[str, Callable[[Path], object]] = {
     "folder": lambda folder: make_folder(folder / "a" / "b" / "c"),
     "pack": _add_pack,
-    "home": lambda folder: create_home(folder / "a" / "b", storage="") and None,
+    "home": lambda folder: create_home(folder / "a" / "b", storage=""),
     "export": _export,
     "backup": _back_up,
 }
