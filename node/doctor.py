@@ -22,6 +22,7 @@ from node.errors import ServiceError
 from node.home import TOKEN_NAME, Home, open_home
 from node.identity import KEYS_NAME, read_keys
 from node.own_feeds import ADVICE
+from node.private_files import find_begun
 from node.version import RELEASED_AT
 from node.watching import free_space, store_sizes
 from protocol.limits import (
@@ -117,6 +118,11 @@ def _check_keys(home: Home) -> Iterator[Check]:
             )
         else:
             yield Check("keys", OK, f"{KEYS_NAME} can be read, and is sealed ({file.protection})")
+    if begun := [path.name for path in find_begun(home.path) if path.name.startswith(f"{KEYS_NAME}.")]:
+        detail = f"a command that was killed has left {', '.join(begun)}: the keys may lie there in the clear"
+        yield Check(
+            "keys", PROBLEM, detail, "the next start of the daemon removes it, and so does `ravel key seal`"
+        )
     try:
         _ = home.api_token
     except ServiceError as error:

@@ -26,7 +26,7 @@ from node.config_layers import Setting, load_settings
 from node.errors import ServiceError
 from node.identity import adopt_older_keys, create_keys, has_keys
 from node.key_file import SECRET_SIZE, Keys, Protection, fresh_keys
-from node.private_files import FILE_MODE, create_file, read_file, replace_file
+from node.private_files import FILE_MODE, create_file, read_file, replace_file, sweep_begun
 from storage.folders import make_folder
 
 PSEUDONYM_KEY_NAME: Final = "pseudonym.key"
@@ -167,6 +167,7 @@ def lock_home(path: Path) -> Iterator[None]:
         os.ftruncate(handle, 0)
         os.write(handle, f"{os.getpid()}\n".encode())
         remove_run_file(path)  # of a daemon that was killed
+        sweep_begun(path)
         yield
     finally:
         os.close(handle)  # gives up the lock, as the end of the process would
