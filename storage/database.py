@@ -5,7 +5,6 @@ is copied before it is migrated. Which database it is, and what differs with tha
 the store's key (`secrecy`), which whoever opens it brings.
 """
 
-import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -22,7 +21,7 @@ from storage.errors import NewerSchema, NoStore, OlderSchema, StorageError
 from storage.revisions import create, newest_revision, revision_of, upgrade
 from storage.schema import numbers
 from storage.secrecy import BadSecret, as_option
-from storage.sqlite import DATABASE_NAME, FileUse
+from storage.sqlite import DATABASE_NAME, UNREADABLE, FileUse
 from storage.store_seal import OtherStoreKey, find_secrecy, seal_store
 
 __all__ = [
@@ -81,7 +80,7 @@ class Database:
             # Also of connections that are made later.
             self._engine = self._engine.execution_options(**secrecy)
             self._writer = self._writer.execution_options(**secrecy)
-        except (*FAILURES, sqlite3.Error, OSError) as error:
+        except (*FAILURES, *UNREADABLE, OSError) as error:
             self.close()
             raise StorageError(f"{self._backend.name}: {explain(self._backend, error)}") from error
         except OtherStoreKey:
@@ -150,7 +149,7 @@ class Database:
         """Keep a copy of what is committed in the folder, under a name with the label. Raises StorageError."""
         try:
             return self._backend.copy_aside(self._engine, label, newest_revision())
-        except (*FAILURES, sqlite3.Error, OSError) as error:
+        except (*FAILURES, *UNREADABLE, OSError) as error:
             raise StorageError(
                 f"{self._backend.name} could not be copied ({explain(self._backend, error)}); it was left as it is"
             ) from error

@@ -47,7 +47,7 @@ def examine_log(database: Path) -> LogState | None:
         with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as reader:
             (count,) = reader.execute("PRAGMA user_version").fetchone()
             frames = _frames_taken(database.with_name(f"{database.name}-shm"))
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeError):
         return None
     return LogState(count & _MASK, frames, _count_ends_behind(log, frames))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from sqlalchemy import URL, Connection, create_engine, event
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Engine, ExceptionContext
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
@@ -26,6 +26,8 @@ from storage.losses import check_count, guard_log, guard_unused
 DATABASE_NAME: Final = "ravel.sqlite"
 _BUSY_TIMEOUT_SECONDS: Final = 30.0
 _COUNT_MASK: Final = 0xFFFFFFFF
+UNREADABLE: Final = (sqlite3.Error, UnicodeError, OverflowError)
+"""What the driver raises of a damaged file: it decodes SQLite's message, and with it names that are no text any more."""
 _WAL_PAGES: Final = 8192
 """Pages between checkpoints (32 MiB): random index pages are then written once, not once per transaction."""
 
@@ -76,6 +78,7 @@ class SqliteBackend:
             connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
         )
         event.listen(engine, "connect", _prepare)
+        event.listen(engine, "handle_error", self._say_damage)
         return engine
 
     def make_reader(self, connections_max: int) -> Engine:
@@ -92,7 +95,14 @@ class SqliteBackend:
             connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
         )
         event.listen(engine, "connect", _prepare_reader)
+        event.listen(engine, "handle_error", self._say_damage)
         return engine
+
+    def _say_damage(self, context: ExceptionContext) -> None:
+        """SQLAlchemy passes on as it is what is no error of the driver's interface."""
+        error = context.original_exception
+        if context.sqlalchemy_exception is None and isinstance(error, UNREADABLE):
+            raise StorageError(f"{self.name}: it is damaged: {error}") from error
 
     def claim(self, writer: Connection) -> None:
         """SQLite's own lock keeps writers apart, and the folder's lock daemons. What was lost is written down."""

@@ -207,3 +207,19 @@ def test_blocks_are_shared_found_and_hashed_again(tmp_path: Path) -> None:
         with pytest.raises(DamagedBlock):
             read_blocks(connection, {999: None})
     database.close()
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("name", [b"alembic_version", b"commits_order", b"repos", b"peers"])
+def test_a_damaged_name_in_the_schema_is_a_clear_error(tmp_path: Path, name: bytes) -> None:
+    """SQLite's message names it, and Python cannot decode that message."""
+    Database(tmp_path).close()
+    path = tmp_path / "ravel.sqlite"
+    content = path.read_bytes()
+    for statement in (b"CREATE TABLE ", b"CREATE INDEX "):
+        content = content.replace(statement + name, statement[:7] + b"\xff\xfe" + statement[9:] + name)
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match=r"damaged|malformed"):
+        Database(tmp_path)
+    with pytest.raises(StorageError, match=r"damaged|malformed"), read_store(tmp_path):
+        raise AssertionError("read")
