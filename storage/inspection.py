@@ -19,12 +19,13 @@ from protocol.hashing import block_id as hash_block
 from protocol.limits import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from storage import relay_schema, schema
-from storage.database import DATABASE_NAME
+from storage.database import DATABASE_NAME, StorageError
 from storage.id_keys import BLOCK_NUM_SIZE, id_key, pack_ids
 from storage.last_write import LAST_WRITE_NAME
 from storage.losses import read_loss
 from storage.packs import FOLDER_NAME
 from storage.schema import blocks, pack_blocks, packs
+from storage.schema_check import find_altered
 from storage.streaming import stream_rows
 from storage.tables import metadata
 
@@ -94,7 +95,10 @@ class Findings:
 
 
 def inspect_pages(connection: Connection, findings: Findings) -> None:
-    """Have SQLite check its pages, indexes and the references that it knows of. PostgreSQL's are the server's to check."""
+    """Have SQLite check its pages, indexes and the references that it knows of; compare its schema with what is made.
+
+    PostgreSQL's are the server's to check.
+    """
     if connection.dialect.name != "sqlite":
         _inspect_declared(connection, findings)
         return
@@ -104,8 +108,12 @@ def inspect_pages(connection: Connection, findings: Findings) -> None:
                 findings.add("database", DATABASE_NAME, str(line))
         for row in connection.exec_driver_sql("PRAGMA foreign_key_check"):
             findings.add("database", f"{row[0]} row {row[1]}", f"names a row of {row[2]} that is not there")
+        for name, detail in find_altered(connection):
+            findings.add("schema", name, detail)
     except DBAPIError as error:
         findings.add("database", DATABASE_NAME, str(error.orig))
+    except StorageError as error:
+        findings.add("database", DATABASE_NAME, str(error))
 
 
 def _inspect_declared(connection: Connection, findings: Findings) -> None:
