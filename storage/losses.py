@@ -107,7 +107,7 @@ def guard_log(folder: Path, database: Path, acknowledged: int | None) -> Loss | 
     if state is not None and not lost and state.lost_count < _LOST_ENOUGH:
         return None
     try:
-        kept = _keep(folder, [log, database])
+        kept = keep_files(folder, "log", [log, database])
     except OSError as error:
         raise StorageError(
             f"{log} is damaged, and could not be copied before it is used ({error}); make room there, and try again"
@@ -134,13 +134,13 @@ def check_count(folder: Path, here: int, acknowledged: int | None) -> Loss | Non
     return loss
 
 
-def _keep(folder: Path, files: list[Path]) -> Path:
+def keep_files(folder: Path, label: str, files: list[Path]) -> Path:
     """Copy files into a folder of quarantine that is named by the first one's content: a second start copies nothing."""
     digest = blake3()
     with files[0].open("rb") as file:
         while chunk := file.read(_CHUNK_SIZE):
             digest.update(chunk)
-    kept = folder / QUARANTINE_NAME / f"log-{digest.hexdigest()[:16]}"
+    kept = folder / QUARANTINE_NAME / f"{label}-{digest.hexdigest()[:16]}"
     if kept.exists():
         return kept
     draft = kept.with_name(f"{kept.name}.part")

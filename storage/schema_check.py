@@ -41,10 +41,10 @@ def find_altered(connection: Connection) -> Iterator[tuple[str, str]]:
 def read_entries(connection: Connection) -> Iterator[Entry]:
     """What an SQLite database consists of."""
     for kind, name, table, statement in connection.exec_driver_sql(_QUERY).all():
-        yield Entry(kind, name, table, statement and _normalise(str(statement)))
+        yield Entry(kind, name, table, statement and normalise(str(statement)))
 
 
-def _normalise(statement: str) -> str:
+def normalise(statement: str) -> str:
     """Without line breaks, and with constraints in one order: migrations that copy a table keep them in any."""
     head, _, rest = " ".join(statement.split()).partition(" (")
     clauses, depth = [""], 0
