@@ -25,12 +25,7 @@ from node.own_feeds import ADVICE
 from node.private_files import find_begun
 from node.version import RELEASED_AT
 from node.watching import free_space, store_sizes
-from protocol.limits import (
-    CLOCK_DRIFT_MAX_SECONDS,
-    DISK_FREE_MIN,
-    QUARANTINE_SECONDS_NOTED,
-    QUARANTINE_SIZE_NOTED,
-)
+from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
 from storage.awaiting import Awaited, count_awaited
 from storage.database import NewerSchema, NoStore, OlderSchema, StorageError, read_store
 from storage.inspection import name_server
@@ -46,6 +41,10 @@ PROBLEM: Final = "problem"
 _DISK_LOW: Final = 1 << 30
 """Bytes of free disk below which one should look for more."""
 _FILES_FREE_LOW: Final = 1000
+_QUARANTINE_LARGE: Final = 1 << 30
+"""Bytes in quarantine from which on one should look. Only a request deletes them: they may be all that is left."""
+_QUARANTINE_OLD_SECONDS: Final = 30 * 86_400
+"""The same of the oldest: a month to find that something is missing, and to repair it."""
 AWAITED_ADVICE: Final = "let the daemon run, and connect to a peer that has them: `ravel peer add`"
 _KEPT: Final = (Source.CONFIGURED, Source.LINK)
 """Addresses at which somebody expects the peer: what was learned may be wrong, and is given up by itself."""
@@ -155,7 +154,7 @@ def _check_set_aside(path: Path, now: float) -> Iterator[Check]:
         yield Check("own feeds", PROBLEM, f"{loss.detail}; nothing is written to what was here then", ADVICE)
     kept = measure_quarantine(path)
     if kept.files:
-        is_much = kept.size > QUARANTINE_SIZE_NOTED or now - kept.oldest > QUARANTINE_SECONDS_NOTED
+        is_much = kept.size > _QUARANTINE_LARGE or now - kept.oldest > _QUARANTINE_OLD_SECONDS
         detail = f"{kept.files} files with {kept.size >> 20} MiB, the oldest since {_date(kept.oldest)}"
         advice = "when nothing is missing from the store: ravel gc --quarantine" if is_much else ""
         yield Check("quarantine", WARNING if is_much else OK, detail, advice)

@@ -372,10 +372,6 @@ FSCK_PROBLEMS_SHOWN_MAX: Final = 1000
 """Problems that a check of a store names one by one; it counts all. A store that is damaged throughout has millions."""
 DISK_FREE_MIN: Final = 64 * MIB
 """Bytes of free disk below which a node says that it is not ready: two of the database's logs between checkpoints."""
-QUARANTINE_SIZE_NOTED: Final = 1024 * MIB
-"""Bytes in quarantine from which on `ravel doctor` warns. Only a request deletes them: they may be all that is left."""
-QUARANTINE_SECONDS_NOTED: Final = 30 * 86_400
-"""Seconds after which it warns of the oldest: a month to find that something is missing, and to repair it."""
 LOG_LINE_COUNT_MAX: Final = 1000
 """Lines of the log that a daemon remembers."""
 LOG_LINE_SIZE_MAX: Final = 8 * KIB
