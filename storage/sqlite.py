@@ -136,11 +136,13 @@ class SqliteBackend:
 
     def prepare_commit(self, writer: Connection) -> str:
         """SQLite undoes what fails or says so at the end. A write that changed something is counted."""
-        changes = _driver_of(writer).total_changes
+        driver = _driver_of(writer)
         self._prepared = self._committed
-        if changes != self._changes:
-            self._changes = changes
-            self._prepared = next_count(_read_count(writer))
+        if driver.total_changes != self._changes:
+            self._changes = driver.total_changes
+            # Without SQLAlchemy, which would take longer than SQLite does: this is read in each write.
+            (count,) = driver.execute("PRAGMA user_version").fetchone()
+            self._prepared = next_count(count & _COUNT_MASK)
             writer.exec_driver_sql(f"PRAGMA user_version = {_signed(self._prepared)}")
         return ""
 
