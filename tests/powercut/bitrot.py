@@ -362,7 +362,7 @@ async def play(scratch: Path, flips: int, seed: int, kinds: Sequence[str] = ()) 
 
 def run(flips: int, seed: int, kinds: Sequence[str] = ()) -> dict[str, Any]:
     """The same, in memory and with a clock that does not wait."""
-    logs.configure("error")
+    logs.configure("critical")
     with tempfile.TemporaryDirectory(dir=in_memory()) as scratch, sharing_statements():
         return trio.run(play, Path(scratch), flips, seed, kinds, clock=MockClock(autojump_threshold=0))
 
@@ -372,9 +372,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--flips", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--kinds", nargs="*", default=(), help="of files: database, log, packs; all by default"
+    )
     arguments = parser.parse_args()
     with suppress(KeyboardInterrupt):
-        found = run(arguments.flips, arguments.seed)
+        found = run(arguments.flips, arguments.seed, arguments.kinds)
         print(json.dumps(found, indent=1))
         bad = sum(
             found["kinds"].get(kind, {}).get(verdict, 0)

@@ -163,6 +163,7 @@ class Disk:
             "U": self._remove,
             "M": self._make_folder,
             "X": self._remove,
+            "O": self._lose_power,
             "P": lambda _: None,
         }
         acts[event.op](event)
@@ -186,6 +187,10 @@ class Disk:
 
         walk(self._root, "")
         return State(files, tuple(folders))
+
+    def cut(self, seed: int) -> State:
+        """What an outage of this seed leaves."""
+        return self.state(random_choice(random.Random(seed)))
 
     def unsynced(self) -> list[str]:
         """What is not certain now, in words: names of folders, and content of files."""
@@ -260,6 +265,19 @@ class Disk:
     def _make_folder(self, event: Event) -> None:
         folder, name = self._at(event.path)
         folder.change({name: Folder()})
+
+    def _lose_power(self, event: Event) -> None:
+        """What was left is all that there is, and all of it certain."""
+        said = event.said
+        state = self.cut(said["seed"])
+        self._root, self._files = Folder(), {}
+        for path in sorted(state.folders):
+            folder, name = self._at(path)
+            folder.live[name] = folder.durable[name] = Folder()
+        for path, (mode, content) in state.files.items():
+            folder, name = self._at(path)
+            found = File(mode, bytearray(content))
+            folder.live[name] = folder.durable[name] = self._files[said["inodes"][path]] = found
 
 
 def _rename(names: dict[str, Node], change: Mapping[str, Node | None]) -> None:

@@ -18,13 +18,15 @@ from typing import Any, Final
 SHIM: Final = Path(__file__).with_name("shim.c")
 _HEAD: Final = struct.Struct("<cxHHHIIQQ")
 _PROMISE: Final = b"P"
+_OUTAGE: Final = b"O"
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """One operation. Paths are relative to the recorded folder; what an operation has not is empty or 0.
 
-    C create, W write, T truncate, S sync a file, D sync a folder, R rename, L link, U unlink, M mkdir, X rmdir, P promise.
+    C create, W write, T truncate, S sync a file, D sync a folder, R rename, L link, U unlink, M mkdir, X rmdir, P promise,
+    O outage: the power went, and what was left by chance is all that there is from then on.
     """
 
     op: str
@@ -36,8 +38,8 @@ class Event:
     data: bytes = b""
 
     @property
-    def promise(self) -> dict[str, Any]:
-        """What was acknowledged."""
+    def said(self) -> dict[str, Any]:
+        """What was acknowledged; of an outage the seed of its chance and the new inodes by path."""
         found: dict[str, Any] = json.loads(self.data)
         return found
 
@@ -68,11 +70,18 @@ class Recording:
 
     def promise(self, **what: object) -> None:
         """Put a promise into the record: what was acknowledged until now."""
-        data = json.dumps(what).encode()
+        self._note(_PROMISE, what)
+
+    def outage(self, seed: int, inodes: dict[str, int]) -> None:
+        """Put into the record that the power went, and that what was left now lies in these files."""
+        self._note(_OUTAGE, {"seed": seed, "inodes": inodes})
+
+    def _note(self, op: bytes, said: object) -> None:
+        data = json.dumps(said).encode()
         handle = os.open(self._log, os.O_WRONLY | os.O_APPEND)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            os.write(handle, _HEAD.pack(_PROMISE, 0, 0, 0, len(data), os.getpid(), 0, 0) + data)
+            os.write(handle, _HEAD.pack(op, 0, 0, 0, len(data), os.getpid(), 0, 0) + data)
         finally:
             os.close(handle)
 

@@ -51,7 +51,7 @@ def replay(events: Sequence[Event], checker: Checker, states: int, seed: int) ->
     report.places = len(places)
     for place, event in enumerate(events):
         if event.op == "P":
-            ledger.note(event.promise)
+            ledger.note(event.said)
         disk.apply(event)
         if place not in places:
             continue

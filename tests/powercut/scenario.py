@@ -5,9 +5,11 @@ Each act ends with a promise in the record: what the command or the API had answ
 
 import os
 import random
+import shutil
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -15,11 +17,14 @@ from typing import Final
 from blake3 import blake3
 
 from analytics.export_reader import read_export
+from node.client import ApiClient
+from node.errors import ServiceError
 from node.identity import open_keys
 from protocol.signing import public_key
 from protocol.text import id_text
-from tests.e2e.cluster import RAVEL, Peer
-from tests.powercut.checks import BACKUPS, EXPORTS, HOME, PASSPHRASE
+from tests.e2e.cluster import RAVEL, READY_SECONDS, Peer
+from tests.powercut.checks import BACKUPS, EXPORTS, HOME, PASSPHRASE, lay_out
+from tests.powercut.disk import Disk
 from tests.powercut.recording import Recording
 
 SHORT: Final = ("start", "post", "post", "file 5000", "file 300000", "post", "kill", "seal")
@@ -37,12 +42,28 @@ LONG: Final = (
         "export",
     ),
     *("backup", "kill", "start", "import 100", "file 900000", "post", "stop", "backup"),
-    *("seal", "start", "post", "file 400000", "remove", "remove", "stop", "gc", "start", *["post"] * 5),
-    *("export", "stop", "unseal", "seal", "reseal", "start", "post", "remove", "kill"),
+    *(
+        "seal",
+        "start",
+        "post",
+        "file 400000",
+        "remove",
+        "remove",
+        "stop",
+        "gc",
+        "start",
+        *["post"] * 5,
+        "kill",
+        "start",
+    ),
+    *("export", "stop", "unseal", "seal", "reseal", "start", "post", "remove", "cut"),
     *("unseal", "start", "post", "stop", "gc", "backup", "start", "log 34", *["post"] * 3, "stop"),
 )
 _FILE_OF_ROWS: Final = 250_000
 """Bytes of a file that goes into rows, and so into the log."""
+_SIZES: Final = (1, 5_000, 300_000)
+_ANSWERS: Final = 3
+"""Posts that are acknowledged before the power is cut."""
 
 
 class Scenario:
@@ -50,6 +71,8 @@ class Scenario:
 
     def __init__(self, root: Path, scratch: Path, seed: int) -> None:
         """Make the node: `ravel init`."""
+        self._seed = seed
+        self._outages = 0
         self._chance = random.Random(seed)
         self._scratch = scratch
         self._names = 0
@@ -93,8 +116,36 @@ class Scenario:
     def _kill(self) -> None:
         self._peer.kill()
 
-    def _post(self) -> None:
-        commit = self._peer.client.write(self._branch, "x" * self._chance.randint(1, 2000))["commit"]
+    def _cut(self) -> None:
+        """Cut the power while something is written, and lay out what chance left: the next start takes that up."""
+        answered = threading.Semaphore(0)
+
+        def work() -> None:
+            with suppress(ServiceError), closing(ApiClient.for_home(self._home)) as api:
+                while True:
+                    self._post(api)
+                    answered.release()
+                    self._file(self._chance.choice(_SIZES), api)
+
+        writer = threading.Thread(target=work)
+        writer.start()
+        for _ in range(_ANSWERS):
+            assert answered.acquire(timeout=READY_SECONDS), "no answer"
+        self._peer.kill()
+        writer.join()
+        disk, root = Disk(), self.recording.root
+        for event in self.recording.events():
+            disk.apply(event)
+        self._outages += 1
+        seed = self._seed + self._outages
+        state = disk.cut(seed)
+        for path in root.iterdir():
+            shutil.rmtree(path)
+        lay_out(state, root)
+        self.recording.outage(seed, {path: (root / path).stat().st_ino for path in state.files})
+
+    def _post(self, api: ApiClient | None = None) -> None:
+        commit = (api or self._peer.client).write(self._branch, "x" * self._chance.randint(1, 2000))["commit"]
         self.recording.promise(commit=commit)
 
     def _import(self, count: int) -> None:
@@ -106,10 +157,10 @@ class Scenario:
         for item in self._peer.client.timeline(self._branch, -1, 1000)["items"]:
             self.recording.promise(commit=item["commit"])
 
-    def _file(self, size: int) -> None:
+    def _file(self, size: int, api: ApiClient | None = None) -> None:
         self._names += 1
         name, content = f"file {self._names}", self._chance.randbytes(size)
-        self._peer.client.add_file(self._branch, name, [content])
+        (api or self._peer.client).add_file(self._branch, name, [content])
         self._files.append(name)
         self.recording.promise(file=name, hash=blake3(content).hexdigest())
 
