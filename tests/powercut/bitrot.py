@@ -42,6 +42,7 @@ from node.identity import KEYS_NAME, open_keys
 from node.inbound import retry_kept
 from node.key_file import Keys
 from node.mending import Mender
+from node.recalling import Recaller
 from node.repair import repair_store
 from node.replica import Replica
 from protocol.text import id_text
@@ -273,8 +274,9 @@ async def _heal(world: World, home: Path) -> str:
         with trio.move_on_after(_HEAL_SECONDS):
             async with connected(alice, bob), trio.open_nursery() as nursery:
                 nursery.start_soon(Mender(alice.hub).run)
+                nursery.start_soon(Recaller(alice.hub).run)
                 while True:
-                    if _is_equal(alice, bob):
+                    if _is_equal(alice, bob) and not alice.replica.own_feeds.uncertain:
                         break
                     await trio.sleep(1)
                 files = Files(alice.hub, alice.author, alice.branch)

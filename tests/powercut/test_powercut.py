@@ -11,7 +11,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
 
 
 @pytest.mark.usefixtures("compiler")
-@pytest.mark.xfail(reason="names of new folders are not synced in their parents (finding L1)", strict=True)
 def test_what_was_acknowledged_survives_a_power_cut_at_any_place(tmp_path: Path) -> None:
     found = run.play(tmp_path, SHORT, states=40, seed=1)
     assert found["states"] >= 40
