@@ -245,11 +245,11 @@ async def commits_of_another_version(mallory: Attacker) -> None:
 
 @attack(
     Role.WRITER,
-    stores={"commits": 31, "feed_forks": 31},
+    stores={"commits": 30, "feed_forks": 30},
     work=Work(signatures=70, opened=70, statements=600),
 )
 async def forked_feeds(mallory: Attacker) -> None:
-    """A feed that forks again and again is accepted, as the right allows, and its evidence is bounded."""
+    """A feed that forks again and again is accepted, as the right allows, with one row of evidence a commit."""
     peer = await mallory.meet()
     topic = await peer.join_alike(mallory.stage.main)
     feed = mallory.feed(mallory.stage.main, WRITER)

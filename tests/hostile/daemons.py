@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import shutil
+import subprocess
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -99,7 +100,10 @@ class Field:
                     raided = pool.submit(raid, what).result()
                 spent = time.perf_counter() - began
                 cpu = _cpu_seconds(peer.pid) - cpu_before
-            peer.stop()
+            try:
+                peer.stop()
+            except subprocess.TimeoutExpired:
+                meanwhile.failures.append("the daemon did not stop within 10 seconds")
         finally:
             peer.close()
         return Outcome(
