@@ -25,18 +25,18 @@ from protocol.range_items import END
 from protocol.ranges import FINGERPRINT_SIZE, LATER, PRINT, Range, Ranges
 from protocol.reconciling import FrameKind
 from protocol.riblt import SHORT_ID_SIZE, SYMBOL_SIZE
-from protocol.symbols import AskSymbols, Lacks, Symbols
+from protocol.symbols import AskSymbols, Lacks, Symbols, decode_symbols
 from protocol.text import PeerAddress
 from tests.hostile.peer import Attacker, HostilePeer
 from tests.hostile.table import Role, Work, attack
 
 
-async def _opened(mallory: Attacker) -> tuple[HostilePeer, bytes]:
-    """A connection on which the victim has opened a reconciliation, as the one who answers."""
+async def _opened(mallory: Attacker) -> tuple[HostilePeer, bytes, int]:
+    """A connection on which the victim has opened a reconciliation, as the one who answers; and its symbols' number."""
     peer = await mallory.meet()
     topic = await peer.join(mallory.stage.main, 1, (secrets.token_bytes(16),))
-    await peer.hear(Reconcile)
-    return peer, topic
+    said = await peer.hear(Reconcile)
+    return peer, topic, decode_symbols(said.frame).length
 
 
 async def _asked(mallory: Attacker) -> tuple[HostilePeer, bytes]:
@@ -86,17 +86,17 @@ async def symbols_for_nothing(mallory: Attacker) -> None:
 @attack(Role.READER, ends=("bad_reconciliation:too_many_frames", "too_many_frames", "peer_does_not_read", ""))
 async def questions_for_symbols(mallory: Attacker) -> None:
     """Who asks for the same symbols again and again gets them at its own cost, and not for ever."""
-    peer, topic = await _opened(mallory)
+    peer, topic, length = await _opened(mallory)
     async for _ in mallory.rounds():
         for _ in range(5 * mallory.size):
-            await peer.say(Reconcile(topic, FrameKind.ASK_SYMBOLS, encode(AskSymbols(1, 65_535))))
+            await peer.say(Reconcile(topic, FrameKind.ASK_SYMBOLS, encode(AskSymbols(1, length - 1))))
             await peer.hear(Reconcile)
 
 
 @attack(Role.READER, ends=("bad_reconciliation:too_many_frames", "too_many_frames", ""))
 async def questions_for_ranges(mallory: Attacker) -> None:
     """A question of 85 bytes does not have the victim read its whole set once more (M4)."""
-    peer, topic = await _opened(mallory)
+    peer, topic, _ = await _opened(mallory)
     frame = encode(Ranges((Range(*END, PRINT, bytes(FINGERPRINT_SIZE)),)))
     async for _ in mallory.rounds():
         for _ in range(5 * mallory.size):
@@ -121,7 +121,7 @@ async def ranges_that_never_end(mallory: Attacker) -> None:
 @attack(Role.READER, ends=("bad_reconciliation:too_many_frames", "too_many_frames", ""))
 async def lacks_of_nothing(mallory: Attacker) -> None:
     """Ids that nobody holds are looked up by an index, in frames that are counted."""
-    peer, topic = await _opened(mallory)
+    peer, topic, _ = await _opened(mallory)
     async for _ in mallory.rounds():
         short_ids = secrets.token_bytes(SHORT_ID_SIZE * 500 * min(mallory.size, 8))
         await peer.say(Reconcile(topic, FrameKind.LACKS, encode(Lacks(short_ids))))
@@ -131,7 +131,7 @@ async def lacks_of_nothing(mallory: Attacker) -> None:
 async def reconciliations_out_of_turn(mallory: Attacker) -> None:
     """What only the other side may say, and what has no shape, ends a reconciliation and the connection."""
     for kind in (FrameKind.SYMBOLS, FrameKind.BY_RANGES, FrameKind.RANGES, FrameKind.ASK_RANGES):
-        peer, topic = await _opened(mallory)
+        peer, topic, _ = await _opened(mallory)
         await peer.say(Reconcile(topic, kind, b"\xc1"))
         await peer.wait_ended()
 
