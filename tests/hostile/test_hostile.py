@@ -44,6 +44,41 @@ OPEN: Final[dict[str, str]] = {
 }
 """Attacks that do not hold yet, and the finding: a fix takes its line away."""
 
+QUICK: Final = frozenset(
+    {
+        # What was found: H1, H2, H3, M3, M4, L8 and B.
+        "merges_with_an_old_ack",
+        "merges_of_a_reader",
+        "merges_of_the_excluded",
+        "waiting_for_many_causes",
+        "keep_alives",
+        "empty_announcements",
+        "idle_strangers",
+        "half_open_connections",
+        "questions_for_ranges",
+        "backdated_commits",
+        "forged_topic_signatures",
+        # The other messages, one attack each.
+        "announce_floods",
+        "summaries_out_of_turn",
+        "symbols_for_nothing",
+        "garbage_publications",
+        "receipts_for_nothing",
+        "wants_of_nothing",
+        "fetches_too_many",
+        "blocks_nobody_asked_for",
+        "a_late_relay",
+        "deposits_of_many_topics",
+        "introductions_twice",
+        "introductions_on_a_branch",
+        "refusals",
+        "more_after_a_goodbye",
+        # What is no message, and what comes before the first.
+        "unknown_messages",
+        "garbage_handshakes",
+    }
+)
+"""Attacks that run with the quick tests; the others are of the second tier."""
 _ANY_TIME: Final = 1 << 62
 _LAST_WORDS_SECONDS: Final = 5.0
 """Virtual seconds in which a connection that is ending has ended: with them no end is overlooked."""
@@ -56,18 +91,20 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Stage]:
     return folder, prepare(folder)
 
 
+def _marks(name: str) -> list[pytest.MarkDecorator]:
+    marks = [pytest.mark.xfail(strict=True, reason=OPEN[name])] if name in OPEN else []
+    return marks if name in QUICK else [*marks, pytest.mark.extended]
+
+
 def _short() -> list[object]:
     return [
-        pytest.param(
-            one,
-            id=name,
-            marks=[pytest.mark.xfail(strict=True, reason=OPEN[name])] if name in OPEN else [],
-        )
+        pytest.param(one, id=name, marks=_marks(name))
         for name, one in sorted(ATTACKS.items())
         if not one.needs_daemon
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", _short())
 async def test_an_attack_costs_what_it_may_and_honest_peers_go_on(
     attack: Attack,
@@ -127,8 +164,10 @@ def _check_rows(attack: Attack, before: dict[str, int], siege: Siege) -> None:
 def test_every_attack_says_what_is_promised() -> None:
     assert [name for name, one in ATTACKS.items() if not one.promise.endswith((".", ")."))] == []
     assert len(ATTACKS) > 40
+    assert OPEN.keys() <= QUICK <= ATTACKS.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.xfail(strict=True, reason="A")
 async def test_newcomers_get_a_commit_that_says_no_kind_after_bodies_were_erased(
     prepared: tuple[Path, Stage], tmp_path: Path, autojump_clock: MockClock
@@ -151,6 +190,7 @@ async def test_newcomers_get_a_commit_that_says_no_kind_after_bodies_were_erased
                     await until_equal(victim, newcomer)
 
 
+@pytest.mark.slow
 async def test_what_is_counted_is_what_the_victim_does(
     prepared: tuple[Path, Stage], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:

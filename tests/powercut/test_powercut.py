@@ -7,7 +7,7 @@ import pytest
 from tests.powercut import bitrot, run
 from tests.powercut.scenario import SHORT
 
-pytestmark = [pytest.mark.slow, pytest.mark.sqlite]
+pytestmark = [pytest.mark.slow, pytest.mark.extended, pytest.mark.sqlite]
 
 
 @pytest.mark.usefixtures("compiler")
