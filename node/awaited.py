@@ -19,7 +19,7 @@ def restore_awaited(replica: Replica, branch: Branch, batch: OpenedBatch, now_ms
         for commit_id, awaited in find_awaited(connection, list(by_id)).items():
             if awaited.topic_num == branch.topic_num:
                 opened = by_id[commit_id]
-                found = (opened.signed.commit, opened.publication)
+                found = (opened.signed.commit, opened.publication, opened.signed.body)
                 restore_commit(replica.database, connection, branch.num, awaited, *found, now_ms)
                 restored.append(commit_id)
     if restored:

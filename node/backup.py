@@ -31,8 +31,10 @@ from protocol.limits import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
 from storage.binding import STORE_ID_NAME
 from storage.copying import sync_file, sync_folder
 from storage.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError
+from storage.folders import make_folder
 from storage.packs import FOLDER_NAME as PACKS_NAME
 from storage.restoring import load_database, save_database
+from storage.sqlite import UNREADABLE
 
 MANIFEST_NAME: Final = "manifest.json"
 _FORMAT: Final = "ravel-backup1"
@@ -163,7 +165,7 @@ def _check_database(path: Path, backup: Path) -> None:
     try:
         with closing(sqlite3.connect(path)) as connection:
             answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    except sqlite3.Error as error:
+    except UNREADABLE as error:
         raise _bad(backup, f"its database cannot be read: {error}") from None
     if answer != "ok":
         raise _bad(backup, f"its database is damaged: {answer}")
@@ -186,7 +188,7 @@ def _new_folder(out: Path, *, replaces_empty: bool = False) -> Iterator[Path]:
         raise ServiceError("already_exists", f"{out} is there already", "choose another name")
     draft = out.absolute().with_name(f".{out.name}.part")
     try:
-        draft.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(draft)
         handle = os.open(draft, os.O_RDONLY | os.O_DIRECTORY)
         try:
             _lock_draft(handle, out)
@@ -203,7 +205,7 @@ def _new_folder(out: Path, *, replaces_empty: bool = False) -> Iterator[Path]:
         sync_folder(out.absolute().parent)
     except StorageError as error:
         raise _failed(error) from error
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, *UNREADABLE) as error:
         raise ServiceError(
             "storage_failed", f"{out} could not be written: {error}", "check space and permissions there"
         ) from error

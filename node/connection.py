@@ -189,6 +189,11 @@ class Connection:
         """Whether the peer follows it too."""
         return any(progress.topic == topic and progress.is_joined for progress in self._session.topics)
 
+    def is_level(self, topic: bytes) -> bool:
+        """Whether the peer follows it too, and has nothing of it that is not here."""
+        found = (progress for progress in self._session.topics if progress.topic == topic)
+        return any(progress.state == "in sync" and not progress.behind for progress in found)
+
     def introduce(self, topic: bytes, peers: tuple[PeerAddress, ...]) -> None:
         """Tell the peer of these, as far as it may be told and has not been."""
         self._take(PeersFound(topic, peers))

@@ -38,6 +38,7 @@ from node.network import Network, listening_address, open_listener
 from node.open_files import allow_open_files
 from node.outbound import Author
 from node.readiness import READY, STOPPING, notify
+from node.recalling import Recaller
 from node.relay import Relay
 from node.relay_config import ANYONE, RelayConfig
 from node.replica import Replica
@@ -155,6 +156,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) 
             nursery.start_soon(joiner.run)
             nursery.start_soon(exports.run)
             nursery.start_soon(Mender(hub).run)
+            nursery.start_soon(Recaller(hub).run)
             nursery.start_soon(BodyFetcher(hub).run)
             for peer, address, source in kept:
                 network.keep(peer, address, source)

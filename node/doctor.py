@@ -21,13 +21,17 @@ from node.config import NetworkConfig, is_loopback
 from node.errors import ServiceError
 from node.home import TOKEN_NAME, Home, open_home
 from node.identity import KEYS_NAME, read_keys
+from node.own_feeds import ADVICE
+from node.private_files import find_begun
 from node.version import RELEASED_AT
 from node.watching import free_space, store_sizes
 from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
 from storage.awaiting import Awaited, count_awaited
 from storage.database import NewerSchema, NoStore, OlderSchema, StorageError, read_store
 from storage.inspection import name_server
+from storage.losses import read_loss
 from storage.postgresql import find_risks
+from storage.quarantine import measure_quarantine
 from storage.schema import commits, store_seal
 from storage.waiting import UNREAD, count_waiting
 
@@ -37,6 +41,10 @@ PROBLEM: Final = "problem"
 _DISK_LOW: Final = 1 << 30
 """Bytes of free disk below which one should look for more."""
 _FILES_FREE_LOW: Final = 1000
+_QUARANTINE_LARGE: Final = 1 << 30
+"""Bytes in quarantine from which on one should look. Only a request deletes them: they may be all that is left."""
+_QUARANTINE_OLD_SECONDS: Final = 30 * 86_400
+"""The same of the oldest: a month to find that something is missing, and to repair it."""
 AWAITED_ADVICE: Final = "let the daemon run, and connect to a peer that has them: `ravel peer add`"
 _KEPT: Final = (Source.CONFIGURED, Source.LINK)
 """Addresses at which somebody expects the peer: what was learned may be wrong, and is given up by itself."""
@@ -67,6 +75,7 @@ def examine(path: Path, *, now: Callable[[], float] = time.time) -> list[Check]:
     checks += check_discovery(home.config.network)
     checks += _check_disk(path)
     checks += _check_store(home, now())
+    checks += _check_set_aside(path, now())  # what that found to be lost, too
     checks += _check_daemon(home)
     return checks
 
@@ -108,6 +117,11 @@ def _check_keys(home: Home) -> Iterator[Check]:
             )
         else:
             yield Check("keys", OK, f"{KEYS_NAME} can be read, and is sealed ({file.protection})")
+    if begun := [path.name for path in find_begun(home.path) if path.name.startswith(f"{KEYS_NAME}.")]:
+        detail = f"a command that was killed has left {', '.join(begun)}: the keys may lie there in the clear"
+        yield Check(
+            "keys", PROBLEM, detail, "the next start of the daemon removes it, and so does `ravel key seal`"
+        )
     try:
         _ = home.api_token
     except ServiceError as error:
@@ -131,6 +145,19 @@ def _check_disk(path: Path) -> Iterator[Check]:
         yield Check(
             "disk", WARNING, f"the file system has room for {files.f_favail} files", "make room there"
         )
+
+
+def _check_set_aside(path: Path, now: float) -> Iterator[Check]:
+    """What earlier starts found to be lost, and what they put into quarantine."""
+    loss = read_loss(path)
+    if loss is not None:
+        yield Check("own feeds", PROBLEM, f"{loss.detail}; nothing is written to what was here then", ADVICE)
+    kept = measure_quarantine(path)
+    if kept.files:
+        is_much = kept.size > _QUARANTINE_LARGE or now - kept.oldest > _QUARANTINE_OLD_SECONDS
+        detail = f"{kept.files} files with {kept.size >> 20} MiB, the oldest since {_date(kept.oldest)}"
+        advice = "when nothing is missing from the store: ravel gc --quarantine" if is_much else ""
+        yield Check("quarantine", WARNING if is_much else OK, detail, advice)
 
 
 def _check_store(home: Home, now: float) -> Iterator[Check]:

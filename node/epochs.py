@@ -209,6 +209,8 @@ class EpochKeeper:
         StorageError.
         """
         replica, intake = self._replica, Intake()
+        if repo.repo_id in replica.own_feeds.uncertain:
+            return intake  # later
         epoch = replica.writing_epoch(repo)
         with replica.judging:
             membership = replica.membership(repo.repo_id)

@@ -52,6 +52,7 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "locked": ErrorKind(29, 503, "the keys are sealed, and what opens them was not given"),
     "damaged": ErrorKind(30, 500, "a check of the store found what is not as it must be"),
     "unhealthy": ErrorKind(31, 503, "`ravel doctor` found what keeps the node from working"),
+    "feed_uncertain": ErrorKind(32, 409, "own commits may have been lost, and no peer has been asked yet"),
     "internal": ErrorKind(EXIT_UNEXPECTED, 500, "a defect in Ravel"),
 }
 """Error code -> how it is shown. Codes are stable: scripts may depend on them."""

@@ -44,6 +44,7 @@ from storage.inspection import (
     count_unnamed_packs,
     inspect_awaited,
     inspect_erasures,
+    inspect_losses,
     inspect_packs,
     inspect_pages,
     inspect_references,
@@ -80,8 +81,9 @@ def check_store(home: Path, store_key: bytes | None = None, url: str = "") -> Fi
 def check_all(connection: Connection, home: Path) -> Findings:
     """The same of an open transaction; `home` has the packs. Raises StorageError."""
     findings = Findings()
+    inspect_losses(home, findings)
     inspect_pages(connection, findings)
-    if findings.kinds:  # what the database itself cannot read is not to be read on
+    if findings.kinds["database"]:  # what the database itself cannot read is not to be read on
         return findings
     inspect_references(connection, findings)
     inspect_awaited(connection, findings)

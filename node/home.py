@@ -9,6 +9,7 @@
 The folder is for its user alone (0700, files 0600), and secrets that others may read are refused.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -26,7 +27,8 @@ from node.config_layers import Setting, load_settings
 from node.errors import ServiceError
 from node.identity import adopt_older_keys, create_keys, has_keys
 from node.key_file import SECRET_SIZE, Keys, Protection, fresh_keys
-from node.private_files import FILE_MODE, create_file, read_file, replace_file
+from node.private_files import FILE_MODE, create_file, read_file, replace_file, sweep_begun
+from storage.folders import make_folder
 
 PSEUDONYM_KEY_NAME: Final = "pseudonym.key"
 _PSEUDONYM_KEY_FILE_SIZE_MAX: Final = 1000
@@ -99,7 +101,7 @@ def create_home(
     given = (("listen", listen), ("api", api), ("storage", storage))
     chosen |= {key: value for key, value in given if value is not None}
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(path)
         path.chmod(0o700)
         if not (path / CONFIG_NAME).exists():
             # Checked before it is put in place: a bad address must not leave a folder that cannot start.
@@ -152,23 +154,33 @@ def load_pseudonym_key(path: Path) -> bytes:
 
 @contextmanager
 def lock_home(path: Path) -> Iterator[None]:
-    """Hold the folder for this process. Raises ServiceError `already_running` with the holder's pid."""
+    """Hold the folder for this process. Raises ServiceError `already_running` with the holder's pid.
+
+    The file of that name can be removed while it is held, and another made: so the folder itself is held too.
+    """
     try:
-        handle = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT, FILE_MODE)
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise _failed(path, error) from None
     try:
-        if not _try_lock(handle):
-            pid = os.read(handle, 32).decode("ascii", "replace").strip() or "unknown"
+        handle = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    except OSError as error:
+        os.close(folder)
+        raise _failed(path, error) from None
+    try:
+        if not (_try_lock(handle) and _try_lock(folder)):
+            pid = os.read(handle, 32).decode("ascii", "replace").strip() or _running_pid(path)
             raise ServiceError(
                 "already_running", f"process {pid} runs a node in {path}", f"stop it with: kill {pid}"
             )
         os.ftruncate(handle, 0)
         os.write(handle, f"{os.getpid()}\n".encode())
         remove_run_file(path)  # of a daemon that was killed
+        sweep_begun(path)
         yield
     finally:
-        os.close(handle)  # gives up the lock, as the end of the process would
+        os.close(handle)  # gives up the locks, as the end of the process would
+        os.close(folder)
 
 
 @contextmanager
@@ -200,25 +212,43 @@ def _try_lock(handle: int) -> bool:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             time.sleep(_LOCK_TRY_SECONDS)
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                raise
+            return True  # a network file system that locks no folders: the file's lock is all there is
         else:
             return True
     return False
 
 
 def _is_locked(path: Path) -> bool:
-    """Whether a daemon holds the folder. Asking takes the lock for a moment: `_try_lock` tries more than once."""
+    """Whether a daemon holds the folder. Asking takes its locks for a moment: `_try_lock` tries more than once."""
+    return _is_held(path / LOCK_NAME) or _is_held(path)
+
+
+def _is_held(path: Path) -> bool:
     try:
-        handle = os.open(path / LOCK_NAME, os.O_RDONLY)
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
+    except OSError:  # as `_try_lock`
+        return False
     else:
         return False
     finally:
         os.close(handle)
+
+
+def _running_pid(path: Path) -> str:
+    """What the run file says, where the lock's file says nothing."""
+    try:
+        return str(int(json.loads((path / RUN_NAME).read_text(encoding="utf-8"))["pid"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return "unknown"
 
 
 @contextmanager

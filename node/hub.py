@@ -49,6 +49,10 @@ class BlockSource(Protocol):
         """Whether it follows a topic."""
         ...
 
+    def is_level(self, topic: bytes) -> bool:
+        """Whether it follows a topic, and has nothing of it that is not here."""
+        ...
+
     def want(self, topic: bytes, ids: tuple[bytes, ...]) -> None:
         """Ask it for publications of commits of a topic, if it follows that; each id once on a connection."""
         ...

@@ -25,7 +25,7 @@ from node.key_file import (
     open_node_keys,
     seal_node_keys,
 )
-from node.private_files import create_file, read_file, replace_file
+from node.private_files import create_file, read_file, replace_file, sweep_begun
 from node.system_keyring import drop_key, get_key, put_key
 from protocol.limits import KEY_FILE_SIZE_MAX
 from storage.copying import drop_open_copies
@@ -80,6 +80,8 @@ def change_protection(
     Where they are sealed, copies of the store from before its secrets were go, and are given. Raises ServiceError, OSError.
     """
     before = read_keys(home)
+    # First: once the keys are sealed, none lie in the clear beside them, wherever this is cut.
+    sweep_begun(home)
     file = _seal(keys, protection, passphrase, cost)
     try:
         replace_file(home / KEYS_NAME, encode_key_file(file))
@@ -87,8 +89,6 @@ def change_protection(
         _forget(file)
         raise
     _forget(before)
-    for left in home.glob(f"{KEYS_NAME}.*.new"):  # by a process that was killed: it may be in the clear
-        left.unlink(missing_ok=True)
     return [] if protection == "none" else drop_open_copies(home)
 
 

@@ -63,7 +63,10 @@ class Joiner:
                     if not repo.has_members:
                         continue
                     try:
-                        if repo.invitation is not None:
+                        if (
+                            repo.invitation is not None
+                            and repo.repo_id not in self._hub.replica.own_feeds.uncertain
+                        ):
                             await self._try(repo)
                         await self._keep_epochs(repo)
                     except StorageError as error:

@@ -210,6 +210,8 @@ class Author:
     def start_epoch_if_due(self, repo: Repo) -> Intake:
         """Start an epoch if one is due and this user may (E2). Raises ServiceError where the rules refuse it."""
         with self._lock:
+            if repo.repo_id in self._replica.own_feeds.uncertain:
+                return Intake()  # what is written says why not
             with self._replica.judging:
                 membership = self._replica.membership(repo.repo_id)
                 now = membership.now()
@@ -312,7 +314,8 @@ class Author:
             raise ServiceError(code, f"the rules refuse it: {error}", next_step) from None
 
     def _seal(self, connection: Connection, branch: Branch, drafts: Sequence[Draft]) -> list[Written]:
-        """Seal drafts in order as the next commits of the user's feed."""
+        """Seal drafts in order as the next commits of the user's feed. Raises ServiceError `feed_uncertain`."""
+        self._replica.own_feeds.check(branch.facts.repo_id)
         tip = load_feed_tip(connection, branch.num, self.user)
         sequence = tip.sequence if tip else 0
         previous = tip.commit_id if tip else None

@@ -1,6 +1,12 @@
-"""Small files that only their owner may read: written whole or not at all, durable, refused where others may read them."""
+"""Small files that only their owner may read: written whole or not at all, durable, refused where others may read them.
 
+They are written beside their place first. What a process that was killed had begun there may hold secrets in the clear, so
+it is swept; what one is at work on is told by its lock.
+"""
+
+import fcntl
 import os
+import re
 import secrets
 import stat
 from collections.abc import Callable
@@ -8,8 +14,10 @@ from pathlib import Path
 from typing import Final
 
 from node.errors import ServiceError
+from storage.copying import sync_folder
 
 FILE_MODE: Final = 0o600
+_BEGUN: Final = re.compile(r".+\.[0-9a-f]{16}\.new")
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -48,19 +56,48 @@ def read_file(path: Path, size_max: int) -> bytes:
     return content
 
 
+def find_begun(folder: Path) -> list[Path]:
+    """Files that were begun in a folder, and that nobody is at work on. Raises OSError."""
+    return [
+        path for path in sorted(folder.iterdir()) if _BEGUN.fullmatch(path.name) and not _is_at_work(path)
+    ]
+
+
+def sweep_begun(folder: Path) -> list[Path]:
+    """Remove them, and give which they were. Raises OSError."""
+    found = find_begun(folder)
+    for path in found:
+        path.unlink(missing_ok=True)
+    if found:
+        sync_folder(folder)
+    return found
+
+
+def _is_at_work(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:  # gone meanwhile, or nothing of ours
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(handle)
+
+
 def _write_beside(path: Path, content: bytes, put: Callable[[Path], object]) -> None:
     beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
     try:
         with os.fdopen(handle, "wb") as file:
+            fcntl.flock(handle, fcntl.LOCK_EX)  # before there is anything in it
             file.write(content)
             file.flush()
             os.fsync(handle)
-        put(beside)
+            put(beside)
     finally:
         beside.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)

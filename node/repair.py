@@ -37,6 +37,7 @@ from storage.database import Database, read_store
 from storage.id_keys import chunks, pack_ids
 from storage.inspection import Findings
 from storage.packs import Packs
+from storage.rebuilding import Rebuilt, find_damage, rebuild_store
 from storage.repos import Branch
 from storage.restating import (
     begin_edits_anew,
@@ -79,11 +80,23 @@ class _Undone(Exception):
 def repair_store(home: Path, store_key: bytes | None, url: str = "", *, dry_run: bool = False) -> Repair:
     """Put right what can be; with `dry_run` do all of it, and keep nothing. Raises ServiceError, StorageError."""
     with lock_home(home), hold_content(home, alone=True):
+        rebuilt: Rebuilt | None = None
+        if not url and (damage := find_damage(home)).kinds:
+            if dry_run:
+                return Repair(damage, damage, Counter(database=1))
+            rebuilt = rebuild_store(home, store_key)
         with read_store(home, store_key, url):
             pass  # of this schema, and of these keys: nothing is migrated here
         database = Database(home, store_key, url)
         try:
             found = _repair(database, home, dry_run=dry_run)
+            if rebuilt is not None:
+                found.found.kinds.update(damage.kinds)
+                found.changed["database"] += 1
+                found.changed["recalled"] += rebuilt.recalled.total()
+                found.changed["dropped"] += rebuilt.dropped
+                found.changed = +found.changed
+                found.copy = rebuilt.kept
             if found.copy is not None:
                 Packs(database).sweep()
             return found

@@ -12,6 +12,7 @@ from pathlib import Path
 import structlog
 from sqlalchemy import Connection
 
+from node.own_feeds import OwnFeeds
 from protocol.block import decode_block
 from protocol.body import Body, ErasedBody, Permission, UnknownBody
 from protocol.commit import Commit, open_commit
@@ -133,6 +134,7 @@ class Replica:
     def _open(self) -> None:
         self.packs = Packs(self.database)
         self.sketches = Sketches(self.database)
+        self.own_feeds = OwnFeeds(self.database.folder)
         self.packs.sweep()
         with self.database.read() as connection:
             self.has_awaited = count_awaited(connection) != Awaited(0, 0)
@@ -145,6 +147,7 @@ class Replica:
         self._persons: Mapping[bytes, Mapping[bytes, bytes]] = {}
         with self.database.read() as connection:
             self.tables = load_tables(connection)
+        self.own_feeds.load(repo.repo_id for repo in self.repos.values() if repo.has_members)
         for repo in self.repos.values():
             if repo.has_members:
                 self._load_membership(repo.repo_id)

@@ -120,6 +120,10 @@ class NodeService:
             ),
             "pending": waiting,
             "awaited": {"commits": awaited.commits, "blocks": awaited.blocks},
+            "lost_writes": {
+                "detail": replica.own_feeds.detail,
+                "repos": sorted(map(id_text, replica.own_feeds.uncertain)),
+            },
             "rejected": self._hub.totals.rejected,
             "dropped": self._hub.totals.dropped,
             "export": self.exports.status(),

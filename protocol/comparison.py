@@ -129,7 +129,7 @@ class Comparison:
             return outputs + ([progress.frames[0]] if progress.frames else [])
         if progress.frames and progress.reconciling == "answering":
             return [Close("unasked_reconciliation")]  # what follows the asker's last word
-        # The answerer may have sent more symbols than were needed: they are on their way, or wait here.
+        # Nothing that was asked for is still on its way; more is a lie, and what follows it is not looked at.
         progress.frames.clear()
         if progress.reconciling == "answering":
             self._answering -= 1

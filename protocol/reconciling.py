@@ -137,7 +137,10 @@ class Reconciler:
             return self._compare_ranges(held)
         if question is not None:
             return Step(((FrameKind.ASK_SYMBOLS, question),))
-        return self._settle(held, self._asker.differences) if self._asker.is_done else Step()
+        # Not before the last symbol is here: what came after the last word would be taken for another reconciliation's
+        # first frame, and end the connection.
+        is_over = self._asker.is_done and self._asker.has_all
+        return self._settle(held, self._asker.differences) if is_over else Step()
 
     def _compare_ranges(self, held: HeldSet) -> Step:
         if self._ranges is not None:

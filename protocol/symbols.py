@@ -154,6 +154,11 @@ class SymbolsAsker:
         return self._peeler is not None and self._peeler.is_done
 
     @property
+    def has_all(self) -> bool:
+        """Whether all symbols came that were asked for: more are often asked for than turn out to be needed."""
+        return self._heard >= self._asked
+
+    @property
     def differences(self) -> tuple[bytes, ...]:
         """Short ids that one side alone holds; all of them once `is_done`. Looking them up says which side."""
         return self._peeler.differences if self._peeler is not None else ()

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from protocol.body import Body, UnknownBody, body_kind
 from protocol.commit import Commit
 from protocol.publication import Publication
 from storage.blocks import put_blocks
 from storage.database import Database
 from storage.erasing import keep_bare
-from storage.id_keys import chunks, id_key, pack_nums
+from storage.id_keys import chunks, id_key, pack_ids, pack_nums
 from storage.schema import awaited_blocks, awaited_commits, commits, erasures
 from storage.secrecy import commit_place, secrecy_of
 
@@ -119,6 +120,7 @@ def restore_commit(
     awaited: AwaitedCommit,
     commit: Commit,
     publication: Publication,
+    body: Body | UnknownBody,
     now_ms: int,
 ) -> None:
     """Put an awaited commit's blocks back, as a publication of its topic has them that opened and is signed.
@@ -132,9 +134,15 @@ def restore_commit(
         "commit_key": secrecy_of(connection).mask(commit_place(commit.commit_id), commit.key),
         "sealed_key": publication.sealed_key,
         "signature": publication.signature,
+        # Of what a repair knows by indexes alone, this is not here either.
+        "acks": pack_ids(commit.acks),
+        "feed_sequence": commit.content.feed_sequence,
+        "timestamp": commit.content.timestamp,
         "size": sum(len(block.encoded) for block in blocks),
     }
     connection.execute(update(commits).where(commits.c.num == awaited.num).values(values))
+    is_unknown = (commits.c.num == awaited.num) & (commits.c.body_kind == "")
+    connection.execute(update(commits).where(is_unknown).values(body_kind=body_kind(body)))
     connection.execute(delete(erasures).where(erasures.c.commit_num == awaited.num))
     keep_bare(connection, branch_num, [awaited.num], [publication], now_ms)
     connection.execute(delete(awaited_commits).where(awaited_commits.c.commit_num == awaited.num))

@@ -40,6 +40,10 @@ class Backend(Protocol):
         """Be the only one that writes, as long as this connection lives."""
         ...
 
+    def close(self) -> None:
+        """Nothing more is written."""
+        ...
+
     def bind(self, writer: Connection, *, is_new: bool) -> None:
         """See that the rows are those of this folder, inside a write transaction; one that is new becomes that."""
         ...
@@ -54,6 +58,14 @@ class Backend(Protocol):
 
     def prepare_commit(self, writer: Connection) -> str:
         """Before the end of a write: see that nothing in it failed. Gives what it is known by afterwards, or ""."""
+        ...
+
+    def committed(self) -> None:
+        """The write has committed, and no other has begun."""
+        ...
+
+    def acknowledge(self) -> str:
+        """Before it is said that a write is durable; others may have begun. Gives what is wrong, or ""."""
         ...
 
     def was_committed(self, connection: Connection, known_by: str) -> bool:

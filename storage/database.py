@@ -5,7 +5,6 @@ is copied before it is migrated. Which database it is, and what differs with tha
 the store's key (`secrecy`), which whoever opens it brings.
 """
 
-import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -22,7 +21,7 @@ from storage.errors import NewerSchema, NoStore, OlderSchema, StorageError
 from storage.revisions import create, newest_revision, revision_of, upgrade
 from storage.schema import numbers
 from storage.secrecy import BadSecret, as_option
-from storage.sqlite import DATABASE_NAME, FileUse
+from storage.sqlite import DATABASE_NAME, UNREADABLE, FileUse
 from storage.store_seal import OtherStoreKey, find_secrecy, seal_store
 
 __all__ = [
@@ -68,7 +67,11 @@ class Database:
         try:
             self._engine = self._backend.make_engine(_CONNECTIONS_MAX)
         except OSError as error:
+            self._backend.close()
             raise StorageError(f"{self._backend.name}: {error}") from error
+        except StorageError:
+            self._backend.close()
+            raise
         self._writer: Connection | None = None
         try:
             self._writer = self._open_writer()
@@ -77,7 +80,7 @@ class Database:
             # Also of connections that are made later.
             self._engine = self._engine.execution_options(**secrecy)
             self._writer = self._writer.execution_options(**secrecy)
-        except (*FAILURES, sqlite3.Error, OSError) as error:
+        except (*FAILURES, *UNREADABLE, OSError) as error:
             self.close()
             raise StorageError(f"{self._backend.name}: {explain(self._backend, error)}") from error
         except OtherStoreKey:
@@ -92,6 +95,7 @@ class Database:
         if self._writer is not None:
             self._writer.close()
         self._engine.dispose()
+        self._backend.close()
 
     @contextmanager
     def write(self, turn: AbstractContextManager[object] | None = None) -> Iterator[Connection]:
@@ -110,12 +114,16 @@ class Database:
                     self._undo(writer)
                     raise
                 self._commit(writer, known_by)
+                self._backend.committed()
                 self.fault = ""
             except FAILURES as error:
                 self.fault = explain(self._backend, error)
                 raise StorageError(self.fault) from error
             except BadSecret as error:
                 raise StorageError(str(error)) from error
+        # Outside of the lock: the next write goes on meanwhile, and those that wait here share one sync.
+        if fault := self._backend.acknowledge():
+            self.fault = fault
 
     def probe(self) -> None:
         """Write something that changes nothing, to see whether writes succeed. Raises StorageError."""
@@ -141,10 +149,15 @@ class Database:
         """Keep a copy of what is committed in the folder, under a name with the label. Raises StorageError."""
         try:
             return self._backend.copy_aside(self._engine, label, newest_revision())
-        except (*FAILURES, sqlite3.Error, OSError) as error:
+        except (*FAILURES, *UNREADABLE, OSError) as error:
             raise StorageError(
                 f"{self._backend.name} could not be copied ({explain(self._backend, error)}); it was left as it is"
             ) from error
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether a write may have been kept of which this process had to say that it failed."""
+        return bool(self._undecided) or self._is_stale
 
     def size(self, connection: Connection) -> int | None:
         """Bytes of the rows where they are not in a file of the folder."""

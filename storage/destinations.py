@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from storage.database import StorageError
 from storage.destination_urls import local_path
+from storage.folders import make_folder
 
 T = TypeVar("T")
 Options = Mapping[str, Any]
@@ -127,7 +128,7 @@ class LocalFolder:
         """See Destination."""
         with self._failing():
             target = self._folder / name
-            target.parent.mkdir(mode=0o700, exist_ok=True)
+            make_folder(target.parent)
             _sync(source)
             source.replace(target)
             _sync(target.parent)
@@ -150,7 +151,7 @@ class LocalFolder:
     def scratch(self) -> Iterator[Path]:
         """A folder beside the parts: only inside of one file system is there renaming. What was left there goes."""
         with self._failing():
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self._folder)
             with _emptied(self._folder / SCRATCH_NAME) as folder:
                 yield folder
 

@@ -19,10 +19,13 @@ from protocol.hashing import block_id as hash_block
 from protocol.limits import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from storage import relay_schema, schema
-from storage.database import DATABASE_NAME
+from storage.database import DATABASE_NAME, StorageError
 from storage.id_keys import BLOCK_NUM_SIZE, id_key, pack_ids
+from storage.last_write import LAST_WRITE_NAME
+from storage.losses import read_loss
 from storage.packs import FOLDER_NAME
 from storage.schema import blocks, pack_blocks, packs
+from storage.schema_check import find_altered
 from storage.streaming import stream_rows
 from storage.tables import metadata
 
@@ -92,7 +95,10 @@ class Findings:
 
 
 def inspect_pages(connection: Connection, findings: Findings) -> None:
-    """Have SQLite check its pages, indexes and the references that it knows of. PostgreSQL's are the server's to check."""
+    """Have SQLite check its pages, indexes and the references that it knows of; compare its schema with what is made.
+
+    PostgreSQL's are the server's to check.
+    """
     if connection.dialect.name != "sqlite":
         _inspect_declared(connection, findings)
         return
@@ -102,13 +108,24 @@ def inspect_pages(connection: Connection, findings: Findings) -> None:
                 findings.add("database", DATABASE_NAME, str(line))
         for row in connection.exec_driver_sql("PRAGMA foreign_key_check"):
             findings.add("database", f"{row[0]} row {row[1]}", f"names a row of {row[2]} that is not there")
+        for name, detail in find_altered(connection):
+            findings.add("schema", name, detail)
     except DBAPIError as error:
         findings.add("database", DATABASE_NAME, str(error.orig))
+    except StorageError as error:
+        findings.add("database", DATABASE_NAME, str(error))
 
 
 def _inspect_declared(connection: Connection, findings: Findings) -> None:
     keys = [key for table in metadata.sorted_tables for key in table.foreign_keys]
     _find_dangling(connection, findings, "database", [(key.parent, key.column) for key in keys])
+
+
+def inspect_losses(folder: Path, findings: Findings) -> None:
+    """Name what a start found to be lost, while peers have not been asked for it."""
+    loss = read_loss(folder)
+    if loss is not None:
+        findings.add("log", LAST_WRITE_NAME, f"{loss.detail}; own feeds are uncertain until a peer was met")
 
 
 def inspect_references(connection: Connection, findings: Findings) -> None:
@@ -261,7 +278,7 @@ def inspect_relayed(connection: Connection, findings: Findings) -> None:
 
 
 def count_unnamed_packs(connection: Connection, folder: Path) -> int:
-    """Files among the packs that no row names: what an interrupted add left, removed at the next start."""
+    """Files among the packs that no row names: what an interrupted add left, or what lost rows named."""
     named = set(connection.execute(select(packs.c.name)).scalars())
     try:
         return sum(path.name not in named for path in (folder / FOLDER_NAME).iterdir())

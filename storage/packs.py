@@ -2,8 +2,8 @@
 
 A database copies what it stores twice (into its log and out of it); a pack is written once, in order, made durable, and
 only then named by rows, in the transaction of the commit that needs it. A pack that no row names is what an interrupted
-add left behind: `sweep` removes it at start. What an add brings in all fits in a few rows' worth goes into the `blocks`
-table instead, so that small files do not make small packs.
+add left behind, or all that is left of rows that were lost: `sweep` moves it to quarantine at start. What an add brings in
+all fits in a few rows' worth goes into the `blocks` table instead, so that small files do not make small packs.
 """
 
 import os
@@ -21,8 +21,11 @@ from protocol.codec import DecodeError
 from storage.binding import PACKS_NAME
 from storage.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
 from storage.bulk import insert_rows, select_rows
+from storage.copying import sync_folder
 from storage.database import Database, StorageError
+from storage.folders import make_folder
 from storage.id_keys import chunks, id_key
+from storage.quarantine import set_packs_aside, take_packs_back
 from storage.schema import pack_blocks, packs
 
 FOLDER_NAME: Final = PACKS_NAME
@@ -55,18 +58,20 @@ class Packs:
         self._folder = database.folder / FOLDER_NAME
 
     def sweep(self) -> int:
-        """Remove packs that no row names; gives how many. To be called while nobody adds. Raises StorageError."""
+        """Move packs that no row names to quarantine, and those back that rows name; gives how many no row named.
+
+        Nothing is deleted: rows may be gone that were acknowledged. To be called while nobody adds. Raises StorageError.
+        """
         with self._database.read() as connection:
             named = set(connection.execute(select(packs.c.name)).scalars())
         try:
-            left = [path for path in self._folder.iterdir() if path.name not in named]
-            for path in left:
-                path.unlink()
-        except FileNotFoundError:
-            return 0
+            take_packs_back(self._database.folder, named)
+            if not self._folder.exists():
+                return 0
+            left = [path.name for path in self._folder.iterdir() if path.name not in named]
+            return set_packs_aside(self._database.folder, left)
         except OSError as error:
             raise StorageError(f"{self._folder}: {error}") from error
-        return len(left)
 
     def draft(self) -> "PackDraft":
         """Begin to add blocks. A context manager; nothing of it lasts unless it is kept."""
@@ -122,9 +127,22 @@ class PackDraft:
     ) -> None:
         """Leave nothing behind unless it was kept."""
         self._close()
-        if self._places and not (self.is_kept and self._is_named):
+        if self._places and not (self.is_kept and self._is_named) and not self._may_be_named():
             with suppress(OSError):  # what stays is swept at the next start
                 (self._folder / self._name).unlink(missing_ok=True)
+
+    def _may_be_named(self) -> bool:
+        """Whether rows may name the pack: an error may have come when the transaction had committed, and none says so."""
+        if not self._is_named:
+            return False
+        if self._database.is_undecided:
+            return True
+        try:
+            with self._database.read() as connection:
+                query = select(packs.c.num).where(packs.c.name == self._name)
+                return connection.execute(query).first() is not None
+        except StorageError:
+            return True
 
     def put(self, block: Block) -> None:
         """One more block; one that is here already costs no space. Raises StorageError."""
@@ -143,11 +161,7 @@ class PackDraft:
             return
         try:
             os.fsync(self._handle)
-            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(folder)  # the file's name too
-            finally:
-                os.close(folder)
+            sync_folder(self._folder)  # the file's name too
         except OSError as error:
             raise StorageError(f"{self._folder / self._name}: {error}") from error
         finally:
@@ -191,7 +205,7 @@ class PackDraft:
             self._size += len(block.encoded)
 
     def _open(self) -> int:
-        self._folder.mkdir(mode=0o700, exist_ok=True)
+        make_folder(self._folder)
         path = self._folder / self._name
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         return self._handle

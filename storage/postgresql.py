@@ -129,6 +129,9 @@ class PostgresqlBackend:
             ) from None
         writer.exec_driver_sql("SET lock_timeout = 0")
 
+    def close(self) -> None:
+        """The lock goes with the connection."""
+
     def bind(self, writer: Connection, *, is_new: bool) -> None:
         """See that database and folder say the same; what is new gets a mark."""
         if not is_new:
@@ -176,6 +179,13 @@ class PostgresqlBackend:
             raise StorageError("a statement of this write failed")
         found = writer.exec_driver_sql("SELECT pg_current_xact_id_if_assigned()::text").scalar()
         return found or ""
+
+    def committed(self) -> None:
+        """The server keeps count."""
+
+    def acknowledge(self) -> str:
+        """Its log is the server's, which checks it."""
+        return ""
 
     def was_committed(self, connection: Connection, known_by: str) -> bool:
         """Ask the server. The lock is held again, so that transaction is over."""

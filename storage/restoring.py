@@ -9,6 +9,7 @@ from storage.binding import check_unbound
 from storage.copying import copy_database
 from storage.database import FAILURES, explain, read_store
 from storage.errors import NoStore, StorageError
+from storage.losses import guard_unused
 from storage.moving import copy_to_file, load_from_file
 from storage.postgresql import PostgresqlBackend
 from storage.revisions import newest_revision, revision_of
@@ -24,6 +25,7 @@ def save_database(folder: Path, url: str, path: Path) -> None:
         check_unbound(folder)
         if not (folder / DATABASE_NAME).exists():
             raise NoStore(f"{folder} has no store yet: `ravel run` makes one")
+        guard_unused(folder, folder / DATABASE_NAME)
         copy_database(folder / DATABASE_NAME, path)
         return
     with read_store(folder, url=url) as connection:

@@ -39,6 +39,11 @@ def revision_of(connection: Connection, name: str) -> str | None:
     return current
 
 
+def is_revision(name: str) -> bool:
+    """Whether a schema of that name was ever made, as far as this Ravel knows."""
+    return name in _revisions()
+
+
 def create(connection: Connection, revision: str) -> None:
     """Make a store of a schema in an empty database, inside the transaction that the connection is in.
 

@@ -1,7 +1,9 @@
 """A store's rows in an SQLite file of its folder: the default.
 
 SQLite runs in WAL with `synchronous=FULL`: a commit that was acknowledged survives a power cut (NORMAL loses them). A
-write begins with BEGIN IMMEDIATE, so that it never fails half-way for a lock.
+write begins with BEGIN IMMEDIATE, so that it never fails half-way for a lock. Each write that changes rows is counted in
+the database (`user_version`) and, once it is durable, beside it (`last_write`): SQLite itself does not notice when its log
+lost some.
 """
 
 import sqlite3
@@ -11,15 +13,21 @@ from pathlib import Path
 from typing import Final
 
 from sqlalchemy import URL, Connection, create_engine, event
-from sqlalchemy.engine import Engine
+from sqlalchemy.engine import Engine, ExceptionContext
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from storage.binding import check_unbound
 from storage.copying import copy_database, take_place
+from storage.errors import StorageError
+from storage.last_write import LastWrite, next_count, read_last_write
+from storage.losses import check_count, guard_log, guard_unused
 
 DATABASE_NAME: Final = "ravel.sqlite"
 _BUSY_TIMEOUT_SECONDS: Final = 30.0
+_COUNT_MASK: Final = 0xFFFFFFFF
+UNREADABLE: Final = (sqlite3.Error, UnicodeError, OverflowError)
+"""What the driver raises of a damaged file: it decodes SQLite's message, and with it names that are no text any more."""
 _WAL_PAGES: Final = 8192
 """Pages between checkpoints (32 MiB): random index pages are then written once, not once per transaction."""
 
@@ -40,8 +48,14 @@ class SqliteBackend:
 
     def __init__(self, folder: Path) -> None:
         """Nothing is touched yet."""
+        self._folder = folder
         self._path = folder / DATABASE_NAME
         self.name = str(self._path)
+        self._last: LastWrite | None = None
+        self._acknowledged: int | None = None  # when a reader was made
+        self._changes = 0  # rows that the writer's connection had changed when it last counted
+        self._prepared = 0
+        self._committed = 0
 
     def exists(self) -> bool:
         """Whether the file is there."""
@@ -52,6 +66,9 @@ class SqliteBackend:
         check_unbound(self._path.parent)
         if not self._path.exists():
             self._path.touch(mode=0o600)
+        self._last = LastWrite(self._folder)
+        if self._last.is_alone:
+            guard_log(self._folder, self._path, self._last.count)
         engine = create_engine(
             # Not as text, in which a ? or % of the path would mean something else.
             URL.create("sqlite", database=str(self._path)),
@@ -61,34 +78,85 @@ class SqliteBackend:
             connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
         )
         event.listen(engine, "connect", _prepare)
+        event.listen(engine, "handle_error", self._say_damage)
         return engine
 
     def make_reader(self, connections_max: int) -> Engine:
         """Connections that never write, nor make anything."""
+        try:
+            guard_unused(self._folder, self._path)
+            # Before anything is read, which is then no older.
+            self._acknowledged = read_last_write(self._folder)
+        except OSError as error:
+            raise StorageError(f"{self.name}: {error}") from error
         engine = create_engine(
             URL.create("sqlite", database=str(self._path)),
             pool_size=connections_max,
             connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
         )
         event.listen(engine, "connect", _prepare_reader)
+        event.listen(engine, "handle_error", self._say_damage)
         return engine
 
+    def _say_damage(self, context: ExceptionContext) -> None:
+        """SQLAlchemy passes on as it is what is no error of the driver's interface."""
+        error = context.original_exception
+        if context.sqlalchemy_exception is None and isinstance(error, UNREADABLE):
+            raise StorageError(f"{self.name}: it is damaged: {error}") from error
+
     def claim(self, writer: Connection) -> None:
-        """SQLite's own lock keeps writers apart, and the folder's lock daemons."""
+        """SQLite's own lock keeps writers apart, and the folder's lock daemons. What was lost is written down."""
+        assert self._last is not None, "a writer's"
+        count = _read_count(writer)
+        if self._last.count is None or check_count(self._folder, count, self._last.count) is not None:
+            self._last.replace(count)
+        self._prepared = self._committed = count
+        self._changes = _driver_of(writer).total_changes
+
+    def close(self) -> None:
+        """Let others see that nobody writes."""
+        if self._last is not None:
+            self._last.close()
+            self._last = None
 
     def bind(self, writer: Connection, *, is_new: bool) -> None:
         """The file is the folder's."""
 
     def check_bound(self, connection: Connection) -> None:
-        """The file is the folder's, unless that belongs to another database."""
+        """The file is the folder's, unless that belongs to another database. What was lost is written down."""
         check_unbound(self._path.parent)
+        try:
+            check_count(self._folder, _read_count(connection), self._acknowledged)
+        except OSError as error:
+            raise StorageError(f"{self.name}: {error}") from error
 
     def copy_aside(self, engine: Engine, label: str, revision: str) -> Path:
         """Copy the file to one beside it."""
         return take_place(self._path, label, lambda begun: copy_database(self._path, begun))
 
     def prepare_commit(self, writer: Connection) -> str:
-        """SQLite undoes what fails or says so at the end."""
+        """SQLite undoes what fails or says so at the end. A write that changed something is counted."""
+        driver = _driver_of(writer)
+        self._prepared = self._committed
+        if driver.total_changes != self._changes:
+            self._changes = driver.total_changes
+            # Without SQLAlchemy, which would take longer than SQLite does: this is read in each write.
+            (count,) = driver.execute("PRAGMA user_version").fetchone()
+            self._prepared = next_count(count & _COUNT_MASK)
+            writer.exec_driver_sql(f"PRAGMA user_version = {_signed(self._prepared)}")
+        return ""
+
+    def committed(self) -> None:
+        """It is what others are to find."""
+        self._committed = self._prepared
+
+    def acknowledge(self) -> str:
+        """Keep the count beside the database. The write itself is durable, so that a failure does not undo it."""
+        assert self._last is not None, "a writer's"
+        try:
+            self._last.acknowledge(lambda: self._committed)
+        except OSError as error:
+            return f"{self.name}: {error}"
         return ""
 
     def was_committed(self, connection: Connection, known_by: str) -> bool:
@@ -121,9 +189,7 @@ class SqliteBackend:
         change: Callable[..., bytes],
     ) -> int:
         """Inside SQLite: a million rows are not brought here one by one."""
-        driver = connection.connection.driver_connection
-        assert isinstance(driver, sqlite3.Connection)
-        driver.create_function("ravel_change", -1, change)
+        _driver_of(connection).create_function("ravel_change", -1, change)
         statement = (
             f"UPDATE {table} SET {column} = ravel_change({column}, {', '.join(keys)})"  # noqa: S608  # names of ours
             f" WHERE {column} IS NOT NULL"
@@ -139,6 +205,21 @@ class SqliteBackend:
     def explain(self, error: DBAPIError) -> str:
         """SQLite's messages hold no values."""
         return str(error.orig)
+
+
+def _driver_of(connection: Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
+
+
+def _read_count(connection: Connection) -> int:
+    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one()) & _COUNT_MASK
+
+
+def _signed(count: int) -> int:
+    """As SQLite has it."""
+    return count - (_COUNT_MASK + 1) if count > _COUNT_MASK >> 1 else count
 
 
 def _prepare(connection: sqlite3.Connection, _record: object) -> None:

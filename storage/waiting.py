@@ -101,6 +101,12 @@ def _complete(connection: Connection, item: Waiting, room: int) -> int:
     return len(item.publication) - len(kept)
 
 
+def has_incomplete(connection: Connection, branch_nums: Sequence[int]) -> bool:
+    """Whether commits of some branches wait for their causes."""
+    query = select(pending.c.num).where(pending.c.branch_num.in_(branch_nums), pending.c.reason == CAUSES)
+    return connection.execute(query.limit(1)).first() is not None
+
+
 def _name(item: Waiting) -> bytes:
     """What is kept once. Of an unread commit nobody can tell here which publication is whole, so it may be several."""
     return decode_publication(item.publication).publication_id if item.reason == UNREAD else item.commit_id

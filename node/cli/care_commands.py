@@ -74,6 +74,9 @@ def fsck(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="With --repair: say what it would do, and keep nothing.")
     ] = False,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Write again though writes were lost and no peer was met.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check all that the store says: every hash, reference, signature and verdict, ranks, heads and counts.
@@ -81,9 +84,12 @@ def fsck(
     It reads one moment of the store, beside the daemon or without one, and changes nothing.
     With --repair, for which the daemon must be stopped, a copy of the database is kept, what follows from commits is made
     again, and damaged blocks are taken out. The daemon asks peers for them, once it runs and is connected to any.
+    With --accept-loss, for which the daemon must be stopped too, a node whose log was damaged writes again before it has met
+    a peer. Where a peer has commits of yours that were lost here, your next ones fork your feed, which everybody sees.
     """
     from node.fsck import check_store
     from node.home import open_home
+    from node.own_feeds import accept_loss as accept_loss_of
     from node.repair import repair_store
     from storage.database import StorageError
 
@@ -92,13 +98,15 @@ def fsck(
     home = open_home(settings(context).home)
     store_key = unlocked(context).store_key
     try:
+        if accept_loss:
+            accept_loss_of(home.path)
         if repair:
             done = repair_store(home.path, store_key, home.storage_url, dry_run=dry_run)
             left = done.left
             report = {"repair": repair_report(done, dry_run=dry_run)}
         else:
             done, left, report = None, check_store(home.path, store_key, home.storage_url), {}
-    except StorageError as error:
+    except (StorageError, OSError) as error:
         raise ServiceError("storage_failed", str(error), "restore a backup: ravel restore BACKUP") from None
     if as_json:
         print_json({**findings_report(left), **report})
@@ -118,6 +126,9 @@ def collect(
     removed: Annotated[
         bool, typer.Option("--removed", help="Also the content of files that were removed from their branch.")
     ] = False,
+    quarantine: Annotated[
+        bool, typer.Option("--quarantine", help="Also delete all that starts and repairs have set aside.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Take out of the store what no commit and no file needs. The daemon must be stopped, but for --dry-run.
@@ -131,6 +142,7 @@ def collect(
     from node.home import hold_content, lock_home, open_home
     from storage.collecting import collect_garbage, find_garbage
     from storage.database import StorageError
+    from storage.quarantine import empty_quarantine, measure_quarantine
     from storage.shrinking import estimate_shrinking, measure_unused, shrink_store
 
     opened = open_home(settings(context).home)
@@ -145,6 +157,7 @@ def collect(
                     erased = measure_erasable(home, store_key, now_ms - days * DAY_MS, url)
                 garbage = find_garbage(home, url, keep_removed=not removed)
                 shrunk = estimate_shrinking(home, url, erased.size + garbage.block_size)
+                aside = measure_quarantine(home)
         else:
             with lock_home(home), hold_content(home, alone=True):
                 unused = measure_unused(home, url)
@@ -152,7 +165,8 @@ def collect(
                     erased = erase_store(home, store_key, now_ms - days * DAY_MS, now_ms, url)
                 garbage = collect_garbage(home, url, keep_removed=not removed)
                 shrunk = shrink_store(home, url, unused + garbage.block_size)
-    except StorageError as error:
+                aside = empty_quarantine(home) if quarantine else measure_quarantine(home)
+    except (StorageError, OSError) as error:
         raise ServiceError("storage_failed", str(error), "`ravel fsck` tells more") from None
     answer = {
         "erased": erased.bodies,
@@ -164,6 +178,8 @@ def collect(
         "dead_size": garbage.dead_size,
         "shrunk_size": shrunk.size,
         "not_shrunk_because": shrunk.because,
+        "quarantine_size": aside.size,
+        "quarantine_deleted": quarantine and not dry_run,
         "dry_run": dry_run,
     }
     print_json(answer) if as_json else print_fields(answer.items())

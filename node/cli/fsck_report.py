@@ -12,6 +12,8 @@ if TYPE_CHECKING:  # commands that check nothing do not load it
 _ADVICE: Final = {
     "awaited": "let the daemon run, and connect to a peer that follows the branch: `ravel peer add`; "
     "`ravel status` counts what is left",
+    "log": "let the daemon run, and connect to a peer that follows your repos, which sends back what it has; "
+    "only if there is none: `ravel fsck --accept-loss`",
     "squeeze": "its author wrote it so; nothing of the store is damaged",
 }
 _ELSE: Final = (

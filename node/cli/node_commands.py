@@ -58,7 +58,12 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(answer)
         return
-    shown = {**answer, "awaited": _awaited_line(answer["awaited"]), "export": _export_line(answer["export"])}
+    shown = {
+        **answer,
+        "awaited": _awaited_line(answer["awaited"]),
+        "lost_writes": _lost_line(answer["lost_writes"]),
+        "export": _export_line(answer["export"]),
+    }
     print_fields((name, value) for name, value in shown.items() if name != "peers" and value != "")
     for peer in answer["peers"]:
         kind = "relay" if peer["relay"] else "peer"
@@ -110,6 +115,12 @@ def _awaited_line(awaited: dict[str, int]) -> str:
     if not any(awaited.values()):
         return ""
     return f"{awaited['commits']} commits and {awaited['blocks']} blocks of files: damaged here, and asked of peers"
+
+
+def _lost_line(lost: dict[str, Any]) -> str:
+    if not lost["repos"]:
+        return ""
+    return f"{lost['detail']}; {len(lost['repos'])} repos are not written to until a peer was met"
 
 
 def _export_line(export: dict[str, Any]) -> str:

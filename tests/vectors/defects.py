@@ -178,6 +178,8 @@ def _blocks() -> Iterator[JsonObject]:
     yield refuse("ciphertext_as_text", "bad_shape", ["block1", [], [], "ciphertext"])
     yield refuse("too_many_acks", "bad_shape", ["block1", [], [ID] * (ACK_COUNT_MAX + 1), b""])
     yield refuse("long_bytes_form", "not_canonical", good.replace(b"\xc4\x0a", b"\xc5\x00\x0a"))
+    yield refuse("long_array_form", "not_canonical", b"\xdc\x00\x04" + good[1:])
+    yield refuse("long_tag_form", "not_canonical", good.replace(b"\xa6block1", b"\xd9\x06block1"))
     block, key = _seal(b"hello")
     wrong = bytes([key[0] ^ 1]) + key[1:]
     yield _vector("opened block", "wrong_key", "wrong_key", block, key=wrong.hex())
@@ -311,6 +313,8 @@ def _messages() -> Iterator[JsonObject]:
     yield refuse("of_unknown_kind", "unknown_message", ["hello1", ID])
     yield refuse("of_other_version", "unknown_message", ["receipt2", ID])
     yield refuse("trailing_byte", "bad_shape", _pack(["receipt1", ID]) + b"\x00")
+    good = _pack(["receipt1", ID])
+    yield refuse("long_bytes_form", "not_canonical", good.replace(b"\xc4\x20", b"\xc5\x00\x20"))
     yield refuse("batch_of_nothing", "bad_shape", ["publications1", ID, []])
     yield refuse("deposit_of_nothing", "bad_shape", ["deposit1", []])
     yield refuse("refusal_too_long", "bad_shape", ["refused1", ID, "x" * (REASON_SIZE_MAX + 1)])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from protocol import hashing, signing
-from protocol.block import Block, Reference
+from protocol.block import Block, Reference, open_block
 from protocol.body import (
     Adopt,
     Answer,
@@ -83,7 +83,7 @@ from protocol.proofs import certify_repo, device_digest, device_end_digest, prov
 from protocol.publication import Publication, encode_bare, encode_publication, seal_publication
 from protocol.range_items import SortedItems
 from protocol.ranges import LIST, NOTHING, PRINT, Range, Ranges, answer_ranges
-from protocol.riblt import SHORT_ID_SIZE, Prefix
+from protocol.riblt import SHORT_ID_SIZE, Prefix, prefix_length
 from protocol.said_kind import say_kind
 from protocol.sealing import seal_secret
 from protocol.set_digest import SetDigest
@@ -101,12 +101,17 @@ from protocol.text import (
     id_text,
     invitation_text,
 )
+from tests.vectors.conversations import comparisons, handshake
 from tests.vectors.defects import refused
+from tests.vectors.repo_histories import checkpoint_order, epoch_change, root_commit
+from tests.vectors.syncs import syncs
 
 FOLDER = Path(__file__).parent
 # "hello" by the client 1 in the root "text", as pycrdt 0.14 writes it.
 YJS_UPDATE = bytes.fromhex("0101010004010474657874") + b"\x05hello\x00"
 JsonObject = dict[str, Any]
+SIZE_SPELT_OUT = 300
+"""Bytes up to which an object's plaintext and blocks stand in the vectors whole."""
 
 READ_SECRET = bytes(range(32))
 WRITE_SECRET = bytes(range(32, 64))
@@ -148,22 +153,27 @@ def derivations() -> JsonObject:
 
 
 def objects() -> list[JsonObject]:
-    """Objects of telling sizes. Plaintext byte i is i mod 251."""
+    """Objects of telling sizes."""
     return [_object(size) for size in (0, 1, 300, LEAF_SIZE, LEAF_SIZE + 1, 2 * LEAF_SIZE + 5)]
 
 
 def _object(size: int) -> JsonObject:
-    plaintext = bytes(range(251)) * (size // 251 + 1)
-    reference, blocks = build_object(plaintext[:size], CONVERGENCE)
+    plaintext = (bytes(range(251)) * (size // 251 + 1))[:size]
+    reference, blocks = build_object(plaintext, CONVERGENCE)
     case: JsonObject = {
         "size": size,
+        "plaintext": plaintext.hex() if size <= SIZE_SPELT_OUT else "byte number i is i mod 251",
+        "plaintext_hash": hashing.block_id(plaintext).hex(),
         "convergence_secret": CONVERGENCE.hex(),
         "object_id": reference.object_id.hex(),
         "key": reference.key.hex(),
         "block_ids": [block.block_id.hex() for block in blocks],
     }
-    if size <= 300:
+    if size <= SIZE_SPELT_OUT:
         case["blocks"] = [block.encoded.hex() for block in blocks]
+    elif len(blocks) > 1:  # the keys of its leaves, one after another, are what the root carries
+        case["root_block"] = blocks[-1].encoded.hex()
+        case["root_plaintext"] = open_block(blocks[-1], reference.key, CONVERGENCE).hex()
     return case
 
 
@@ -199,7 +209,7 @@ def bodies() -> list[JsonObject]:
         "epoch-history": EpochHistory((EarlierEpoch(EPOCH, USER, READ_SECRET),)),
         "offer": Offer(BRANCH_ID, True, "please", b"a link"),
         "answer": Answer(EPOCH, True),
-        "quorum": Quorum((EPOCH, BRANCH_ID), 2, removals=True),
+        "quorum": Quorum((BRANCH_ID, EPOCH), 2, removals=True),  # signers in ascending order (M13)
         "propose-checkpoint": ProposeCheckpoint(BRANCH_ID, (EPOCH, REPO_ID)),
         "propose-removal": ProposeRemoval(MEMBER, Permission.READ),
         "approve": Approve(EPOCH),
@@ -441,10 +451,11 @@ def reconciliation() -> JsonObject:
     ids = [hashing.block_id(bytes([number])) for number in range(40)]
     topic, session = hashing.block_id(b"topic"), hashing.block_id(b"session")
     key, ranges_key = hashing.symbol_key(topic), hashing.range_key(topic, session)
-    prefix, digest = Prefix(key, 256), SetDigest()
+    prefix, digest = Prefix(key, prefix_length(len(ids))), SetDigest()
     prefix.add(ids)
     digest.add(ids)
-    items = SortedItems((number // 8, commit_id) for number, commit_id in enumerate(ids))
+    depths = [number // 8 for number in range(len(ids))]  # the format has them; this version's are all 0
+    items = SortedItems(zip(depths, ids, strict=True))
     question = encode(
         Ranges(
             (
@@ -459,6 +470,7 @@ def reconciliation() -> JsonObject:
         "topic": topic.hex(),
         "session_id": session.hex(),
         "ids": [commit_id.hex() for commit_id in ids],
+        "depths_in_ranges": depths,
         "symbol_key": key.hex(),
         "range_key": ranges_key.hex(),
         "set_digest": digest.digest().hex(),
@@ -487,6 +499,12 @@ FILES = {
     "branch_capabilities.json": branch_capabilities,
     "skip_links.json": skip_links,
     "reconciliation.json": reconciliation,
+    "comparisons.json": comparisons,
+    "handshake.json": handshake,
+    "syncs.json": syncs,
+    "root_commit.json": root_commit,
+    "epoch_change.json": epoch_change,
+    "checkpoint_order.json": checkpoint_order,
     "refused.json": refused,
 }
 

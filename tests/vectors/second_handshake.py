@@ -1,6 +1,6 @@
-"""The handshake under the transport, read a second time: from the Noise specification (revision 34), with public libraries.
+"""The handshake and the frames, read a second time: from the Noise specification (revision 34), with public libraries.
 
-Section 8 of docs/protocol.md says what Ravel adds to it; that has no vectors, and is not here.
+Section 8 of docs/protocol.md says what Ravel adds to it: whose keys they are, what is signed, and how it is framed.
 """
 
 import hashlib
@@ -9,8 +9,13 @@ from collections.abc import Sequence
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from nacl import bindings
 
 NOISE_NAME = b"Noise_XK_25519_ChaChaPoly_BLAKE2s"
+PROLOGUE = b"ravel/1"
+ACCEPTOR_CONTEXT = b"ravel/1 acceptor proves its node key:"
+DIALER_CONTEXT = b"ravel/1 dialer proves its node key:"
+FRAME_SIZE_MAX = 3 << 19
 
 
 def open_handshake(
@@ -60,3 +65,43 @@ def two_keys(chaining: bytes, material: bytes) -> tuple[bytes, bytes]:
     secret = hmac.digest(chaining, material, "blake2s")
     first = hmac.digest(secret, b"\x01", "blake2s")
     return first, hmac.digest(secret, first + b"\x02", "blake2s")
+
+
+def node_keys(seed: bytes) -> tuple[bytes, bytes]:
+    """A node's public Ed25519 key and its private X25519 key."""
+    public, secret = bindings.crypto_sign_seed_keypair(seed)
+    return public, bindings.crypto_sign_ed25519_sk_to_curve25519(secret)
+
+
+def check_signature(key: bytes, signed: bytes, signature: bytes) -> None:
+    """Raise unless the node key signed this."""
+    assert len(signature) == 64
+    bindings.crypto_sign_open(signature + signed, key)
+
+
+def cut_messages(stream: bytes, count: int) -> tuple[list[bytes], bytes]:
+    """The first messages of one direction, each behind its length of 2 bytes, and what follows them."""
+    messages: list[bytes] = []
+    for _ in range(count):
+        size = int.from_bytes(stream[:2], "big")
+        assert size <= 1024
+        messages.append(stream[2 : 2 + size])
+        stream = stream[2 + size :]
+    return messages, stream
+
+
+def open_frames(key: bytes, stream: bytes) -> list[bytes]:
+    """All frames of one direction, which must end with a length of 0."""
+    frames: list[bytes] = []
+    count = 0
+    while True:
+        size = int.from_bytes(open_sealed(key, count, stream[:20]), "big")
+        assert size <= FRAME_SIZE_MAX
+        stream = stream[20:]
+        count += 1
+        if not size:
+            assert not stream, "nothing after the end"
+            return frames
+        frames.append(open_sealed(key, count, stream[: size + 16]))
+        stream = stream[size + 16 :]
+        count += 1

@@ -530,6 +530,12 @@ def places_of(short_id: bytes, key: bytes, length: int) -> tuple[bytes, list[int
     return short_id + bits[:8], places
 
 
+def prefix_length(id_count: int) -> int:
+    """How many symbols are kept of so many ids."""
+    lengths = (64, 256, 1024, 4096, 16_384, 65_536)
+    return next((length for length in lengths if 8 * length >= id_count), lengths[-1])
+
+
 def symbols_of(ids: Sequence[bytes], key: bytes, length: int) -> list[bytes]:
     symbols = [bytes(24)] * length
     for commit_id in ids:

@@ -15,6 +15,7 @@ import pytest
 from blake3 import blake3
 
 from tests.vectors import second_handshake as handshake
+from tests.vectors import second_histories, second_ranges, second_sync
 from tests.vectors import second_reader as reader
 
 FOLDER: Final = Path(__file__).parent
@@ -39,11 +40,19 @@ def in_hex(value: object) -> object:
     return value
 
 
-@pytest.mark.parametrize("name", ["second_reader.py", "second_handshake.py"])
+@pytest.mark.parametrize(
+    "name",
+    ["second_reader.py", "second_handshake.py", "second_ranges.py", "second_histories.py", "second_sync.py"],
+)
 def test_it_imports_public_libraries_and_nothing_of_ravels(name: str) -> None:
     nodes = list(ast.walk(ast.parse((FOLDER / name).read_text(encoding="utf-8"))))
     imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    imported |= {"." * node.level + str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            module = "." * node.level + str(node.module)
+            is_folder = module == "tests.vectors"
+            imported |= {f"{module}.{alias.name}" for alias in node.names} if is_folder else {module}
+    imported.discard("tests.vectors.second_reader")  # which is one of these files
     assert {module.partition(".")[0] for module in imported} <= LIBRARIES | set(sys.stdlib_module_names)
     names = {node.id for node in nodes if isinstance(node, ast.Name)}
     assert ({"__import__", "eval", "exec"} & names, "importlib" in imported) == (set(), False)
@@ -77,13 +86,19 @@ def open_object(vector: Vector, reference: reader.Reference) -> Vector:
     given = [bytes.fromhex(block) for block in vector.get("blocks", ())]
     found = {blake3(block).digest(): block for block in given} or blocks
     assert reader.open_object(reference, found, convergence) == plaintext
+    assert vector["plaintext"] in (plaintext.hex(), "byte number i is i mod 251")
     again = {
         "size": len(plaintext),
+        "plaintext": vector["plaintext"],
+        "plaintext_hash": blake3(plaintext).digest(),
         "convergence_secret": convergence,
         "object_id": made[0],
         "key": made[1],
         "block_ids": list(blocks),
     }
+    root = blocks[made[0]]
+    if len(blocks) > 1:
+        again |= {"root_block": root, "root_plaintext": reader.open_block(root, made[1], convergence)[2]}
     return again | ({"blocks": list(blocks.values())} if given else {})
 
 
@@ -99,6 +114,7 @@ def remake_bodies(vectors: Vector) -> Vector:
     opened = [reader.open_body(bytes.fromhex(vector["encoded"])) for vector in vectors]
     assert {tag for tag, _ in opened} == set(reader.BODIES)
     fields = dict(opened)
+    assert fields["quorum1"]["signers"] == sorted(fields["quorum1"]["signers"])
     repo = bytes.fromhex(load("derivations.json")["repo_id"])
     user = bytes.fromhex(load("commits.json")["author"])
     init, key = fields["init1"], fields["invite1"]["invitation_key"]
@@ -254,9 +270,10 @@ def remake_reconciliation(vector: Vector) -> Vector:
     topic, session = bytes.fromhex(vector["topic"]), bytes.fromhex(vector["session_id"])
     ids = [bytes.fromhex(commit_id) for commit_id in vector["ids"]]
     key, range_key = reader.symbol_key(topic), reader.range_key(topic, session)
-    symbols = reader.symbols_of(ids, key, 256)
+    length = reader.prefix_length(len(ids))
+    symbols = reader.symbols_of(ids, key, length)
     ranges = reader.open_ranges(bytes.fromhex(vector["ranges_question"]))
-    items = sorted((number // 8, commit_id) for number, commit_id in enumerate(ids))
+    items = sorted(zip(vector["depths_in_ranges"], ids, strict=True))
     # The asker's first fingerprint is of the same items, its last range is to be listed.
     (_, first, one, print_), (_, second, nothing, _), (low, third, list_, _) = ranges
     assert (one, print_) == (
@@ -266,21 +283,119 @@ def remake_reconciliation(vector: Vector) -> Vector:
     assert (nothing, list_) == (0, 2)
     listed = b"".join(name for at, name in items if low <= (at, name) < third)
     # Short ids that one of two sets alone holds come back from their symbols.
-    fewer = reader.symbols_of(ids[10:], key, 256)
+    fewer = reader.symbols_of(ids[10:], key, length)
     assert set(reader.peel(symbols, fewer, key)) == {commit_id[:16] for commit_id in ids[:10]}
     return vector | {
         "symbol_key": key,
         "range_key": range_key,
         "set_digest": reader.set_digest(ids),
-        "opening": reader.pack(["symbols1", 256, 0, b"".join(symbols[:48]), reader.marks_of(symbols)]),
+        "opening": reader.pack(["symbols1", length, 0, b"".join(symbols[:48]), reader.marks_of(symbols)]),
         "ask": reader.pack(["ask-symbols1", 48, 8]),
-        "symbols": [reader.pack(["symbols1", 256, 48, b"".join(symbols[48:56]), b""])],
+        "symbols": [reader.pack(["symbols1", length, 48, b"".join(symbols[48:56]), b""])],
         "lacks": [reader.pack(["lacks1", b"".join(commit_id[:16] for commit_id in ids[:3])])],
         "ranges_question": reader.pack(
             ["ranges1", [[*first, 1, print_], [*second, 0, b""], [*third, 2, b""]]]
         ),
         "ranges_answer": reader.pack(["ranges1", [[*second, 0, b""], [*third, 2, listed]]]),
     }
+
+
+def remake_comparisons(vector: Vector) -> Vector:
+    """From the rule for ids and the numbers alone."""
+    ids = [blake3(number.to_bytes(2, "little")).digest() for number in range(600)]
+    assert vector["ids"] == "id number i is the BLAKE3 of i in two bytes, little-endian"
+    topic, session = bytes.fromhex(vector["topic"]), bytes.fromhex(vector["session_id"])
+    told, ranges = vector["symbols"], vector["ranges"]
+    chosen = ids[slice(*told["numbers"])]
+    length = reader.prefix_length(len(chosen))
+    symbols = reader.symbols_of(chosen, reader.symbol_key(topic), length)
+    marks = reader.marks_of(symbols)
+    ours, theirs = (
+        sorted((ranges["depth_of_all"], one) for one in ids[slice(*ranges[f"{side}_numbers"])])
+        for side in ("asker", "answerer")
+    )
+    frames, here, there = second_ranges.compare(ours, theirs, reader.range_key(topic, session))
+    lacks = b"".join(sorted(one[:16] for one in there))
+    return vector | {
+        "symbols": told
+        | {"length": length, "opening": reader.pack(["symbols1", length, 0, b"".join(symbols[:48]), marks])},
+        "ranges": ranges
+        | {
+            "frames": frames,
+            "asker_alone": sorted(here),
+            "answerer_alone": sorted(there),
+            "lacks": [reader.pack(["lacks1", lacks])],
+        },
+    }
+
+
+def remake_handshake(vector: Vector) -> Vector:
+    """From the two seeds and the two streams: who is who, what was signed, and the frames."""
+    sides: dict[str, dict[str, bytes]] = {}
+    for side in ("dialer", "acceptor"):
+        public, static = handshake.node_keys(bytes.fromhex(vector[f"{side}_seed"]))
+        ephemeral = bytes.fromhex(vector[f"{side}_ephemeral"])
+        sides[side] = {"s": static, "e": ephemeral, "key": public}
+    streams = {side: bytes.fromhex(vector[f"{side}_writes"]) for side in sides}
+    (first, third), dialer_rest = handshake.cut_messages(streams["dialer"], 2)
+    (second,), acceptor_rest = handshake.cut_messages(streams["acceptor"], 1)
+    payloads, hashes, keys = handshake.open_handshake(
+        handshake.PROLOGUE, sides["dialer"], sides["acceptor"], [first, second, third]
+    )
+    by_acceptor, by_dialer = handshake.ACCEPTOR_CONTEXT + hashes[0], handshake.DIALER_CONTEXT + hashes[1]
+    assert (payloads[0], payloads[2][:32]) == (b"", sides["dialer"]["key"])
+    handshake.check_signature(sides["acceptor"]["key"], by_acceptor, payloads[1])
+    handshake.check_signature(sides["dialer"]["key"], by_dialer, payloads[2][32:])
+    session_id, topic = hashes[2], bytes.fromhex(vector["topic"])
+    frames = [
+        handshake.open_frames(key, rest) for key, rest in zip(keys, (dialer_rest, acceptor_rest), strict=True)
+    ]
+    for number, said in enumerate(frames):
+        announced = {"topics": [reader.announced_topic(topic, session_id, 1 - number)]}
+        assert [reader.open_message(frame)[0] for frame in said] == ["announce2", "goodbye1"]
+        assert reader.open_message(said[0])[1] == announced
+    return {
+        "prologue": handshake.PROLOGUE,
+        **{
+            f"{side}_{name}": value
+            for side, own in sides.items()
+            for name, value in (
+                ("seed", vector[f"{side}_seed"]),
+                ("node_key", own["key"]),
+                ("static_private", own["s"]),
+                ("static_public", handshake.x25519_public(own["s"])),
+                ("ephemeral", own["e"]),
+            )
+        },
+        "messages": [first, second, third],
+        "acceptor_signs": by_acceptor,
+        "dialer_signs": by_dialer,
+        "session_id": session_id,
+        "topic": topic,
+        "blinded_topic": reader.blinded_topic(topic, session_id),
+        "dialer_frames": frames[0],
+        "acceptor_frames": frames[1],
+        "dialer_writes": streams["dialer"],
+        "acceptor_writes": streams["acceptor"],
+    }
+
+
+def remake_syncs(vectors: Vector) -> Vector:
+    """All messages from what both hold; in the vector's order, which is one of those that time may bring."""
+    remade = []
+    for vector in vectors:
+        topic, session = bytes.fromhex(vector["topic"]), bytes.fromhex(vector["session_id"])
+        held = [
+            second_sync.Side(map(bytes.fromhex, vector[f"{side}_holds"])) for side in ("dialer", "acceptor")
+        ]
+        sync = second_sync.Sync(topic, session, *held)
+        again = vector | {"blinded_topic": reader.blinded_topic(topic, session)}
+        for side, said in zip(("dialer", "acceptor"), sync.said, strict=True):
+            told = [bytes.fromhex(frame) for frame in vector[f"{side}_says"]]
+            assert (told[:2], told[-1], sorted(told)) == (said[:2], said[-1], sorted(said)), vector["name"]
+            again |= {f"{side}_says": told}
+        remade.append(again)
+    return remade
 
 
 def remake_noise(vector: Vector) -> Vector:
@@ -324,6 +439,12 @@ REMAKE: Final[dict[str, Callable[[Vector], Vector]]] = {
     "messages.json": remake_messages,
     "skip_links.json": remake_skip_links,
     "reconciliation.json": remake_reconciliation,
+    "comparisons.json": remake_comparisons,
+    "handshake.json": remake_handshake,
+    "syncs.json": remake_syncs,
+    "root_commit.json": second_histories.remake_root_commit,
+    "epoch_change.json": second_histories.remake_epoch_change,
+    "checkpoint_order.json": second_histories.remake_checkpoint_order,
     "noise_xk.json": remake_noise,
 }
 

@@ -1,11 +1,23 @@
 """The code makes exactly the committed vectors, and refuses the negative ones with their reasons."""
 
 import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from node.epochs import EpochKeeper
+from node.outbound import Author
+from node.replica import Replica
+from node.views import place_text
+from protocol.hashing import epoch_read_secret, timeline_digest
+from protocol.publication import decode_publication
 from protocol.signing import BadSignature, verify_signature
+from storage.commits import load_timeline
+from storage.repos import Branch, Epoch, Repo, add_repo
+from tests.builders import NOW_MS, STORE_KEY, give
 from tests.vectors.defects import open_vector
 from tests.vectors.generate import FILES, render
 
@@ -44,3 +56,59 @@ def test_no_signature_that_libraries_disagree_on_is_taken() -> None:
         key, message, signature = (bytes.fromhex(case[name]) for name in ("key", "message", "signature"))
         with pytest.raises(BadSignature):
             verify_signature(key, message, signature)
+
+
+HISTORIES = ("epoch_change.json", "checkpoint_order.json")
+Vector = dict[str, Any]
+
+
+def load(name: str) -> Vector:
+    found: Vector = json.loads((FOLDER / name).read_text(encoding="utf-8"))
+    return found
+
+
+@contextmanager
+def following(folder: Path, vector: Vector) -> Iterator[Replica]:
+    """A node of cat's that holds the repo's first secrets, and is given all commits of the vector in their order."""
+    init = vector["commits"][0]
+    repo_id, init_id, init_key = (
+        bytes.fromhex(text) for text in (vector["repo_id"], init["commit_id"], init["commit_key"])
+    )
+    write_secret = bytes.fromhex(vector["epochs"][0]["write_secret"])
+    founder = bytes.fromhex(vector["users"]["ann"])
+    repo = Repo(0, repo_id, "", init_id, init_key, 0, is_behind=False, invitation=None)
+    with closing(Replica(folder, STORE_KEY)) as replica:
+        epoch = Epoch(0, 0, init_id, founder, epoch_read_secret(write_secret), write_secret)
+        with replica.database.write() as connection:
+            add_repo(replica.database, connection, repo, epoch)
+        replica.refresh()
+        cat = Author(replica, bytes.fromhex(vector["seeds"]["cat"]), lambda: NOW_MS)
+        keeper = EpochKeeper(replica, cat)
+        for told in vector["commits"]:
+            encoded = bytes.fromhex(told["publication"])
+            topic = decode_publication(encoded).topic
+            if topic not in replica.by_topic:
+                keeper.take_secrets(next(iter(replica.repos.values())))
+            intake = give(replica, replica.by_topic[topic], [encoded])
+            accepted = sum(map(len, intake.accepted.values()))
+            assert (accepted, intake.waiting, intake.rejected) == (1, 0, []), told["name"]
+        yield replica
+
+
+@pytest.mark.slow  # a store is made, and told of all commits
+@pytest.mark.parametrize("name", HISTORIES)
+def test_a_node_accepts_the_histories_and_has_their_timelines(tmp_path: Path, name: str) -> None:
+    vector = load(name)
+    with following(tmp_path, vector) as replica:
+        repo = next(iter(replica.repos.values()))
+        members = replica.membership(repo.repo_id).now().members()
+        assert members.keys() == {bytes.fromhex(vector["users"][member]) for member in vector["members"]}
+        branch: Branch = replica.by_topic[bytes.fromhex(vector["epochs"][0]["main_topic"])]
+        with replica.database.read() as connection:
+            rows = load_timeline(connection, branch.num, 0, 100)
+    hasher = timeline_digest()
+    for row in rows:
+        hasher.update(row.commit_id)
+    places = [place_text(row.passed, row.rank, row.commit_id) for row in rows]
+    assert places == [told["place"] for told in vector["timeline"]["order"]]
+    assert hasher.hexdigest() == vector["timeline"]["digest"]

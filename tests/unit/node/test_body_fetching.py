@@ -37,6 +37,9 @@ class _Source:
     def has_joined(self, _topic: bytes) -> bool:
         return True
 
+    def is_level(self, _topic: bytes) -> bool:
+        return True
+
     def want(self, _topic: bytes, ids: tuple[bytes, ...]) -> None:
         self.asked.append(ids)
 

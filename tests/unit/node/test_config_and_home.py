@@ -109,6 +109,19 @@ def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path) -> None:
     assert caught.value.code == "storage_failed"
 
 
+def test_a_lock_whose_file_was_removed_still_holds(tmp_path: Path) -> None:
+    with lock_home(tmp_path), run_file(tmp_path, pid=7, api="127.0.0.1:1", listen="127.0.0.1:3", peer=PEER):
+        (tmp_path / "lock").unlink()
+        with pytest.raises(ServiceError, match="process 7 runs") as caught, lock_home(tmp_path):
+            raise AssertionError("held twice")
+        assert caught.value.code == "already_running"
+        assert read_run_file(tmp_path).pid == 7, "commands find the daemon"
+        (tmp_path / "lock").unlink()
+        assert read_run_file(tmp_path).pid == 7
+    with lock_home(tmp_path):
+        pass
+
+
 def test_secrets_that_others_may_read_or_that_are_damaged_are_refused(tmp_path: Path) -> None:
     home = create_home(tmp_path / "home")
     for name, read in (

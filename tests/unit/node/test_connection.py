@@ -1,6 +1,7 @@
 """What a peer may do wrong on a connection: each ends it with a stable reason, and changes nothing."""
 
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ from protocol.messages import (
     Receipt,
     Summary,
     Want,
+    decode_message,
 )
 from storage.difference import load_publications, plan_sending
 from tests.nodes import open_nodes
@@ -64,6 +66,39 @@ async def test_a_topic_that_was_not_joined_ends_it_with_a_goodbye(
             await stranger.say(Want(b"t" * 32, (b"c" * 32,)))
             assert await stranger.hear(Goodbye) == Goodbye("unknown_topic")
     assert stranger.ended == Ended("unknown_topic")
+
+
+async def test_a_goodbye_is_answered_with_one(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with met(alice) as stranger:
+            await stranger.say(Goodbye("bye"))
+            assert await stranger.hear(Goodbye) == Goodbye("peer_left")
+            assert await stranger.stream.receive_frame() is None, "and the direction ends"
+
+
+async def test_signs_of_life_come_every_thirty_seconds(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with met(alice) as stranger:
+            heard = []
+            for _ in range(3):
+                await stranger.hear(KeepAlive)
+                heard.append(trio.current_time())
+                await stranger.say(KeepAlive())
+            assert [round(later - earlier) for earlier, later in pairwise(heard)] == [30, 30]
+            await stranger.say(Goodbye("bye"))
+
+
+async def test_of_commits_that_are_wanted_and_not_held_nothing_is_said(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with met(alice) as stranger:
+            topic = await stranger.join(branch)
+            await stranger.say(Receipt(topic), Want(topic, (b"w" * 32,)))
+            message = decode_message(await stranger.stream.receive_frame() or b"")
+            assert message == KeepAlive(), "no publications, and no word that there are none"
+            await stranger.say(Goodbye("bye"))
 
 
 async def test_knowing_the_topic_in_clear_is_not_enough_and_nothing_is_revealed(

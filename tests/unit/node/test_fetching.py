@@ -84,6 +84,9 @@ class _Source:
         self._answers = answers
         self.given: list[bytes] = []
 
+    def is_level(self, topic: bytes) -> bool:
+        return self.has_joined(topic)
+
     def has_joined(self, topic: bytes) -> bool:
         return topic == self._topic
 

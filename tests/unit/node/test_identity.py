@@ -1,5 +1,6 @@
 """The keys of a folder: made, opened, sealed in another way, taken over from an older Ravel; nothing lost on the way."""
 
+import fcntl
 import os
 import sqlite3
 import stat
@@ -9,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from node.doctor import OK, WARNING, examine
+from node.doctor import OK, PROBLEM, WARNING, examine
 from node.errors import ServiceError
-from node.home import create_home, open_home
+from node.home import create_home, lock_home, open_home
 from node.identity import (
     adopt_older_keys,
     change_protection,
@@ -19,7 +20,8 @@ from node.identity import (
     open_keys,
     read_keys,
 )
-from node.key_file import Keys, fresh_keys
+from node.key_file import Keys, Protection, fresh_keys
+from node.private_files import sweep_begun
 from tests.keys import CHEAP, no_passphrase
 
 
@@ -145,3 +147,93 @@ def test_the_doctor_says_when_keys_lie_in_the_clear(tmp_path: Path) -> None:
     found = next(check for check in examine(home) if check.name == "keys")
     assert (found.state, "passphrase" in found.detail) == (OK, True)
     assert read_keys(home).protection == "passphrase"
+
+
+class _Cut(BaseException):
+    """The power goes, or SIGKILL comes."""
+
+
+class _Killer:
+    """Cuts at the n-th of what changes a folder; nothing that the process would still do is done."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+        self._left = after
+        for name in ("open", "fsync", "replace", "rename", "link", "unlink"):
+            monkeypatch.setattr(os, name, self._wrap(getattr(os, name)))
+
+    def _wrap(self, real: Callable[..., object]) -> Callable[..., object]:
+        def call(*given: object, **named: object) -> object:
+            if self._left <= 0:
+                raise _Cut
+            self._left -= 1
+            return real(*given, **named)
+
+        return call
+
+
+def _lies_open(home: Path, keys: Keys) -> bool:
+    """Whether any file of the folder has a key in the clear."""
+    return any(keys.user_seed.hex() in path.read_text() for path in home.glob("keys.json*"))
+
+
+def _change_cut(home: Path, keys: Keys, protection: Protection, after: int) -> bool:
+    """Whether it was cut."""
+    with pytest.MonkeyPatch.context() as patch:
+        _Killer(patch, after)
+        try:
+            change_protection(home, keys, protection, b"four random words", CHEAP)
+        except _Cut:
+            return True
+    return False
+
+
+def test_unsealing_that_is_cut_anywhere_leaves_no_keys_that_a_start_does_not_sweep(tmp_path: Path) -> None:
+    cuts = 0
+    for after in range(50):
+        (tmp_path / str(after)).mkdir()
+        home, keys = _sealed_home(tmp_path / str(after))
+        if not _change_cut(home, keys, "none", after):
+            break
+        cuts += _lies_open(home, keys)
+        with lock_home(home):
+            assert _lies_open(home, keys) == (read_keys(home).protection == "none")
+        assert open_keys(home, _typed(b"four random words")) == keys
+    assert cuts > 1, "some cuts leave keys in the clear until the next start"
+
+
+def test_once_keys_are_sealed_none_lie_in_the_clear_wherever_sealing_was_cut(tmp_path: Path) -> None:
+    cuts = 0
+    for after in range(50):
+        home, keys = tmp_path / str(after), fresh_keys()
+        home.mkdir()
+        create_keys(home, keys, "none")
+        (home / "keys.json.0011223344556677.new").write_bytes((home / "keys.json").read_bytes())
+        was_cut = _change_cut(home, keys, "passphrase", after)
+        assert _lies_open(home, keys) == (read_keys(home).protection == "none")
+        if not was_cut:
+            break
+        cuts += 1
+    assert cuts > 5
+
+
+def test_what_another_process_is_writing_is_not_swept(tmp_path: Path) -> None:
+    begun = tmp_path / "keys.json.0011223344556677.new"
+    with begun.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert sweep_begun(tmp_path) == []
+    (tmp_path / "notes.new").write_text("somebody's own")
+    assert sweep_begun(tmp_path) == [begun]
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.new"]
+
+
+def test_the_doctor_names_what_a_killed_command_left(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    create_home(home, listen="127.0.0.1:0", api="127.0.0.1:0")
+    left = home / "keys.json.0011223344556677.new"
+    left.write_text("keys in the clear, say")
+    left.chmod(0o600)
+    (check,) = [one for one in examine(home) if left.name in one.detail]
+    assert (check.name, check.state) == ("keys", PROBLEM)
+    with lock_home(home):
+        pass
+    assert [one for one in examine(home) if left.name in one.detail] == []

@@ -239,6 +239,19 @@ def test_a_second_commit_of_one_feed_place_is_kept_as_evidence(world: World) -> 
     assert [tuple(row) for row in evidence] == [(decode_publication(twin).commit_id, 2)]
 
 
+def test_keys_that_open_nothing_and_acks_that_leave_out_the_own_last_commit_are_accepted(
+    world: World,
+) -> None:
+    """docs/protocol.md, section 6: what looks wrong and is not."""
+    replica, branch = world.copy()
+    root_id = world.branch.facts.root_id
+    first = _forge(world, feed_sequence=2, feed_previous=root_id, keys=HeaderKeys(acks=(b"g" * 32,)))
+    feed_previous = decode_publication(first).commit_id
+    beside = _forge(world, feed_sequence=3, feed_previous=feed_previous, acks=(root_id,))
+    for item in (first, beside):
+        assert give(replica, branch, [item]).accepted
+
+
 def test_a_body_that_does_not_decode_is_rejected_and_an_unknown_kind_is_carried(world: World) -> None:
     replica, branch = world.copy()
     assert _verdict(replica, branch, _forge(world, body=b"\x92\xa5post1\x07")) == "bad_body"

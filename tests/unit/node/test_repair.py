@@ -199,20 +199,6 @@ def test_what_cannot_be_put_right_is_named(tmp_path: Path, damage: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.sqlite
-def test_damaged_pages_are_left_alone(tmp_path: Path) -> None:
-    _story(tmp_path).close()
-    path = tmp_path / "ravel.sqlite"
-    content = bytearray(path.read_bytes())
-    content[-4096] = 0  # the kind of the last page
-    path.write_bytes(content)
-    repair = _repair(tmp_path)
-    assert "database" in repair.left.kinds
-    assert (repair.changed, repair.copy) == ({}, None)
-    assert path.read_bytes() == content
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("damage", PACKS)
 def test_packs_are_repaired_as_far_as_they_are_here(tmp_path: Path, damage: str) -> None:
     with_file(tmp_path).replica.close()

@@ -108,6 +108,26 @@ def test_a_topic_is_joined_when_both_announced_it_in_either_order() -> None:
     assert theirs_first.take(TopicFollowed(MAIN, is_root=False)) == []
 
 
+def test_a_second_announcement_adds_to_the_first() -> None:
+    session = Session(SESSION_ID, is_dialer=True)
+    for topic in (MAIN, ROOT):
+        session.take(TopicFollowed(topic, is_root=topic == ROOT))
+    assert session.take(MessageReceived(Announce((THEIR_MAIN,)))) == [LoadSummary(MAIN)]
+    theirs = announced_topic(ROOT, SESSION_ID, by_dialer=False)
+    assert session.take(MessageReceived(Announce((theirs, THEIR_MAIN)))) == [LoadSummary(ROOT)]
+    assert [progress.is_joined for progress in session.topics] == [True, True]
+
+
+@pytest.mark.parametrize("rounds", [(1,), (0, 0), (0, 2), (0, 1, 1)])
+def test_rounds_neither_repeat_nor_skip(rounds: tuple[int, ...]) -> None:
+    session = _joined(MAIN)
+    for number in rounds:
+        outputs = session.take(MessageReceived(Summary(BLIND_MAIN, number, (), 0, EMPTY)))
+        session.take(SummaryLoaded(MAIN, (), 0, EMPTY, 0))
+        session.take(PlanLoaded(MAIN, array("q"), 0))
+    assert outputs == [Close("unasked_summary")]
+
+
 def test_who_sends_back_what_was_announced_has_not_shown_to_know_the_topic() -> None:
     session = Session(SESSION_ID, is_dialer=True)
     session.take(TopicFollowed(MAIN, is_root=False))

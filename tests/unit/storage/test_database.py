@@ -100,7 +100,7 @@ def test_an_older_store_is_copied_before_it_is_migrated(tmp_path: Path) -> None:
     kept = tmp_path / "ravel-of-r0007.sqlite"
     assert (_revision(kept), _revision(tmp_path / "ravel.sqlite")) == ("r0007", newest_revision())
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    assert {path.name for path in tmp_path.iterdir()} == {kept.name, "ravel.sqlite"}
+    assert {path.name for path in tmp_path.iterdir()} == {kept.name, "ravel.sqlite", "ravel.sqlite-last"}
     made = kept.stat().st_mtime_ns
     Database(tmp_path).close()
     assert kept.stat().st_mtime_ns == made, "nothing is left to migrate"
@@ -210,3 +210,19 @@ def test_blocks_are_shared_found_and_hashed_again(tmp_path: Path) -> None:
         with pytest.raises(DamagedBlock):
             read_blocks(connection, {999: None})
     database.close()
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("name", [b"alembic_version", b"commits_order", b"repos", b"peers"])
+def test_a_damaged_name_in_the_schema_is_a_clear_error(tmp_path: Path, name: bytes) -> None:
+    """SQLite's message names it, and Python cannot decode that message."""
+    Database(tmp_path).close()
+    path = tmp_path / "ravel.sqlite"
+    content = path.read_bytes()
+    for statement in (b"CREATE TABLE ", b"CREATE INDEX "):
+        content = content.replace(statement + name, statement[:7] + b"\xff\xfe" + statement[9:] + name)
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match=r"damaged|malformed"):
+        Database(tmp_path)
+    with pytest.raises(StorageError, match=r"damaged|malformed"), read_store(tmp_path):
+        raise AssertionError("read")

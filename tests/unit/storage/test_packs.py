@@ -4,14 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from protocol.block import Block, seal_block
 from storage import packs as packs_module
 from storage.blocks import DamagedBlock
 from storage.database import Database, StorageError
 from storage.packs import PackDraft, Packs
+from storage.quarantine import empty_quarantine, measure_quarantine
 from storage.schema import blocks, pack_blocks
+from storage.schema import packs as packs_table
 
 SECRET = b"c" * 32
 LARGE = 300_000
@@ -114,14 +116,47 @@ def test_an_add_that_is_cut_leaves_nothing(
             assert connection.execute(select(func.count()).select_from(table)).scalar_one() == 0
 
 
-def test_a_pack_that_no_row_names_is_swept(database: Database) -> None:
+def test_a_pack_that_no_row_names_is_set_aside_and_comes_back_with_its_rows(database: Database) -> None:
     packs = Packs(database)
     assert packs.sweep() == 0
     _add(database, packs, [_block(1)])
     (kept,) = _files(database)
+    content = kept.read_bytes()
     (kept.parent / "left-behind").write_bytes(b"by a process that was killed")
     assert packs.sweep() == 1
     assert _files(database) == [kept]
+    aside = database.folder / "quarantine" / "packs"
+    assert (aside / "left-behind").read_bytes() == b"by a process that was killed"
+    with database.write() as connection:
+        connection.execute(update(packs_table).values(name="lost"))
+    assert packs.sweep() == 1
+    assert _files(database) == []
+    with database.write() as connection:
+        connection.execute(update(packs_table).values(name=kept.name))
+    assert packs.sweep() == 0
+    assert kept.read_bytes() == content
+    assert measure_quarantine(database.folder).files == 1
+    assert empty_quarantine(database.folder).size == len(b"by a process that was killed")
+    assert measure_quarantine(database.folder).files == 0
+
+
+def test_a_pack_whose_transaction_was_committed_stays_when_something_fails_after_it(
+    database: Database,
+) -> None:
+    packs = Packs(database)
+
+    def add() -> None:
+        with packs.draft() as draft:
+            draft.put(_block(1))
+            draft.finish()
+            with database.write() as connection:
+                draft.keep(connection)
+            raise ZeroDivisionError  # before the draft is told
+
+    with pytest.raises(ZeroDivisionError):
+        add()
+    with database.read() as connection:
+        assert packs.find(connection, _block(1).block_id) == _block(1)
 
 
 def test_damage_is_found_when_a_block_is_read(database: Database) -> None:

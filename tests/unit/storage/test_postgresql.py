@@ -16,6 +16,7 @@ from sqlalchemy.pool import NullPool
 
 from node.fsck import check_store
 from node.replica import Replica
+from protocol.block import seal_block
 from storage.commits import digest_timeline, iterate_arrivals
 from storage.database import (
     DATABASE_NAME,
@@ -27,7 +28,7 @@ from storage.database import (
     read_store,
 )
 from storage.inspection import count_rows
-from storage.packs import FOLDER_NAME
+from storage.packs import FOLDER_NAME, Packs
 from storage.peer_schema import peers
 from storage.postgresql import PostgresqlBackend, find_risks
 from storage.repos import load_epochs, load_repos
@@ -235,6 +236,31 @@ def test_a_commit_that_turns_out_kept_after_it_was_said_lost_ends_writing(
     again = Database(tmp_path, url=through)
     _write(again, 2)
     assert _addresses(again) == ["1", "2"]
+    again.close()
+
+
+def test_a_pack_stays_whose_rows_may_have_been_committed(tmp_path: Path, own: str, proxy: _Proxy) -> None:
+    block = seal_block(bytes(300_000), b"c" * 32)[0]
+    through = _through(own, proxy)
+    database = Database(tmp_path, url=through)
+
+    def add() -> None:
+        with Packs(database).draft() as draft:
+            draft.put(block)
+            draft.finish()
+            proxy.cuts.set()
+            proxy.accepts = False  # nobody can be asked what became of it
+            with database.write() as connection:
+                draft.keep(connection)
+            raise AssertionError("kept")
+
+    with pytest.raises(StorageError):
+        add()
+    database.close()
+    proxy.accepts = True
+    again = Database(tmp_path, url=through)
+    with again.read() as connection:
+        assert Packs(again).find(connection, block.block_id) == block
     again.close()
 
 

@@ -188,7 +188,7 @@ def test_a_copy_of_a_store_that_no_key_had_opened_yet_goes_whatever_its_schema(t
     Database(tmp_path, STORE_KEY).close()
     copy_database(tmp_path / "ravel.sqlite", after)
     assert drop_open_copies(tmp_path) == [before]
-    assert {path.name for path in tmp_path.iterdir()} == {"ravel.sqlite", after.name}
+    assert {path.name for path in tmp_path.glob("*.sqlite")} == {"ravel.sqlite", after.name}
 
 
 async def test_another_key_or_none_opens_no_secret(tmp_path: Path, nodes: list[Node]) -> None:

@@ -1,0 +1,126 @@
+"""Commits and publications as attackers make them: well formed, and right or wrong as they wish."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from msgspec.structs import replace as replace_fields
+from nacl import bindings
+
+from node.drafting import AuthorKeys, Draft, Place, Sealed, seal_draft
+from protocol import signing
+from protocol.block import Block, seal_block
+from protocol.body import Body
+from protocol.codec import encode
+from protocol.commit import HeaderKeys, lipmaa, seal_commit
+from protocol.content import Post
+from protocol.publication import NONCE_SIZE, encode_publication, seal_publication, sign_publication
+from storage.repos import Branch
+
+_NOW_MS: Final = 1_700_000_000_000
+_POST: Final = Post("x")
+
+
+@dataclass(frozen=True, slots=True)
+class Forged:
+    """A commit's id, and the publication that carries it."""
+
+    commit_id: bytes
+    encoded: bytes
+
+
+class Feed:
+    """The commits of one user in one branch, on the topic that `branch` is on."""
+
+    def __init__(self, branch: Branch, seed: bytes, seen: tuple[bytes, ...]) -> None:
+        """`seen` is what of the root branch the user says to have seen."""
+        self.branch = branch
+        self.keys = AuthorKeys(*signing.key_pair(seed))
+        self._seen = () if branch.facts.is_root_branch else seen
+        self._ids: list[bytes] = []
+        self._made = 0
+
+    @property
+    def last(self) -> bytes | None:
+        """The last commit that `go_on` made."""
+        return self._ids[-1] if self._ids else None
+
+    def seal(self, acks: Sequence[bytes], body: Body = _POST, *, sequence: int | None = None) -> Sealed:
+        """A commit at the next place of the feed, or at another one. Each is another commit, also of equal words."""
+        self._made += 1
+        number = sequence or len(self._ids) + 1
+        skip = lipmaa(number)
+        place = Place(
+            self.branch.facts.epoch_id,
+            number,
+            previous=self._ids[number - 2] if number > 1 else None,
+            skip=self._ids[skip - 1] if skip != number - 1 else None,
+            seen=self._seen,
+            acks=tuple(acks),
+            keys=HeaderKeys(acks=(b"",) * len(acks)),
+        )
+        return seal_draft(self.keys, _NOW_MS + self._made, self.branch, Draft(body), place)
+
+    def go_on(self, acks: Sequence[bytes], body: Body = _POST) -> Forged:
+        """The next commit of the feed, published as a writer would."""
+        sealed = self.seal(acks, body)
+        self._ids.append(sealed.commit.commit_id)
+        return publish(self.branch, sealed)
+
+    def first(self, acks: Sequence[bytes], body: Body = _POST) -> Forged:
+        """Another first commit of the feed: what becomes of it says nothing of the next one."""
+        return publish(self.branch, self.seal(acks, body, sequence=1))
+
+
+def publish(branch: Branch, sealed: Sealed, *, is_signed: bool = True, key: bytes | None = None) -> Forged:
+    """A publication with the topic's signature, or a random one; `key` is another than opens the commit."""
+    return publish_blocks(branch, key or sealed.commit.key, sealed.blocks, is_signed=is_signed)
+
+
+def publish_blocks(branch: Branch, key: bytes, blocks: Sequence[Block], *, is_signed: bool = True) -> Forged:
+    """The same of blocks, of which the first is said to be a commit's."""
+    commit_id, nonce = blocks[0].block_id, secrets.token_bytes(NONCE_SIZE)
+    sealed_key = nonce + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
+        key, branch.topic + commit_id, nonce, branch.read_key
+    )
+    encoded = tuple(block.encoded for block in blocks)
+    signature = secrets.token_bytes(64)
+    if is_signed:
+        assert branch.topic_seed is not None, "only who holds the topic's key signs"
+        topic_secret = signing.key_pair(branch.topic_seed)[1]
+        signature = sign_publication(topic_secret, branch.topic, sealed_key, encoded)
+    return Forged(commit_id, encode_publication(branch.topic, sealed_key, encoded, signature))
+
+
+def of_another_version(branch: Branch, *, is_signed: bool = True) -> Forged:
+    """A commit of a format version that nobody knows yet."""
+    plaintext = encode(("commit2", secrets.token_bytes(32)))
+    block, key = seal_block(plaintext, branch.convergence_secret)
+    return publish_blocks(branch, key, (block,), is_signed=is_signed)
+
+
+def without_kind(feed: Feed, acks: Sequence[bytes], body: Body = _POST) -> Forged:
+    """A commit whose header does not say the kind of its body."""
+    sealed = feed.seal(acks, body)
+    old = sealed.commit
+    content = replace_fields(old.content, metadata=b"")
+    commit, block = seal_commit(
+        old.acks, old.links, content, feed.keys.secret, feed.branch.convergence_secret
+    )
+    return publish(feed.branch, Sealed(commit, (block, *sealed.blocks[1:])))
+
+
+def on_own_topic(topic_seed: bytes, size: int = 32, *, is_signed: bool = True) -> Forged:
+    """What a relay can check of a publication, on a topic of the attacker's own, and nothing behind it."""
+    block, key = seal_block(secrets.token_bytes(size), bytes(32))
+    made = seal_publication(topic_seed, bytes(32), key, (block,), secrets.token_bytes(NONCE_SIZE))
+    signature = made.signature if is_signed else secrets.token_bytes(64)
+    return Forged(
+        block.block_id, encode_publication(made.topic, made.sealed_key, (block.encoded,), signature)
+    )
+
+
+def of_a_reader(branch: Branch) -> Branch:
+    """What who may not write holds of a branch: its topic's key only where it is the root branch."""
+    return branch if branch.facts.is_root_branch else replace(branch, topic_seed=None)

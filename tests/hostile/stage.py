@@ -1,0 +1,98 @@
+"""The repo that attackers attack, and what each of them knows of it.
+
+The victim owns the repo. Beside it there are a writer, a reader (a member who may not write), and a user whom the victim
+excluded: the exclusion started a second epoch, so each branch has an old topic and a present one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from sqlalchemy import Connection
+
+from node.drafting import Draft, Written
+from node.outbound import Author
+from node.replica import Replica
+from protocol import signing
+from protocol.body import Grant, Permission, Remove
+from protocol.content import Post
+from storage.commits import load_timeline
+from storage.repos import Branch, Repo
+
+WRITER: Final = b"hostile writer".ljust(32, b"-")
+READER: Final = b"hostile reader".ljust(32, b"-")
+EXCLUDED: Final = b"hostile excluded".ljust(32, b"-")
+"""Seeds of users who turned hostile."""
+_WRITTEN_AT_ONCE: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A repo with two epochs. Attackers use of it what their role knows."""
+
+    victim: bytes  # the node's key
+    init_id: bytes
+    root: Branch
+    main: Branch
+    old_root: Branch  # on the topics of the first epoch
+    old_main: Branch
+    seen: tuple[bytes, ...]  # heads of the root branch
+    seen_before: tuple[bytes, ...]  # what the excluded user says to have seen: its own grant
+    chain: tuple[bytes, ...]  # commits of `main`, oldest first: each acks the one before
+    root_chain: tuple[bytes, ...]  # the same of the root branch
+
+
+def furnish(replica: Replica, author: Author, repo: Repo, length: int) -> bytes:
+    """Admit the hostile users, write `length` posts in two epochs, and exclude one user; the id of that user's grant."""
+    root = replica.root_branch(repo)
+    main = next(one for one in replica.branches.values() if one.name == "main")
+    users = {seed: signing.key_pair(seed)[0] for seed in (WRITER, READER, EXCLUDED)}
+    author.write(root, Grant(users[WRITER], Permission.WRITE, None))
+    author.write(root, Grant(users[READER], Permission.READ, None))
+    granted, _ = author.write(root, Grant(users[EXCLUDED], Permission.WRITE, None))
+    _write_posts(author, main, length // 4)
+    author.write(root, Remove(users[EXCLUDED], None, ()))
+    author.write(main, Post("in the second epoch"))
+    _write_posts(author, main, length - length // 4)
+    return granted.commit_id
+
+
+def _write_posts(author: Author, branch: Branch, count: int) -> None:
+    for start in range(0, count, _WRITTEN_AT_ONCE):
+        texts = [f"post {start + one}" for one in range(min(_WRITTEN_AT_ONCE, count - start))]
+        author.write_many(branch, partial(_same, [Draft(Post(text)) for text in texts]), _nothing_more)
+
+
+def stage_of(replica: Replica, victim: bytes, repo: Repo, granted: bytes) -> Stage:
+    """What there is to know of a furnished repo. `victim` is the node's key, `granted` what `furnish` gave."""
+    named = {one.branch_id: one.name for one in replica.branches.values()}
+    on_topics = [one for one in replica.on_topics.values() if one.repo_num == repo.num]
+    on_topics.sort(key=lambda one: one.epoch_num)
+    roots = [one for one in on_topics if one.facts.is_root_branch]
+    mains = [one for one in on_topics if named[one.branch_id] == "main"]
+    with replica.database.read() as connection:
+        chain, root_chain = (
+            tuple(row.commit_id for row in load_timeline(connection, branch.num, 0, 1_000_000))
+            for branch in (mains[-1], roots[-1])
+        )
+    return Stage(
+        victim,
+        repo.init_id,
+        roots[-1],
+        mains[-1],
+        roots[0],
+        mains[0],
+        root_chain[-1:],
+        (granted,),
+        chain,
+        root_chain,
+    )
+
+
+def _same(drafts: Sequence[Draft], _connection: Connection) -> Sequence[Draft]:
+    return drafts
+
+
+def _nothing_more(_connection: Connection, _written: Sequence[Written]) -> None:
+    """Nothing else belongs into the transaction."""

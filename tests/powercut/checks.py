@@ -1,0 +1,275 @@
+"""What must hold of a folder in which the power went: a node starts on it, has what was acknowledged, and goes on."""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from analytics.export_reader import ExportError, read_export
+from node.backup import restore_backup
+from node.errors import ServiceError
+from node.fsck import check_store
+from node.home import create_home, lock_home, open_home
+from node.identity import KEYS_NAME, open_keys, read_keys
+from node.inbound import retry_kept
+from node.key_file import Keys
+from node.outbound import Author
+from node.replica import Replica
+from protocol.content import Post
+from protocol.text import id_text, parse_id
+from storage.copying import drop_open_copies
+from storage.database import StorageError
+from storage.export_schema import MANIFEST_NAME
+from tests.powercut.disk import State
+from tests.powercut.looking import find_ids, hash_files
+
+PASSPHRASE: Final = b"a passphrase of tests"
+HOME: Final = "nodes/alice"
+EXPORTS: Final = f"{HOME}/exports"
+BACKUPS: Final = "backups"
+NOW_MS: Final = 4_000_000_000_000
+"""Later than anything that is recorded."""
+_SMALL: Final = 1 << 16
+"""Bytes of files that are looked through for secrets; keys take less than one KiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a node that started on a folder has."""
+
+    commits: frozenset[str] = frozenset()
+    files: Mapping[str, str] = field(default_factory=dict)
+    """BLAKE3 of the content by name."""
+    user: str = ""
+    protection: str = ""
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What was promised by one place in a record."""
+
+    user: str = ""
+    branch: str = ""
+    commits: set[str] = field(default_factory=set)
+    files: dict[str, str] = field(default_factory=dict)
+    protection: str = ""  # empty: being changed
+    backups: set[str] = field(default_factory=set)
+    exported: int = 0
+    """Commits that the export holds."""
+
+    def note(self, promise: Mapping[str, Any]) -> None:
+        """One more promise, or the end of one: a file that is about to be removed."""
+        match promise:
+            case {"user": str(user)}:
+                self.user, self.protection = user, "none"
+            case {"branch": str(branch)}:
+                self.branch = branch
+            case {"commit": str(commit)}:
+                self.commits.add(commit)
+            case {"file": str(name), "hash": str(content)}:
+                self.files[name] = content
+            case {"removing": str(name)}:
+                del self.files[name]
+            case {"protection": str(protection)}:
+                self.protection = protection
+            case {"backup": str(name)}:
+                self.backups.add(name)
+            case {"exported": int(count)}:
+                self.exported = count
+            case _:
+                raise AssertionError(promise)
+
+
+class Checker:
+    """Checks states, each part of one once, however often it comes back."""
+
+    def __init__(self, scratch: Path, seeds: tuple[bytes, ...] = ()) -> None:
+        """`seeds`: of the node and the user, which must not lie in the clear where keys are sealed."""
+        self._scratch = scratch
+        self._names = 0
+        self._seeds = [form for seed in seeds for form in (seed, seed.hex().encode())]
+        self._opened: dict[bytes, Keys] = {}
+        self._homes: dict[bytes, Found] = {}
+        self._backups: dict[bytes, str] = {}
+        self._exports: dict[bytes, tuple[int, str]] = {}
+        self.started = 0
+        """Nodes that were started."""
+
+    def check(self, state: State, ledger: Ledger) -> list[str]:
+        """What is wrong with a state, of which this was promised; each begins with its kind."""
+        problems = self._check_home(state, ledger)
+        for name in sorted({path.split("/")[1] for path in state.folders if path.startswith(f"{BACKUPS}/")}):
+            if not name.startswith("."):  # else it is not under its name yet
+                problems += self._check_backup(state, f"{BACKUPS}/{name}")
+        problems += [
+            f"backup lost: {name}"
+            for name in sorted(ledger.backups)
+            if f"{BACKUPS}/{name}" not in state.folders
+        ]
+        return problems + self._check_export(state, ledger)
+
+    def _check_home(self, state: State, ledger: Ledger) -> list[str]:
+        if not ledger.user and not self._is_initialised(state):
+            return self._check_init(state)
+        found = self._start(state, ledger.branch)
+        problems = list(found.problems)
+        if ledger.user and found.user and found.user != ledger.user:
+            problems.append(f"keys: of {found.user} instead of {ledger.user}")
+        if ledger.protection and found.protection and found.protection != ledger.protection:
+            problems.append(f"keys: their protection is {found.protection} instead of {ledger.protection}")
+        if problems and not found.user:  # it did not start, which is one problem and not three
+            return problems
+        lacking = ledger.commits - found.commits
+        if lacking:
+            problems.append(f"commits lost: {len(lacking)} of {len(ledger.commits)}")
+        for name, content in ledger.files.items():
+            if found.files.get(name) != content:
+                problems.append(f"file lost: {name} ({found.files.get(name, 'is not there')})")
+        return problems
+
+    @staticmethod
+    def _is_initialised(state: State) -> bool:
+        return {f"{HOME}/config.toml", f"{HOME}/{KEYS_NAME}"} <= state.files.keys()
+
+    def _check_init(self, state: State) -> list[str]:
+        """`ravel init` was cut: it can be given again."""
+        key = state.digest(HOME)
+        if key not in self._homes:
+            self.started += 1
+            with self._laid_out(state.part(HOME)) as home:
+                try:
+                    create_home(home)
+                    open_keys(home, lambda: PASSPHRASE)
+                    self._homes[key] = Found()
+                except ServiceError as error:
+                    self._homes[key] = Found(problems=(f"init again: {error}",))
+        return list(self._homes[key].problems)
+
+    def _start(self, state: State, branch: str) -> Found:
+        key = state.digest(HOME) + branch.encode()
+        if key not in self._homes:
+            self.started += 1
+            with self._laid_out(state.part(HOME)) as home:
+                self._homes[key] = self._run(home, branch)
+        return self._homes[key]
+
+    def _run(self, home: Path, branch: str) -> Found:
+        """What `ravel run` does before it serves anybody, then a write, then `ravel fsck`."""
+        try:
+            url = open_home(home).storage_url
+            with lock_home(home):
+                keys = self._open_keys(home)
+                replica = Replica(home, keys.store_key, url)
+                try:
+                    protection = read_keys(home).protection
+                    if protection != "none":
+                        drop_open_copies(home)
+                    retry_kept(replica, NOW_MS)
+                    found = self._look(home, replica, keys, branch, protection)
+                finally:
+                    replica.close()
+            findings = check_store(home, keys.store_key, url)
+        except Exception as error:  # whatever it is, nobody has a node then
+            return Found(problems=(f"does not start: {type(error).__name__}: {error}",))
+        fsck = tuple(f"fsck: {one.kind} {one.about}: {one.detail}" for one in findings.problems[:3])
+        return Found(found.commits, found.files, found.user, found.protection, (*found.problems, *fsck))
+
+    def _look(self, home: Path, replica: Replica, keys: Keys, branch_text: str, protection: str) -> Found:
+        author = Author(replica, keys.user_seed, lambda: NOW_MS)
+        problems: list[str] = []
+        if protection != "none":
+            problems += [f"secret in the clear: {path.name}" for path in self._find_clear(home)]
+        commits: frozenset[str] = frozenset()
+        files: dict[str, str] = {}
+        branch = None
+        if branch_text:
+            branch_id = parse_id(branch_text)
+            branch = next((one for one in replica.branches.values() if one.branch_id == branch_id), None)
+        if branch is not None:
+            commits = frozenset(map(id_text, find_ids(replica, branch)))
+            files = dict(hash_files(replica, branch))
+        try:
+            if branch is None:
+                author.create_repo("another")
+            else:
+                author.write(branch, Post("after the cut"))
+        except (ServiceError, StorageError) as error:
+            problems.append(f"next write: {error}")
+        return Found(commits, files, id_text(author.user), protection, tuple(problems))
+
+    def _open_keys(self, home: Path) -> Keys:
+        """A passphrase takes half a second: each file is opened once."""
+        content = (home / KEYS_NAME).read_bytes()
+        if content not in self._opened:
+            self._opened[content] = open_keys(home, lambda: PASSPHRASE)
+        return self._opened[content]
+
+    def _find_clear(self, home: Path) -> Iterator[Path]:
+        for path in home.iterdir():
+            if path.is_file() and path.stat().st_size <= _SMALL:
+                content = path.read_bytes()
+                if any(seed in content for seed in self._seeds):
+                    yield path
+
+    def _check_backup(self, state: State, path: str) -> list[str]:
+        """Under its name there is a whole backup or none."""
+        key = state.digest(path)
+        if key not in self._backups:
+            self.started += 1
+            with self._laid_out(state.part(path)) as backup:
+                self._backups[key] = self._restore(backup)
+        return [f"backup: {path}: {self._backups[key]}"] if self._backups[key] else []
+
+    def _restore(self, backup: Path) -> str:
+        restored = backup.with_name(f"{backup.name} restored")
+        try:
+            restore_backup(backup, restored, "")
+            findings = check_store(restored, self._open_keys(restored).store_key)
+            return "; ".join(f"{one.kind} {one.about}: {one.detail}" for one in findings.problems[:3])
+        except (ServiceError, StorageError, OSError) as error:
+            return str(error)
+        finally:
+            shutil.rmtree(restored, ignore_errors=True)
+
+    def _check_export(self, state: State, ledger: Ledger) -> list[str]:
+        """What a manifest names is there and whole; what was acknowledged is in it."""
+        if f"{EXPORTS}/{MANIFEST_NAME}" not in state.files:
+            return ["export lost: it has no manifest"] if ledger.exported else []
+        key = state.digest(EXPORTS)
+        if key not in self._exports:
+            with self._laid_out(state.part(EXPORTS)) as folder:
+                try:
+                    self._exports[key] = (read_export(folder).rows, "")
+                except ExportError as error:
+                    self._exports[key] = (0, str(error).replace(str(folder), "exports"))
+        rows, problem = self._exports[key]
+        if problem:
+            return [f"export: {problem}"]
+        return [] if rows >= ledger.exported else [f"export lost: {rows} of {ledger.exported} commits"]
+
+    @contextmanager
+    def _laid_out(self, state: State) -> Iterator[Path]:
+        """A state as a real folder; the same path is never used twice, for what is remembered by paths."""
+        self._names += 1
+        folder = self._scratch / f"state {self._names}"
+        folder.mkdir(mode=0o700)
+        try:
+            lay_out(state, folder)
+            yield folder
+        finally:
+            with suppress(OSError):
+                shutil.rmtree(folder)
+
+
+def lay_out(state: State, folder: Path) -> None:
+    """Make a state's files in a folder that is empty."""
+    for path in sorted(state.folders):
+        (folder / path).mkdir(mode=0o700)
+    for path, (mode, content) in state.files.items():
+        handle = os.open(folder / path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(handle, "wb", buffering=0) as file:
+            file.write(content)

@@ -1,0 +1,135 @@
+"""The reason codes in docs/protocol.md are those that the code has: no more, no fewer.
+
+They are found in the syntax tree, so that a new one cannot be forgotten in the document.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from node.opening import CARRIER_FAULTS
+
+ROOT: Final = Path(__file__).parents[3]
+DOCUMENT: Final = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+CODE: Final = re.compile(r"`([a-z_]+):?`")
+
+
+def calls(path: str, *names: str) -> Iterator[ast.Call]:
+    """Calls of functions or methods of these names in a file."""
+    for node in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            called = node.func
+            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            if name in names:
+                yield node
+
+
+def codes(argument: ast.expr) -> set[str]:
+    """The codes that an argument may be, each up to its colon; none where it is no literal."""
+    match argument:
+        case ast.Constant(str(text)):
+            return {text.partition(":")[0]} - {""}
+        case ast.JoinedStr([ast.Constant(str(text)), *_]):
+            return {text.partition(":")[0]}
+        case ast.IfExp(body=first, orelse=second):
+            return codes(first) | codes(second)
+    return set()
+
+
+def codes_of(path: str, position: int, *names: str) -> set[str]:
+    """The codes that these calls in a file are given at a position."""
+    found: set[str] = set()
+    for call in calls(path, *names):
+        if len(call.args) > position:
+            found |= codes(call.args[position])
+    return found
+
+
+def returned(path: str, function: str) -> set[str]:
+    """The texts that a function of a file returns."""
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            values = (one.value for one in ast.walk(node) if isinstance(one, ast.Return))
+            found |= {code for value in values if value is not None for code in codes(value)}
+    return found
+
+
+def table(heading: str) -> list[list[str]]:
+    """The rows of the first table whose head begins with these cells."""
+    lines = DOCUMENT[DOCUMENT.index(f"\n| {heading} ") + 1 :].splitlines()
+    rows: list[list[str]] = []
+    for line in lines[2:]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+def faults_in_exchange() -> set[str]:
+    """What `Reconciled` may say that is wrong."""
+    keywords = (keyword for call in calls("node/exchange.py", "Reconciled") for keyword in call.keywords)
+    return {code for keyword in keywords if keyword.arg == "fault" for code in codes(keyword.value)}
+
+
+ELSEWHERE: Final = {
+    "reason": set[str](),  # what `Session._close` is given, which is looked at
+    "output.reason": set[str](),  # that of a `Close`
+    "taken": returned("protocol/introducing.py", "take"),
+    "event.fault": faults_in_exchange(),
+    "faults[0]": set(CARRIER_FAULTS),
+}
+"""Arguments of a `Close` or a `Goodbye` that are no literals, and what they may be."""
+
+
+def goodbyes_in_code() -> set[str]:
+    """What a `Close` or a `Goodbye` may say, wherever it is made."""
+    found: set[str] = set()
+    for path in (*(ROOT / "protocol").glob("*.py"), *(ROOT / "node").glob("*.py")):
+        if "protocol.session_events" not in path.read_text(encoding="utf-8"):
+            continue  # another thing is closed there
+        for call in calls(str(path.relative_to(ROOT)), "Close", "_close", "Goodbye"):
+            if call.args:  # else it is another method of that name
+                argument = call.args[0]
+                found |= codes(argument) or ELSEWHERE[ast.unparse(argument)]
+    return found
+
+
+def test_every_reason_of_a_goodbye_is_in_the_document() -> None:
+    documented = {code for row in table("reason") for code in CODE.findall(row[0])}
+    assert documented == goodbyes_in_code()
+
+
+def test_every_reason_of_a_reconciliation_is_in_the_document() -> None:
+    raised = set[str]()
+    for path in (ROOT / "protocol").glob("*.py"):
+        raised |= codes_of(str(path.relative_to(ROOT)), 0, "Unreconciled")
+    row = next(row for row in table("reason") if "`bad_reconciliation:`" in row[0])
+    assert set(CODE.findall(row[1])) == raised
+
+
+def test_every_code_of_a_rejected_or_dropped_commit_is_in_the_document() -> None:
+    found = set[str]()
+    for path in (ROOT / "verifier").glob("*.py"):
+        name = str(path.relative_to(ROOT))
+        found |= codes_of(name, 0, "Refused", "_MisplacedCommit") | codes_of(name, 1, "Rejected")
+    found |= codes_of("node/opening.py", 0, "_Drop") | codes_of("node/opening.py", 1, "Rejected")
+    found |= {"bad_topic_signature"}  # counted where claims are settled
+    documented = {code for row in table("what | where it does not hold") for code in CODE.findall(row[1])}
+    documented |= {code for row in table("rule | says | code") for code in CODE.findall(row[2])}
+    documented |= {code for row in table("code | rules") for code in CODE.findall(row[0])}
+    assert documented == found
+
+
+def test_the_document_names_no_message_that_does_not_exist() -> None:
+    tags = {
+        *re.findall(r'tag="([a-z0-9-]+)"', "".join(map(Path.read_text, (ROOT / "protocol").glob("*.py")))),
+        "commit1", "block1", "publication1", "bare1",
+    }  # fmt: skip
+    versions = {
+        name for name in re.findall(r"`([a-z][a-z-]*[0-9])`", DOCUMENT) if not name.startswith("ravel")
+    }
+    assert versions - tags == {"commit2"}, "one that nobody knows yet, on purpose"

@@ -1,0 +1,155 @@
+"""Vectors of what two nodes say to each other: a handshake with its first frames, and comparisons from end to end.
+
+All inputs are fixed. The bytes of the handshake are those that `node.transport` writes.
+"""
+
+from typing import Any, Final
+
+import trio
+import trio.testing
+
+from node.transport import SecureStream, accept, dial
+from protocol import hashing
+from protocol.messages import Announce, Goodbye, encode_message
+from protocol.node_identity import PROLOGUE, static_private_key, static_public_key
+from protocol.noise import Handshake
+from protocol.range_items import SortedItems
+from protocol.ranges import RangesAsker, answer_ranges
+from protocol.riblt import SHORT_ID_SIZE, Prefix, prefix_length
+from protocol.signing import key_pair, public_key, sign
+from protocol.symbols import encode_lacks, opening
+from tests.streams import Recording
+
+JsonObject = dict[str, Any]
+
+DIALER_SEED: Final = bytes(range(32))
+ACCEPTOR_SEED: Final = bytes(range(32, 64))
+DIALER_EPHEMERAL: Final = bytes(range(64, 96))
+ACCEPTOR_EPHEMERAL: Final = bytes(range(96, 128))
+TOPIC: Final = public_key(bytes(range(128, 160)))
+
+
+def handshake() -> JsonObject:
+    """A whole handshake, what each side signs, and all that both write: an announcement, a goodbye and the end."""
+    dialer_key, acceptor_key = public_key(DIALER_SEED), public_key(ACCEPTOR_SEED)
+    dialer_static, acceptor_static = static_private_key(DIALER_SEED), static_private_key(ACCEPTOR_SEED)
+    dialer = Handshake.initiator(PROLOGUE, dialer_static, DIALER_EPHEMERAL, static_public_key(acceptor_key))
+    acceptor = Handshake.responder(PROLOGUE, acceptor_static, ACCEPTOR_EPHEMERAL)
+    first = dialer.write_message(b"")
+    acceptor.read_message(first)
+    by_acceptor = b"ravel/1 acceptor proves its node key:" + acceptor.handshake_hash
+    second = acceptor.write_message(sign(key_pair(ACCEPTOR_SEED)[1], by_acceptor))
+    dialer.read_message(second)
+    by_dialer = b"ravel/1 dialer proves its node key:" + dialer.handshake_hash
+    third = dialer.write_message(dialer_key + sign(key_pair(DIALER_SEED)[1], by_dialer))
+    session_id = dialer.handshake_hash
+    frames = {
+        side: [
+            encode_message(Announce((hashing.announced_topic(TOPIC, session_id, by_dialer=by),))),
+            encode_message(Goodbye(reason)),
+        ]
+        for side, by, reason in (("dialer", True, "unknown_topic"), ("acceptor", False, "peer_left"))
+    }
+    written = trio.run(_converse, frames["dialer"], frames["acceptor"])
+    assert written[0].startswith(_framed(first) + _framed(third)), "the transport's handshake is this one"
+    assert written[1].startswith(_framed(second))
+    sides = {"dialer": (DIALER_SEED, DIALER_EPHEMERAL), "acceptor": (ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL)}
+    return {
+        "prologue": PROLOGUE.hex(),
+        **{
+            f"{side}_{name}": value.hex()
+            for side, (seed, ephemeral) in sides.items()
+            for name, value in (
+                ("seed", seed),
+                ("node_key", public_key(seed)),
+                ("static_private", static_private_key(seed)),
+                ("static_public", static_public_key(public_key(seed))),
+                ("ephemeral", ephemeral),
+            )
+        },
+        "messages": [message.hex() for message in (first, second, third)],
+        "acceptor_signs": by_acceptor.hex(),
+        "dialer_signs": by_dialer.hex(),
+        "session_id": session_id.hex(),
+        "topic": TOPIC.hex(),
+        "blinded_topic": hashing.blind_topic(TOPIC, session_id).hex(),
+        "dialer_frames": [frame.hex() for frame in frames["dialer"]],
+        "acceptor_frames": [frame.hex() for frame in frames["acceptor"]],
+        "dialer_writes": written[0].hex(),
+        "acceptor_writes": written[1].hex(),
+    }
+
+
+def _framed(message: bytes) -> bytes:
+    return len(message).to_bytes(2, "big") + message
+
+
+async def _converse(dialer_frames: list[bytes], acceptor_frames: list[bytes]) -> tuple[bytes, bytes]:
+    """All that each side writes, when it sends these frames and ends."""
+    written = bytearray(), bytearray()
+    ours, theirs = trio.testing.memory_stream_pair()
+    sides: list[SecureStream] = []
+
+    async def be_dialer() -> None:
+        stream = Recording(ours, written[0])
+        sides.append(await dial(stream, DIALER_SEED, public_key(ACCEPTOR_SEED), DIALER_EPHEMERAL))
+        await sides[-1].send_frames(dialer_frames)
+
+    async def be_acceptor() -> None:
+        sides.append(await accept(Recording(theirs, written[1]), ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL))
+        await sides[-1].send_frames(acceptor_frames)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(be_dialer)
+        nursery.start_soon(be_acceptor)
+    async with trio.open_nursery() as nursery:
+        for side in sides:
+            nursery.start_soon(side.aclose)
+    return bytes(written[0]), bytes(written[1])
+
+
+def numbered_ids(count: int) -> list[bytes]:
+    """Ids of the vectors: id number i is the BLAKE3 of i in two bytes, little-endian."""
+    return [hashing.block_id(number.to_bytes(2, "little")) for number in range(count)]
+
+
+def comparisons() -> JsonObject:
+    """Two comparisons of the ids with numbers in these ranges: the first frame of symbols with marks, and all of ranges."""
+    topic, session = hashing.block_id(b"topic"), hashing.block_id(b"session")
+    many = numbered_ids(600)
+    prefix = Prefix(hashing.symbol_key(topic), prefix_length(len(many)))
+    prefix.add(many)
+    asker_ids, answerer_ids = many[10:300], many[:290]
+    frames, asker = _compare_ranges(asker_ids, answerer_ids, hashing.range_key(topic, session))
+    lacking = sorted(commit_id[:SHORT_ID_SIZE] for commit_id in asker.there)
+    return {
+        "topic": topic.hex(),
+        "session_id": session.hex(),
+        "ids": "id number i is the BLAKE3 of i in two bytes, little-endian",
+        "symbols": {
+            "numbers": [0, 600],
+            "length": prefix_length(len(many)),
+            "opening": opening(prefix.symbols()).hex(),
+        },
+        "ranges": {
+            "asker_numbers": [10, 300],
+            "answerer_numbers": [0, 290],
+            "depth_of_all": 0,
+            "frames": [frame.hex() for frame in frames],
+            "asker_alone": sorted(commit_id.hex() for commit_id in asker.here),
+            "answerer_alone": sorted(commit_id.hex() for commit_id in asker.there),
+            "lacks": [frame.hex() for frame in encode_lacks(lacking)],
+        },
+    }
+
+
+def _compare_ranges(ours: list[bytes], theirs: list[bytes], key: bytes) -> tuple[list[bytes], RangesAsker]:
+    """All frames, the asker's and the answerer's in turn."""
+    asker = RangesAsker(SortedItems((0, one) for one in ours), key)
+    held = SortedItems((0, one) for one in theirs)
+    frames: list[bytes] = []
+    question: bytes | None = asker.start()
+    while question is not None:
+        frames += [question, answer_ranges(held, key, question)]
+        question = asker.take(frames[-1])
+    return frames, asker
