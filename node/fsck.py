@@ -33,6 +33,7 @@ from node.voiding import Review
 from protocol.body import Checkpoint, ErasedBody
 from protocol.codec import DecodeError
 from protocol.commit import Commit
+from protocol.limits import IMPLIED_ACK_VISITS_MAX
 from protocol.publication import decode_publication
 from storage.awaiting import find_awaited, find_awaited_in
 from storage.checkpoints import load_checkpoint_ids
@@ -62,7 +63,7 @@ from storage.recounting import (
 from storage.repos import Branch
 from storage.schema import commits, pending
 from storage.secrecy import secrecy_of
-from verifier.ancestry import Place
+from verifier.ancestry import AckWalks, Place
 from verifier.documents import find_false_squeezes
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
@@ -148,6 +149,7 @@ class _Judging:
         self._review = Review(connection, tables, branch.repo_num, membership)
         self._checkpoints = set(load_checkpoint_ids(connection, branch.num))
         self._facts: dict[bytes, CommitFacts] = {}
+        self.walks = AckWalks(IMPLIED_ACK_VISITS_MAX)  # (`CommitLookup`)
         # Of the batch, what is kept and what follows: files and removals by number, which of the commits are void.
         self._files: Mapping[int, list[tuple[int, KeptFile]]] = {}
         self._removals: Mapping[int, set[int]] = {}

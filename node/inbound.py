@@ -142,6 +142,7 @@ class _Acceptance:
         self._places: dict[bytes, Place] = {}
         self._heads: set[bytes] = set()  # of what the batch acks, and of what it has added
         self._load_places: Callable[[Iterable[bytes]], Mapping[bytes, Place]] = lambda _ids: {}
+        self.walks = replica.walks  # (`CommitLookup`)
         self._rejected: set[bytes] = set()
         self._changed_repos: dict[
             int, frozenset[bytes]

@@ -16,6 +16,7 @@ from protocol.block import decode_block
 from protocol.body import Body, ErasedBody, Permission, UnknownBody
 from protocol.commit import Commit, open_commit
 from protocol.epochs import EpochInit
+from protocol.limits import IMPLIED_ACK_VISITS_MAX
 from protocol.said_kind import read_body
 from storage.awaiting import Awaited, count_awaited, find_awaited_in
 from storage.blocks import DamagedBlock, read_blocks
@@ -26,6 +27,7 @@ from storage.packs import Packs
 from storage.repo_changes import finish_join
 from storage.repos import Branch, Epoch, Repo, load_branches, load_epochs, load_repos
 from storage.sketches import Sketches
+from verifier.ancestry import AckWalks
 from verifier.devices import find_persons
 from verifier.epochs import find_preferred
 from verifier.membership import Membership, mark_of
@@ -137,6 +139,8 @@ class Replica:
         with self.database.read() as connection:
             self.has_awaited = count_awaited(connection) != Awaited(0, 0)
             """Whether anything was damaged that peers are asked for; until none of it is left."""
+        self.walks = AckWalks(IMPLIED_ACK_VISITS_MAX)
+        """What earlier looks for implied acks have walked; for the one transaction that judges."""
         self._refreshing = threading.Lock()
         self._is_outdated = False
         self.judging = threading.RLock()

@@ -212,6 +212,19 @@ def test_an_ack_that_another_implies_is_rejected_in_any_order_of_arrival(world: 
             assert rejected == expected, acks
 
 
+def test_the_graph_is_not_walked_for_an_author_without_rights(world: World) -> None:
+    items = world.write("a, a <- b, b <- c")
+    ids = {name: commit.commit_id for name, commit in world.commits.items()}
+    replica, branch = world.copy()
+    give(replica, branch, items)
+    implied = (ids["a"], ids["c"])
+    stranger = _forge(world, seed=b"s" * 32, acks=implied)
+    assert _verdict(replica, branch, stranger) == "unknown_author"
+    assert replica.walks.visits == 0
+    assert _verdict(replica, branch, _forge(world, acks=implied)) == "implied_ack"
+    assert replica.walks.visits > 0
+
+
 def test_feed_links_must_lead_to_the_same_feed(world: World) -> None:
     world.write("a")
     replica, branch = world.copy()
