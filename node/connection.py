@@ -14,6 +14,7 @@ from typing import Final
 import structlog
 import trio
 
+from node.allowance import Allowance
 from node.exchange import Load, find_missing_causes, read_store, reconcile, topic_place, topic_set
 from node.hub import Hub, NotFetched
 from node.introductions import Introducer
@@ -23,7 +24,14 @@ from node.transport import SecureStream, TransportError
 from node.turns import Previous, Turns
 from node.writing import Outgoing
 from protocol.codec import DecodeError
-from protocol.limits import IDLE_TIMEOUT_SECONDS, TOPIC_COUNT_MAX
+from protocol.limits import (
+    IDLE_TIMEOUT_SECONDS,
+    KEEP_ALIVE_SECONDS,
+    KEEP_ALIVES_AT_ONCE_MAX,
+    MESSAGES_AT_ONCE_MAX,
+    MESSAGES_PER_SECOND_MAX,
+    TOPIC_COUNT_MAX,
+)
 from protocol.messages import (
     Blocks,
     Goodbye,
@@ -117,6 +125,8 @@ class Connection:
         self._reading = trio.CancelScope()
         self._written = trio.Event()
         self._turns = Turns()
+        self._keep_alives = Allowance(KEEP_ALIVES_AT_ONCE_MAX, 1 / KEEP_ALIVE_SECONDS)
+        self._messages = Allowance(MESSAGES_AT_ONCE_MAX, MESSAGES_PER_SECOND_MAX)
 
     @property
     def topics(self) -> list[TopicProgress]:
@@ -236,12 +246,23 @@ class Connection:
             except DecodeError as error:
                 self.end(f"bad_message:{error.reason}")
                 return
+            refusal = self._find_flood(message)
+            if refusal:
+                self._perform(Close(refusal))
+                return
             if isinstance(message, Goodbye):
                 log.info("goodbye", peer=id_text(self.peer), reason=message.reason)
             self.heard_at = self._hub.clock_ms() // 1000
             if isinstance(message, Receipt | Publications | Blocks):
                 self.progress_at, self._questions.progressed = self.heard_at, trio.current_time()
             self._take(MessageReceived(message))
+
+    def _find_flood(self, message: Message) -> str:
+        """Why a message is one too many, or an empty text: the smallest cost the sender nothing, and this node its time."""
+        now = trio.current_time()
+        if isinstance(message, KeepAlive) and not self._keep_alives.take(now):
+            return "too_many_keep_alives"
+        return "" if self._messages.take(now) else "too_many_messages"
 
     async def _write(self) -> None:
         try:

@@ -211,6 +211,18 @@ OUTGOING_COUNT_MAX: Final = 3 * TOPIC_COUNT_MAX
 """Messages that wait to be written to one peer, which is cut off beyond: a summary of each topic is most of them."""
 OUTGOING_SIZE_MAX: Final = 32 * MIB
 """Bytes of them: four batches, four blocks, the answers of eight reconciliations and a summary of each topic are 30 MB."""
+FRAMES_WITHOUT_YIELD_MAX: Final = 32
+"""Frames of one read after which other tasks get a turn: a millisecond. One read brings 1,450 of the smallest."""
+KEEP_ALIVES_AT_ONCE_MAX: Final = 16
+"""Keep-alives taken without a pause; one more for each KEEP_ALIVE_SECONDS since. Honest peers send one in 30 seconds, and
+a line that stalls delivers a few together."""
+KEEP_ALIVE_SECONDS: Final = 5.0
+MESSAGES_AT_ONCE_MAX: Final = 4 * TOPIC_COUNT_MAX
+"""Messages of all kinds taken without a pause; MESSAGES_PER_SECOND_MAX more for each second since. A peer that meets with
+TOPIC_COUNT_MAX topics says some of each."""
+MESSAGES_PER_SECOND_MAX: Final = 500
+"""Messages a second, which take some 2 % of a processor to read. A writer's single commits are fewer: each batch that is in
+flight waits for its receipt."""
 CONNECTIONS_MAX: Final = 128
 """Connections accepted from others at a time."""
 RELAY_CONNECTIONS_MAX: Final = 2048
