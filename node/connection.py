@@ -6,6 +6,7 @@ window. A batch that was received is opened at once and accepted in its turn (`n
 batch are checked while the last one is being stored.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -15,16 +16,27 @@ import structlog
 import trio
 
 from node.allowance import Allowance
-from node.exchange import Load, find_missing_causes, read_store, reconcile, topic_place, topic_set
+from node.exchange import (
+    Load,
+    find_missing_causes,
+    is_fruitful,
+    read_store,
+    reconcile,
+    topic_place,
+    topic_set,
+)
 from node.hub import Hub, NotFetched
 from node.introductions import Introducer
 from node.opening import CARRIER_FAULTS
 from node.questions import Questions, TooLate
+from node.scheduling import Bill
 from node.transport import SecureStream, TransportError
 from node.turns import Previous, Turns
 from node.writing import Outgoing
 from protocol.codec import DecodeError
 from protocol.limits import (
+    BYTE_SECONDS,
+    FRAME_SECONDS,
     IDLE_TIMEOUT_SECONDS,
     KEEP_ALIVE_SECONDS,
     KEEP_ALIVES_AT_ONCE_MAX,
@@ -33,6 +45,7 @@ from protocol.limits import (
     TOPIC_COUNT_MAX,
 )
 from protocol.messages import (
+    Announce,
     Blocks,
     Goodbye,
     Introductions,
@@ -98,10 +111,21 @@ class Connection:
         may_keep: Callable[[Branch], bool] = lambda _: False,
         subnet: str = "",
         introducer: Introducer | None = None,
+        *,
+        network: str = "",
+        is_known: bool = False,
+        met: Callable[[], None] | None = None,
     ) -> None:
         """`may_keep` says of which branches' topics the peer may be told, if it is a relay; `subnet` is where it is;
-        `introducer` says of whom it is told.
+        `introducer` says of whom it is told. A peer that is not known is a stranger of its `network` until it shows that it
+        knows a branch; then `met` is called.
         """
+        self._met = met
+        ledger = hub.ledger
+        self.account = ledger.of_peer(stream.peer_key) if is_known else ledger.of_strangers(network)
+        """What pays for the work that the peer causes."""
+        self.is_stranger = not is_known
+        self._news: Counter[bytes] = Counter()  # by topic: commits that others brought since this began
         self._may_keep = may_keep
         self._subnet = subnet
         self._introducer = introducer
@@ -172,6 +196,8 @@ class Connection:
 
     def commits_accepted(self, topic: bytes, nums: tuple[int, ...]) -> None:
         """The hub's word: commits were accepted that this peer has not sent."""
+        if topic in self._followed:
+            self._news[topic] += len(nums)
         self._take(CommitsAccepted(topic, nums))
 
     def topics_changed(self) -> None:
@@ -194,6 +220,8 @@ class Connection:
             outputs += self._session.take(event)
         for output in say_together(outputs):
             self._perform(output)
+        if self.is_stranger:
+            self._look_whether_known()
 
     def has_joined(self, topic: bytes) -> bool:
         """Whether the peer follows it too."""
@@ -230,6 +258,9 @@ class Connection:
         while not self._is_ending():
             self._reading = trio.CancelScope()
             with self._reading:
+                pause = self.account.take_pause()
+                if pause:
+                    await trio.sleep(pause)
                 await self._hub.backlog.has_room()
                 self._reading.deadline = trio.current_time() + IDLE_TIMEOUT_SECONDS
                 try:
@@ -240,6 +271,9 @@ class Connection:
                 return
             if self._reading.cancelled_caught or frame is None:
                 self.end("idle" if self._reading.cancelled_caught else "closed")
+                return
+            self._charge(FRAME_SECONDS + len(frame) * BYTE_SECONDS)
+            if self._is_ending():
                 return
             try:
                 message = decode_message(frame)
@@ -256,6 +290,27 @@ class Connection:
             if isinstance(message, Receipt | Publications | Blocks):
                 self.progress_at, self._questions.progressed = self.heard_at, trio.current_time()
             self._take(MessageReceived(message))
+            if self.is_stranger and isinstance(message, Announce):
+                self._look_whether_known()
+
+    def _charge(self, seconds: float) -> None:
+        """Charge work of this peer, and part from it where its budget is used up."""
+        self.account.charge(seconds)
+        self._look_at_budget()
+
+    def _look_at_budget(self) -> None:
+        if self.account.is_over and not self._is_ending():
+            log.warning("peer is over its budget", peer=id_text(self.peer), stranger=self.is_stranger)
+            self._perform(Close("over_budget"))
+
+    def _look_whether_known(self) -> None:
+        """Who has joined the topic of a branch knows its secret name: it has an account of its own from now on."""
+        topics = self._hub.replica.by_topic
+        if any(progress.is_joined and progress.topic in topics for progress in self._session.topics):
+            self.is_stranger = False
+            self.account = self._hub.ledger.of_peer(self.peer)
+            if self._met is not None:
+                self._met()
 
     def _find_flood(self, message: Message) -> str:
         """Why a message is one too many, or an empty text: the smallest cost the sender nothing, and this node its time."""
@@ -310,8 +365,12 @@ class Connection:
         if followed is None:
             self.end("topic_forgotten")
             return
+        bill = Bill(self.account)
         read = partial(read_store, of_publications=self._session.compares_publications)
-        self._take(await self._hub.run_blocking(read, self._hub.replica, followed, load))
+        answer = await self._hub.look(bill, read, self._hub.replica, followed, load)
+        if is_fruitful(answer):
+            bill.earn()
+        self._take(answer)
         if isinstance(load, LoadSummary):
             await self._hub.run_blocking(self._hub.replica.sketches.write)
 
@@ -325,8 +384,11 @@ class Connection:
             is_answerer = isinstance(work, OpenReconciliation)
             reconciler = Reconciler(work.topic, self._stream.session_id, is_answerer=is_answerer)
             self._reconcilers[work.topic] = reconciler
+        bill = Bill(self.account)
         kept = topic_set(followed, of_publications=self._session.compares_publications)
-        step = await self._hub.run_blocking(reconcile, self._hub.replica, kept, reconciler, work)
+        step = await self._hub.look(bill, reconcile, self._hub.replica, kept, reconciler, work)
+        if len(step.nums):
+            bill.earn()
         if step.is_over:
             del self._reconcilers[work.topic]
         self._take(step)
@@ -341,19 +403,27 @@ class Connection:
         if followed is None:
             self.end("topic_forgotten")
             return
+        bill = Bill(self.account)
         if isinstance(followed, Branch):
-            intake = await self._hub.take(followed, output.items, previous, self)
+            intake = await self._hub.take(followed, output.items, previous, self, bill)
+            useful, repeated = intake.count_useful(), intake.already
             wanted: list[bytes] = []
             if intake.waiting:
-                wanted = await self._hub.run_blocking(find_missing_causes, self._hub.replica, followed)
+                wanted = await self._hub.look(bill, find_missing_causes, self._hub.replica, followed)
             dropped, accepted = intake.dropped, len(intake.accepted.get(output.topic, ()))
             taken = BatchTaken(output.topic, accepted, tuple(wanted), dropped=dropped.total())
         else:
             assert self._hub.relay is not None, "it keeps the topic"
             visitor = self._hub.relay.visitor(self.peer, self._subnet)
-            relayed = await self._hub.relay_batch(followed, output.items, previous, visitor, self)
+            relayed = await self._hub.relay_batch(followed, output.items, previous, visitor, self, bill)
             taken = BatchTaken(output.topic, len(relayed.nums), (), relayed.refused)
-            dropped = relayed.dropped
+            dropped, useful = relayed.dropped, len(relayed.nums)
+            repeated = len(output.items) - useful - dropped.total()
+        bill.total += FRAME_SECONDS + sum(map(len, output.items)) * BYTE_SECONDS  # charged when it was read
+        # Repeated by no fault of its own: others brought them after it had been told what is here.
+        expected = min(repeated, self._news[output.topic])
+        self._news[output.topic] -= expected
+        bill.earn((useful + expected) / max(1, len(output.items)))
         done.set()
         self._take(taken)
         faults = sorted(reason for reason in dropped if reason.partition(":")[0] in CARRIER_FAULTS)
@@ -365,7 +435,7 @@ class Connection:
         assert self._hub.relay is not None, "the session says no otherwise"
         visitor = self._hub.relay.visitor(self.peer, self._subnet)
         new = [topic for topic in topics if topic not in self._followed]
-        entrusted = await self._hub.relay.open(new, visitor)
+        entrusted = await self._hub.relay.open(new, visitor, Bill(self.account))
         if entrusted.has_lost:
             self._hub.topics_changed()
         outputs = self._session.take(TopicsRefused(entrusted.refused, entrusted.reason))
@@ -383,6 +453,7 @@ class Connection:
     async def _guarded(self, work: Callable[..., Awaitable[None]], args: tuple[object, ...]) -> None:
         try:
             await work(*args)
+            self._look_at_budget()
         except StorageError as error:
             log.error("storage failed", peer=id_text(self.peer), error=str(error))
             self.end("storage_failed")

@@ -80,6 +80,19 @@ def read_store(replica: Replica, followed: Followed, load: Load, *, of_publicati
                 return BlocksLoaded(topic, (_find_block(replica, connection, ids[0]),))
 
 
+def is_fruitful(answer: Event) -> bool:
+    """Whether what was read for a peer is something to send to it."""
+    match answer:
+        case BatchLoaded(_, items) | BlocksLoaded(_, items):
+            return any(items)
+        case WantedFound(_, nums):
+            return bool(nums)
+        case PlanLoaded():
+            return bool(len(answer.nums))
+        case _:
+            return False
+
+
 def reconcile(
     replica: Replica, kept: TopicSet, reconciler: Reconciler, work: OpenReconciliation | TakeFrame
 ) -> Reconciled:

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import structlog
 import trio
@@ -18,16 +18,24 @@ from node.blocking import RunBlocking
 from node.inbound import accept_batch
 from node.intake import Intake
 from node.metrics import Histogram
-from node.opening import ReadBatch, read_batch, settle_batch
+from node.opening import OpenedBatch, ReadBatch, read_batch, settle_batch
 from node.relay import Relay, Relayed
 from node.replica import Replica
-from node.turns import Backlog, Previous, ShortFirst
+from node.scheduling import Account, Bill, FairLock, Ledger
+from node.turns import Backlog, Previous
+from protocol.limits import (
+    COMPARED_AT_ONCE_MAX,
+    SIGNATURE_SECONDS,
+    SLICE_SECONDS,
+    SLICE_VISITS_MAX,
+)
 from protocol.signing import CheckClaims, check_claims
 from storage.relay import KeptTopic
 from storage.relay_quotas import Visitor
 from storage.repos import Branch
 
 log = structlog.get_logger()
+T = TypeVar("T")
 
 
 class Listener(Protocol):
@@ -96,13 +104,19 @@ class Hub:
         run_blocking: RunBlocking,
         clock_ms: Callable[[], int],
         check: CheckClaims = check_claims,
+        cpu_clock: Callable[[], float] = time.thread_time,
+        clock: Callable[[], float] = trio.current_time,
     ) -> None:
+        """`cpu_clock` counts what a worker used of the processor, in seconds; `clock` those that pass."""
         self.replica = replica
         self.run_blocking = run_blocking
         self.clock_ms = clock_ms
         self._check = check
-        self._reading = ShortFirst()
-        self._storing = ShortFirst()
+        self.cpu_clock = cpu_clock
+        self.ledger = Ledger(clock)
+        self._reading = FairLock()
+        self._storing = FairLock()
+        self._looking = FairLock(COMPARED_AT_ONCE_MAX)
         self.backlog = Backlog()
         self._turn = threading.Lock()
         self.totals = Totals()
@@ -125,30 +139,99 @@ class Hub:
             self._listeners.remove(listener)
 
     async def take(
-        self, branch: Branch, items: Sequence[bytes], previous: Previous, source: Listener | None
+        self,
+        branch: Branch,
+        items: Sequence[bytes],
+        previous: Previous,
+        source: Listener | None,
+        bill: Bill | None = None,
     ) -> Intake:
-        """Take publications in, after `previous`; then tell everyone but their source. Raises StorageError.
+        """Take publications in, after `previous`, and tell everyone but their source. Raises StorageError.
 
         One batch is read while another's signatures are checked and a third is on its way to the disk. Reading and storing
-        are mostly Python, and two threads of it only wait for each other's interpreter: they take turns.
+        are mostly Python, and two threads of it only wait for each other's interpreter: they take turns. Both are done in
+        slices, each of which is told as soon as it is durable; `bill` says who pays.
         """
         began = time.perf_counter()
-        async with self._reading.held(len(items)):
-            read = await self.run_blocking(self._read, branch, items)
-        holds = await self.run_blocking(self._check, read.claims)
+        bill = bill or Bill(self.account)
+        read = await self._read_in_slices(branch, items, bill)
         await previous.wait()
-        async with self._storing.held(len(items)):
-            intake = await self.run_blocking(self._accept, branch, read, holds)
+        intake = Intake()
+        for batch in read:
+            intake = intake.with_more(await self._store_in_slices(branch, batch, source, bill))
         self.totals.intake_seconds.observe(time.perf_counter() - began)
-        self.announce(intake, branch.topic, source)
         return intake
 
-    def _read(self, branch: Branch, items: Sequence[bytes]) -> ReadBatch:
-        with self._turn:
-            return read_batch(branch, items)
+    async def _read_in_slices(self, branch: Branch, items: Sequence[bytes], bill: Bill) -> list[OpenedBatch]:
+        found: list[OpenedBatch] = []
+        done = 0
+        while done < len(items):
+            part = items[done : done + bill.account.reading.count]
+            async with self._reading.held(bill, len(items) - done):
+                read, seconds = await self.run_blocking(self._read, branch, part)
+                bill.charge(seconds)
+            bill.account.reading.note(len(part), seconds)
+            bill.charge(len(read.claims) * SIGNATURE_SECONDS)
+            holds = await self.run_blocking(self._check, read.claims)
+            found.append(settle_batch(read, holds))
+            done += len(part)
+        return found
 
-    def _accept(self, branch: Branch, read: ReadBatch, holds: Sequence[bool]) -> Intake:
-        return accept_batch(self.replica, branch, settle_batch(read, holds), self.clock_ms(), turn=self._turn)
+    async def _store_in_slices(
+        self, branch: Branch, batch: OpenedBatch, source: Listener | None, bill: Bill
+    ) -> Intake:
+        """Judge and store a batch, some of it at a time; tell what came of each."""
+        together = Intake()
+        rest = batch.opened
+        while True:
+            count = bill.account.storing.count
+            first = OpenedBatch(rest[:count], batch.rejected, batch.waiting, batch.dropped)
+            async with self._storing.held(bill, len(rest)):
+                intake, seconds = await self.run_blocking(self._accept, branch, first)
+                bill.charge(seconds)
+            rest = intake.left + rest[count:]
+            bill.account.storing.note(max(1, len(first.opened) - len(intake.left)), seconds)
+            self.announce(intake, branch.topic, source)
+            together = together.with_more(intake)
+            if not rest:
+                return together
+            batch = OpenedBatch()
+
+    def _read(self, branch: Branch, items: Sequence[bytes]) -> tuple[ReadBatch, float]:
+        with self._turn:
+            began = self.cpu_clock()
+            return read_batch(branch, items), self.cpu_clock() - began
+
+    def _accept(self, branch: Branch, batch: OpenedBatch) -> tuple[Intake, float]:
+        """One slice: over after SLICE_SECONDS, or when enough of the graph was walked, whatever the clock says."""
+        began, visits = self.cpu_clock(), self.replica.walks.visits
+
+        def is_over() -> bool:
+            walked = self.replica.walks.visits - visits
+            return walked > SLICE_VISITS_MAX or self.cpu_clock() - began > SLICE_SECONDS
+
+        intake = accept_batch(
+            self.replica,
+            branch,
+            batch,
+            self.clock_ms(),
+            turn=self._turn,
+            is_patient=True,
+            is_slice_over=is_over,
+        )
+        return intake, self.cpu_clock() - began
+
+    async def look(self, bill: Bill, work: Callable[..., T], *args: Any) -> T:  # noqa: ANN401  # whatever it takes
+        """Look into the store for a peer, in its turn and at its cost."""
+
+        def measure() -> tuple[T, float]:
+            began = self.cpu_clock()
+            return work(*args), self.cpu_clock() - began
+
+        async with self._looking.held(bill):
+            found, seconds = await self.run_blocking(measure)
+            bill.charge(seconds)
+        return found
 
     def find_followed(self, topic: bytes) -> Branch | KeptTopic | None:
         """What a topic is on this node: a branch's, or one that is kept for others."""
@@ -157,6 +240,11 @@ class Hub:
             return branch
         return self.relay.topics.get(topic)
 
+    @property
+    def account(self) -> Account:
+        """The account of what no peer has caused."""
+        return self.ledger.of_peer(b"")
+
     async def relay_batch(
         self,
         topic: KeptTopic,
@@ -164,10 +252,11 @@ class Hub:
         previous: Previous,
         visitor: Visitor,
         source: Listener,
+        bill: Bill,
     ) -> Relayed:
         """Keep publications of a topic for others, after `previous`; then tell everyone else. Raises StorageError."""
         assert self.relay is not None, "it keeps the topic"
-        relayed = await self.relay.take(topic, items, previous, visitor)
+        relayed = await self.relay.take(topic, items, previous, visitor, bill)
         self.totals.dropped += relayed.dropped.total()
         if relayed.dropped:
             log.warning("publications dropped", reasons=dict(relayed.dropped))

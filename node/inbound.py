@@ -65,15 +65,19 @@ def accept_batch(
     followups: Sequence[tuple[bytes, bytes]] = (),
     is_own: bool = False,
     turn: AbstractContextManager[object] | None = None,
+    is_patient: bool = False,
+    is_slice_over: Callable[[], bool] = lambda: False,
 ) -> Intake:
     """Judge and store a batch in one transaction; durable when it returns. Raises StorageError, and then nothing changed.
 
     `before` and `after` run in the same transaction. `followups` are (topic, publication) pairs of branches that the
     batch itself adds. `branch` is None when `before` adds it; then everything is in `followups`. Of `is_own` commits
-    none may be rejected: that undoes the transaction and raises OwnCommitRejected. `turn` is that of `Database.write`.
+    none may be rejected: that undoes the transaction and raises OwnCommitRejected. `turn` and `is_patient` are those of
+    `Database.write`. Once `is_slice_over`, what was not judged is left to another transaction (`Intake.left`).
     """
     restored = [] if branch is None else restore_awaited(replica, branch, batch, now_ms)
-    with _transaction(replica, now_ms, turn) as (work, connection):
+    with _transaction(replica, now_ms, turn, is_patient=is_patient) as (work, connection):
+        work.is_slice_over = is_slice_over
         if branch is not None:
             work.take_restored(branch, restored)
         if before is not None:
@@ -83,7 +87,7 @@ def accept_batch(
         if branch is not None and branch.topic_num not in work.tables.on_topics:
             return work.intake  # it was forgotten while the batch was on its way
         if branch is not None:
-            work.run_round(connection, [(branch, batch)])
+            work.run_round(connection, [(branch, batch)], may_leave=True)
             if is_own and work.intake.rejected:
                 raise OwnCommitRejected(work.intake.rejected[0])
             if is_own and work.fault is not None:
@@ -112,14 +116,18 @@ def retry_kept(replica: Replica, now_ms: int) -> Intake:
 
 @contextmanager
 def _transaction(
-    replica: Replica, now_ms: int, turn: AbstractContextManager[object] | None = None
+    replica: Replica,
+    now_ms: int,
+    turn: AbstractContextManager[object] | None = None,
+    *,
+    is_patient: bool = False,
 ) -> "Iterator[tuple[_Acceptance, Connection]]":
     """Judge and store: all of it is committed, or neither store nor memory shows any of it."""
     replica.catch_up()
     work = _Acceptance(replica, now_ms)
     with ExitStack() as until_settled:
         try:
-            with replica.database.write(turn) as connection:
+            with replica.database.write(turn, is_patient=is_patient) as connection:
                 until_settled.enter_context(replica.judging)
                 work.tables = replica.tables  # nobody changes them before this is settled
                 yield work, connection
@@ -151,6 +159,7 @@ class _Acceptance:
         self._adopted: list[tuple[int, Adopt]] = []  # with the repo's number
         self._again: list[Opened] = []  # of the batch, what was settled before
         self.intake = Intake()
+        self.is_slice_over: Callable[[], bool] = lambda: False
         self.settled: set[bytes] = set()
         self.fault: DamagedBlock | None = None
         """What keeps a repo's membership from being computed."""
@@ -197,15 +206,20 @@ class _Acceptance:
         """Whether a commit was rejected (`CommitLookup`)."""
         return commit_id in self._rejected
 
-    def run_round(self, connection: Connection, batches: list[tuple[Branch, OpenedBatch]]) -> None:
-        """Judge some batches, each of one branch, and store what follows."""
+    def run_round(
+        self, connection: Connection, batches: list[tuple[Branch, OpenedBatch]], *, may_leave: bool = False
+    ) -> None:
+        """Judge some batches, each of one branch, and store what follows; all of it, or as much as fits the slice."""
         for branch, batch in batches:
             self._look_up(connection, branch, batch)
             new: list[NewCommit] = []
             waiting = list(batch.waiting)
             rejected = [item for item in batch.rejected if item.commit_id not in self._rejected]
             self._again = []
-            for opened in batch.opened:
+            for place, opened in enumerate(batch.opened):
+                if may_leave and place and self.is_slice_over():
+                    self.intake.left = batch.opened[place:]
+                    break
                 self._judge(branch, opened, new, waiting, rejected)
             self._rejected.update(item.commit_id for item in rejected)
             self._store(connection, branch, new, waiting, rejected)

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from node.opening import Opened
 from verifier.verify import Rejected
 
 
@@ -21,7 +22,13 @@ class Intake:
     filled: set[bytes] = field(default_factory=set)  # commits whose bodies were awaited, and came
     waiting: int = 0
     restored: int = 0  # awaited ones whose blocks are back
+    left: list[Opened] = field(default_factory=list)  # not judged yet: the slice was over
     is_about_repos: bool = False  # whether a root branch got anything, be it only what waits
+
+    def count_useful(self) -> int:
+        """Commits for which it was worth it: those that came to be here, or more whole than before."""
+        kept = sum(map(len, self.accepted.values())) + sum(map(len, self.unread.values()))
+        return kept + len(self.filled) + self.restored
 
     def with_more(self, more: "Intake") -> "Intake":
         """This and what another batch came to, to be told at once."""

@@ -223,8 +223,43 @@ TOPIC_COUNT_MAX topics says some of each."""
 MESSAGES_PER_SECOND_MAX: Final = 500
 """Messages a second, which take some 2 % of a processor to read. A writer's single commits are fewer: each batch that is in
 flight waits for its receipt."""
+SLICE_SECONDS: Final = 0.05
+"""Seconds of the processor that a peer's work takes the lock for writing, and others' turn, at a time: an API write waits
+for one such slice at most."""
+SLICE_VISITS_MAX: Final = 5000
+"""Commits that are walked over in one slice, by which it ends after the commit that is judged: what SLICE_SECONDS allow."""
+FRAME_SECONDS: Final = 20e-6
+"""Seconds of the processor that a frame is charged: it takes so long to open, decode and look at the smallest."""
+BYTE_SECONDS: Final = 10e-9
+"""Seconds of the processor that each byte of it is charged besides."""
+SIGNATURE_SECONDS: Final = 80e-6
+"""Seconds of the processor that a signature is charged, which is checked in a process of its own."""
+FRUITLESS_FORGIVEN_SHARE: Final = 0.1
+"""Part of a processor that a peer may use for nothing, for ever: an honest one with thousands of topics compares them
+at each connection."""
+FRUITLESS_SLOWED_SECONDS: Final = 5.0
+"""Seconds of work that came to nothing after which a peer is read from more slowly."""
+FRUITLESS_SLOWED_SHARE: Final = 0.25
+"""Part of a processor that its work takes from then on."""
+SLOWED_PAUSE_SECONDS_MAX: Final = 5.0
+"""Seconds of one pause between two frames that are read from it: far below what it takes to be idle."""
+FRUITLESS_SECONDS_MAX: Final = 30.0
+"""Seconds of such work after which it is left, until all but FRUITLESS_SLOWED_SECONDS are forgiven: four minutes."""
+ACCOUNTS_MAX: Final = 4096
+"""Peers, and networks of strangers, whose use is remembered: twice a relay's connections; 2 MB."""
+COMPARED_AT_ONCE_MAX: Final = 3
+"""Looks into the store for peers at a time, of the eight workers that local requests use, too."""
 CONNECTIONS_MAX: Final = 128
 """Connections accepted from others at a time."""
+KNOWN_PLACES_SHARE: Final = 4
+"""This part (a quarter) of them is kept for peers that are configured, learned of, or have shown that they know a branch."""
+HALF_OPEN_MAX: Final = 64
+"""Connections whose handshake has not ended; the newest takes the place of an old one of the host that has most. An honest
+handshake takes three times the way there and back, some tenths of a second."""
+HANDSHAKE_ACCEPT_SECONDS: Final = 5.0
+"""Seconds for which one of them lasts: half of HANDSHAKE_TIMEOUT_SECONDS, which a dialer grants on a slow line."""
+STRANGER_IDLE_SECONDS: Final = 120.0
+"""Seconds after which a stranger that has no topic in common is left: time for a repo to be made or opened on either side."""
 RELAY_CONNECTIONS_MAX: Final = 2048
 """The same for a relay, which is there for others."""
 CONNECTIONS_PER_HOST_SHARE: Final = 4

@@ -6,7 +6,6 @@ the store's key (`secrecy`), which whoever opens it brings.
 """
 
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -24,6 +23,7 @@ from storage.schema import numbers
 from storage.secrecy import BadSecret, as_option
 from storage.sqlite import DATABASE_NAME, FileUse
 from storage.store_seal import OtherStoreKey, find_secrecy, seal_store
+from storage.writer_lock import WriterLock
 
 __all__ = [
     "DATABASE_NAME",
@@ -60,7 +60,7 @@ class Database:
         """Where the rows are without a URL."""
         self.fault = ""
         """Why the last write failed; empty while writes succeed."""
-        self._lock = threading.Lock()
+        self._lock = WriterLock()
         self._next: dict[str, int] = {}
         self._undecided = ""
         self._is_stale = False
@@ -94,12 +94,15 @@ class Database:
         self._engine.dispose()
 
     @contextmanager
-    def write(self, turn: AbstractContextManager[object] | None = None) -> Iterator[Connection]:
+    def write(
+        self, turn: AbstractContextManager[object] | None = None, *, is_patient: bool = False
+    ) -> Iterator[Connection]:
         """The one write transaction: committed and durable when the block ends, undone when it raises.
 
         `turn` (a lock, say) is held while the block runs, and neither while waiting for other writers nor for the disk.
+        Who `is_patient` (work for a peer) lets others who wait go first.
         """
-        with self._lock:
+        with self._lock.held(is_patient=is_patient):
             try:
                 writer = self._begin_write()
                 try:
@@ -157,7 +160,7 @@ class Database:
 
     def rewrite_file(self) -> None:
         """Write the rows' file anew, as one transaction. Raises StorageError."""
-        with self._lock:
+        with self._lock.held():
             writer = self._writer or self._open_writer()
             try:
                 self._backend.sweep(writer, ())
