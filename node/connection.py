@@ -42,6 +42,7 @@ from protocol.limits import (
     KEEP_ALIVES_AT_ONCE_MAX,
     MESSAGES_AT_ONCE_MAX,
     MESSAGES_PER_SECOND_MAX,
+    STRANGER_IDLE_SECONDS,
     TOPIC_COUNT_MAX,
 )
 from protocol.messages import (
@@ -328,10 +329,14 @@ class Connection:
             self._written.set()
 
     async def _keep_alive(self) -> None:
+        began = trio.current_time()
         while True:
             await trio.sleep(IDLE_TIMEOUT_SECONDS / 3)
             self._say(KeepAlive())
             self._take(CheckDue())
+            has_topic = any(progress.is_joined for progress in self._session.topics)
+            if self.is_stranger and not has_topic and trio.current_time() - began >= STRANGER_IDLE_SECONDS:
+                self._perform(Close("no_common_topic"))
 
     def _take(self, event: Event) -> None:
         """Give the machine an event and start what it asks for. Never waits."""

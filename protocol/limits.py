@@ -259,7 +259,7 @@ handshake takes three times the way there and back, some tenths of a second."""
 HANDSHAKE_ACCEPT_SECONDS: Final = 5.0
 """Seconds for which one of them lasts: half of HANDSHAKE_TIMEOUT_SECONDS, which a dialer grants on a slow line."""
 STRANGER_IDLE_SECONDS: Final = 120.0
-"""Seconds after which a stranger that has no topic in common is left: time for a repo to be made or opened on either side."""
+"""Seconds after which a stranger without a common topic is left: time for a repo to be made or opened on either side."""
 RELAY_CONNECTIONS_MAX: Final = 2048
 """The same for a relay, which is there for others."""
 CONNECTIONS_PER_HOST_SHARE: Final = 4

@@ -9,14 +9,17 @@ import trio
 from trio.testing import MockClock
 
 from node.addresses import Learned, Source
+from node.connection import Ended
 from node.network import Network, listening_address, open_listener
 from node.peers import Peers
-from node.transport import dial
-from protocol.limits import CONNECTIONS_MAX, DIAL_BACKOFF_MAX_SECONDS, IDLE_TIMEOUT_SECONDS
+from node.transport import TransportError, dial
+from protocol.limits import DIAL_BACKOFF_MAX_SECONDS, IDLE_TIMEOUT_SECONDS, STRANGER_IDLE_SECONDS
+from protocol.messages import KeepAlive
 from protocol.text import id_text
 from storage.peers import load_links, load_peers
 from tests.nodes import Node, open_nodes
 from tests.relays import open_relay, until
+from tests.strangers import met
 
 KEY = b"k" * 32
 
@@ -159,20 +162,27 @@ async def test_a_connection_that_slept_longer_than_peers_wait_is_made_anew(
             assert (at_alice.peers[0].connection is not before) == is_ended
 
 
-@pytest.mark.slow
-async def test_so_many_connections_are_accepted(tmp_path: Path, autojump_clock: MockClock) -> None:
-    with open_nodes(tmp_path, "alice") as (alice,):
-        async with _running(alice) as network:
-            host, _, port = network.introducer.own.address.rpartition(":")
-            streams = [await trio.open_tcp_stream(host, int(port)) for _ in range(CONNECTIONS_MAX)]
+@pytest.mark.parametrize("kind", ["half open", "idle"])
+async def test_strangers_do_not_keep_a_known_peer_out(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("node.network.CONNECTIONS_MAX", 8)
+    monkeypatch.setattr("node.admission.HALF_OPEN_MAX", 8)
+    with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        async with _running(alice) as at_alice, _running(bob) as at_bob:
+            host, _, port = at_alice.introducer.own.address.rpartition(":")
+            streams: list[trio.SocketStream] = []
+            for number in range(12):
+                stream = await trio.open_tcp_stream(host, int(port))
+                streams.append(stream)
+                if kind == "idle":
+                    await dial(stream, number.to_bytes(32, "big"), alice.key, b"d" * 32)
             await trio.testing.wait_all_tasks_blocked()
-            async with await trio.open_tcp_stream(host, int(port)) as one_more:
-                with trio.fail_after(1), suppress(trio.BrokenResourceError):
-                    assert await one_more.receive_some() == b""
-            await streams.pop().aclose()
-            await trio.testing.wait_all_tasks_blocked()
-            secure = await dial(await trio.open_tcp_stream(host, int(port)), b"s" * 32, alice.key, b"d" * 32)
-            await secure.aclose()
+            assert len(at_alice.peers) == (6 if kind == "idle" else 0)
+            at_alice.keep(bob.key, "127.0.0.1:9")
+            at_bob.keep(alice.key, at_alice.introducer.own.address)
+            with trio.fail_after(4):  # before a half-open connection's time is over
+                await until(lambda: at_alice.is_connected(bob.key))
             for stream in streams:
                 await trio.aclose_forcefully(stream)
 
@@ -207,3 +217,25 @@ async def test_a_connection_that_is_cancelled_while_it_is_noted_is_closed(
             nursery.cancel_scope.cancel()
         with trio.fail_after(1):
             await until(lambda: not at_bob.is_connected(alice.key))
+
+
+async def test_a_stranger_without_a_topic_is_left_after_a_while_and_one_with_a_topic_is_not(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        began = trio.current_time()
+        async with met(alice) as stranger:
+            with suppress(TransportError):
+                while await stranger.stream.receive_frame() is not None:
+                    await stranger.say(KeepAlive())
+        assert stranger.ended == Ended("no_common_topic")
+        assert STRANGER_IDLE_SECONDS <= trio.current_time() - began < 2 * STRANGER_IDLE_SECONDS
+        began = trio.current_time()
+        async with met(alice) as other:
+            await other.join(branch)
+            for _ in range(6):
+                await other.say(KeepAlive())
+                await trio.sleep(STRANGER_IDLE_SECONDS / 3)
+            await other.stream.aclose()
+        assert other.ended == Ended("closed")
