@@ -18,6 +18,7 @@ import trio
 from node.allowance import Allowance
 from node.exchange import (
     Load,
+    RangeSet,
     find_missing_causes,
     is_fruitful,
     read_store,
@@ -142,7 +143,7 @@ class Connection:
         self.outgoing = Outgoing()
         self._nursery: trio.Nursery | None = None
         self._followed: dict[bytes, tuple[TopicTables, int]] = {}  # topics, and what they are here
-        self._reconcilers: dict[bytes, Reconciler] = {}  # by topic
+        self._reconcilers: dict[bytes, tuple[Reconciler, RangeSet]] = {}  # by topic
         self.progress_at = self.heard_at = hub.clock_ms() // 1000
         """Unix seconds when the peer last sent something or took it, and when it last said anything."""
         self._reason = ""
@@ -384,14 +385,14 @@ class Connection:
         if followed is None:
             self.end("topic_forgotten")
             return
-        reconciler = self._reconcilers.get(work.topic)
-        if reconciler is None:
+        if work.topic not in self._reconcilers:
             is_answerer = isinstance(work, OpenReconciliation)
-            reconciler = Reconciler(work.topic, self._stream.session_id, is_answerer=is_answerer)
-            self._reconcilers[work.topic] = reconciler
+            made = Reconciler(work.topic, self._stream.session_id, is_answerer=is_answerer)
+            self._reconcilers[work.topic] = made, RangeSet()
+        reconciler, ranges = self._reconcilers[work.topic]
         bill = Bill(self.account)
         kept = topic_set(followed, of_publications=self._session.compares_publications)
-        step = await self._hub.look(bill, reconcile, self._hub.replica, kept, reconciler, work)
+        step = await self._hub.look(bill, reconcile, self._hub.replica, kept, reconciler, ranges, work)
         if len(step.nums):
             bill.earn()
         if step.is_over:

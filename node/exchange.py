@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from node.replica import Replica
 from protocol.codec import DecodeError
-from protocol.limits import BATCH_SIZE_TARGET, WANT_COUNT_MAX
+from protocol.limits import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX, WANT_COUNT_MAX
 from protocol.range_items import RangeLookup, SortedItems
 from protocol.reconciling import FrameKind, Reconciler
 from protocol.session_events import (
@@ -93,12 +93,36 @@ def is_fruitful(answer: Event) -> bool:
             return False
 
 
+class RangeSet:
+    """The set of a topic as ranges are looked up in, which one reconciliation keeps from frame to frame."""
+
+    def __init__(self) -> None:
+        self._digest = b""
+        self._items: SortedItems | None = None
+
+    def find(self, replica: Replica, connection: Connection, kept: TopicSet) -> SortedItems:
+        """The set as it is now: built anew where the topic has changed, or where it is too large to be kept."""
+        digest = replica.sketches.digest(connection, kept)
+        if self._items is None or self._digest != digest:
+            # All at one depth: ranges would keep late commits together, but a relay does not know them all.
+            _, ids = load_set(connection, kept)
+            found = SortedItems((0, raw) for raw in ids)
+            if len(ids) > RANGE_SET_KEPT_COUNT_MAX:
+                return found
+            self._digest, self._items = digest, found
+        return self._items
+
+
 def reconcile(
-    replica: Replica, kept: TopicSet, reconciler: Reconciler, work: OpenReconciliation | TakeFrame
+    replica: Replica,
+    kept: TopicSet,
+    reconciler: Reconciler,
+    ranges: RangeSet,
+    work: OpenReconciliation | TakeFrame,
 ) -> Reconciled:
-    """The next step of a reconciliation. Raises StorageError."""
+    """The next step of a reconciliation, for which `ranges` are kept. Raises StorageError."""
     with replica.database.read() as connection:
-        held = _StoredSet(replica, connection, kept)
+        held = _StoredSet(replica, connection, kept, ranges)
         try:
             if isinstance(work, OpenReconciliation):
                 step = reconciler.open(held, by_ranges=work.by_ranges)
@@ -112,8 +136,9 @@ def reconcile(
 class _StoredSet:
     """What the store holds of a topic (`reconciling.HeldSet`)."""
 
-    def __init__(self, replica: Replica, connection: Connection, kept: TopicSet) -> None:
+    def __init__(self, replica: Replica, connection: Connection, kept: TopicSet, ranges: RangeSet) -> None:
         self._replica = replica
+        self._ranges = ranges
         self._connection = connection
         self._kept = kept
 

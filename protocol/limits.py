@@ -192,6 +192,9 @@ RANGE_FRAME_COUNT_MAX: Final = 512
 """Frames of ranges that one side sends in one reconciliation: 128 MiB, which spells out four million ids."""
 RANGE_DIFFERENCE_COUNT_MAX: Final = 1_000_000
 """Ids that one reconciliation by ranges may find to differ: 100 MB in memory."""
+RANGE_SET_KEPT_COUNT_MAX: Final = 2_000_000
+"""Ids of a topic up to which a reconciliation by ranges keeps them in memory, sorted, until it is over: 250 MB, of the 1 GB
+that RECONCILIATIONS_MAX allow. Larger sets are read again for each frame, at the peer's cost."""
 RANGE_PENDING_COUNT_MAX: Final = 200_000
 """Ranges that wait to be compared: 50 MB. Honest peers leave some ten thousand for each of five levels."""
 
