@@ -16,7 +16,7 @@ from node.furnishing import open_earlier, topic_in
 from node.intake import Intake
 from node.opening import read_waiting
 from node.outbound import Author
-from node.replica import Replica, choose_epoch, load_tables
+from node.replica import Replica, choose_epoch
 from protocol.body import Body, Grant, Permission, UnknownBody
 from protocol.commit import Commit
 from protocol.epochs import BranchTopic, EpochAdd, EpochBox, EpochHistory, EpochInit
@@ -152,17 +152,17 @@ class EpochKeeper:
         """Store epochs, follow their topics, and write in the right one; whether any was new."""
         replica = self._replica
         database = replica.database
-        with database.write() as connection, replica.judging:
+        with replica.change() as change:
+            connection = change.connection
             added = [add_epoch(database, connection, repo, epoch) for epoch in fresh]
             membership = replica.membership(repo.repo_id)
-            tables = load_tables(connection)
+            tables = change.reload()
             here = tables.epochs_of(tables.repos[repo.num], membership)
             for epoch_id in {epoch.epoch_id for epoch in fresh} & here.keys():
                 for branch_id, topic in self._topics_of(repo, membership, here[epoch_id]):
                     follow_topic(database, connection, repo.repo_id, here[epoch_id], branch_id, topic)
             number, is_behind = choose_epoch(membership, tables.repos[repo.num], here)
             set_writing_epoch(connection, repo.num, number, is_behind=is_behind)
-        replica.refresh()
         return any(num is not None for num in added)
 
     def _within_bounds(self, repo: Repo, membership: Membership, new: list[Epoch]) -> list[Epoch]:

@@ -190,17 +190,15 @@ class Joiner:
 
     def _store(self, repo: Repo, epoch: Epoch) -> Repo:
         replica = self._hub.replica
-        with replica.database.write() as connection:
-            kept = add_repo(replica.database, connection, repo, epoch)
-        replica.refresh()
+        with replica.change() as change:
+            kept = add_repo(replica.database, change.connection, repo, epoch)
         self._epochs.keep(kept, [epoch])  # of a repo that was here before, its topics may have been stated
         return kept
 
     def _store_alone(self, capability: BranchCapability) -> None:
         replica = self._hub.replica
-        with replica.database.write() as connection:
-            add_branch_alone(replica.database, connection, capability)
-        replica.refresh()
+        with replica.change() as change:
+            add_branch_alone(replica.database, change.connection, capability)
 
     def _has_arrived(self, repo: Repo, commit_id: bytes) -> bool:
         replica = self._hub.replica

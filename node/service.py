@@ -156,10 +156,8 @@ class NodeService:
         return {}
 
     def _forget(self, repo: Repo) -> None:
-        replica = self._hub.replica
-        with replica.database.write() as connection:
-            forget_repo(connection, repo.num)
-        replica.refresh()
+        with self._hub.replica.change() as change:
+            forget_repo(change.connection, repo.num)
 
     async def list_repos(self) -> JsonObject:
         """All repos of this node."""

@@ -7,7 +7,7 @@ the store's key (`secrecy`), which whoever opens it brings.
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
@@ -94,10 +94,15 @@ class Database:
         self._engine.dispose()
 
     @contextmanager
-    def write(self, turn: AbstractContextManager[object] | None = None) -> Iterator[Connection]:
+    def write(
+        self,
+        turn: AbstractContextManager[object] | None = None,
+        committed: Callable[[], None] = lambda: None,
+    ) -> Iterator[Connection]:
         """The one write transaction: committed and durable when the block ends, undone when it raises.
 
         `turn` (a lock, say) is held while the block runs, and neither while waiting for other writers nor for the disk.
+        `committed` runs after the commit and before the next writer begins. It must not fail.
         """
         with self._lock:
             try:
@@ -111,6 +116,7 @@ class Database:
                     raise
                 self._commit(writer, known_by)
                 self.fault = ""
+                committed()
             except FAILURES as error:
                 self.fault = explain(self._backend, error)
                 raise StorageError(self.fault) from error
