@@ -56,7 +56,7 @@ class Compacting:
         if dry_run:
             found = await self._hub.run_blocking(self._measure, branch, find_compactable)
         else:
-            self._check_permission(branch)
+            await self._hub.run_blocking(self._check_permission, branch)
             for kind in ("set", "dict"):
                 commits += (
                     await self._documents.squeeze(branch_text, kind, without_missing=without_missing)

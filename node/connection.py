@@ -185,9 +185,13 @@ class Connection:
         for output in say_together(outputs):
             self._perform(output)
 
+    def missed(self) -> None:
+        """The hub's word: this conversation has a defect, and the next one compares everything anew."""
+        self.end("defect")
+
     def has_joined(self, topic: bytes) -> bool:
         """Whether the peer follows it too."""
-        return any(progress.topic == topic and progress.is_joined for progress in self._session.topics)
+        return self._session.has_joined(topic)
 
     def introduce(self, topic: bytes, peers: tuple[PeerAddress, ...]) -> None:
         """Tell the peer of these, as far as it may be told and has not been."""

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -39,6 +40,10 @@ class Listener(Protocol):
 
     def topics_changed(self) -> None:
         """Root branches have grown, or something waits in one: there may be more topics than before."""
+        ...
+
+    def missed(self) -> None:
+        """It raised when it was told, so it has missed something. Must not fail."""
         ...
 
 
@@ -175,7 +180,7 @@ class Hub:
             self.topics_changed()
         for listener in list(self._listeners):
             if listener is not source and relayed.nums:
-                listener.commits_accepted(topic.topic, relayed.nums)
+                self._tell(listener, partial(listener.commits_accepted, topic.topic, relayed.nums))
         return relayed
 
     def announce(
@@ -198,21 +203,33 @@ class Hub:
             return
         for listener in list(self._listeners):
             if intake.is_about_repos:
-                listener.topics_changed()
+                self._tell(listener, listener.topics_changed)
             for topic, nums in [*intake.accepted.items(), *intake.unread.items()]:
                 if listener is not source or topic != source_topic:
-                    listener.commits_accepted(topic, tuple(nums))
+                    self._tell(listener, partial(listener.commits_accepted, topic, tuple(nums)))
         self._wake()
 
     def topics_changed(self) -> None:
         """Tell everyone that what is followed has changed."""
         for listener in list(self._listeners):
-            listener.topics_changed()
+            self._tell(listener, listener.topics_changed)
         self._wake()
 
-    async def wait_for_change(self) -> None:
-        """Return after the next change. The caller sets the deadline."""
-        await self._changed.wait()
+    def _tell(self, listener: Listener, tell: Callable[[], None]) -> None:
+        """Tell one listener. What goes wrong with it is its own: the others are told, and who announced goes on."""
+        try:
+            tell()
+        except Exception:  # the border of one listener
+            log.exception("a listener failed", listener=type(listener).__name__)
+            listener.missed()
+
+    async def wait_for_change(self, after: int) -> None:
+        """Return once there was a change since `change_count` was `after`. The caller sets the deadline.
+
+        The count is taken before the store is looked at: a change during the look would else be slept through.
+        """
+        if self.change_count == after:
+            await self._changed.wait()
 
     def _wake(self) -> None:
         self.change_count += 1

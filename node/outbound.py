@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
+import structlog
 from sqlalchemy import Connection
 
 from node.drafting import AuthorKeys, Draft, Place, Sealed, Written, new_branch, publish, seal_draft
@@ -29,14 +30,17 @@ from protocol.epochs import EpochBox, EpochInit
 from protocol.hashing import epoch_read_secret
 from protocol.limits import ACK_COUNT_MAX
 from protocol.proofs import certify_repo
+from protocol.text import id_text
 from storage.commits import load_commit_keys
-from storage.database import Database
+from storage.database import Database, StorageError
 from storage.feeds import load_feed_ids, load_feed_tip
 from storage.heads import load_heads
 from storage.repos import Branch, Epoch, Repo, add_epoch, add_repo
 from verifier.epochs import describe_epoch
 from verifier.facts import BranchFacts
 from verifier.membership import mark_of
+
+log = structlog.get_logger()
 
 _DONE_ALREADY: Final = frozenset({"already_holds", "nothing_to_remove", "branch_exists"})
 _NEXT_STEPS: Final = {
@@ -198,14 +202,13 @@ class Author:
             root_commit = publish(branch, sealed)
             body = BranchAdd(branch_id, name, 0, branch.topic, Reference(branch_id, root_commit.key))
             pin = self._seal(connection, root, [Draft(body)])
-            intake = self._take(root, pin, followups=[(branch.topic, root_commit.encoded)])
+        intake = self._take(root, pin, followups=[(branch.topic, root_commit.encoded)])
         return self._replica.by_topic[branch.topic], self._with_begun(intake)
 
     def start_epoch(self, repo: Repo) -> Intake:
         """Start an epoch after everything that this node knows of. Raises ServiceError where the rules refuse it."""
         with self._lock:
-            epoch, intake = self._start_epoch(repo)
-        return intake.with_more(furnish_epoch(self._replica, repo, epoch, self.write_on))
+            return self._start_whole_epoch(repo)
 
     def start_epoch_if_due(self, repo: Repo) -> Intake:
         """Start an epoch if one is due and this user may (E2). Raises ServiceError where the rules refuse it."""
@@ -220,8 +223,32 @@ class Author:
                     return Intake()
                 if (now.permission(self.user) or 0) < Permission.ADMIN:
                     return Intake()
-            epoch, intake = self._start_epoch(repo)
-        return intake.with_more(furnish_epoch(self._replica, repo, epoch, self.write_on))
+            return self._start_whole_epoch(repo)
+
+    def begin(self, repo: Repo) -> None:
+        """Start an epoch if one is due, for a write that is made after; what it came to is told with that write."""
+        with self._lock:
+            self.hold(self.start_epoch_if_due(repo))
+
+    def write_begun(self, branch: Branch, draft: Draft | Body) -> None:
+        """As `write_on`, one of several commits: what it came to is told with the others, also where a later one fails."""
+        with self._lock:
+            self.hold(self.write_on(branch, draft)[1])
+
+    def hold(self, intake: Intake) -> None:
+        """Keep what one of several writes came to until the last is made, or one fails: `take_begun` gives it."""
+        with self._lock:
+            self._begun = self._begun.with_more(intake)
+
+    def take_begun(self) -> Intake:
+        """What was written as one of several, and was told to nobody yet."""
+        return self._with_begun(Intake())
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else writes as this user meanwhile: what is looked at here still holds when it is written about."""
+        with self._lock:
+            yield
 
     @contextmanager
     def _readied(self, branch: Branch) -> Iterator[Branch]:
@@ -234,7 +261,7 @@ class Author:
                 "not_permitted", "this node follows the branch by a link, and may read it only"
             )
         with self._lock:
-            self._begun = self._begun.with_more(self.start_epoch_if_due(self._replica.repos[branch.repo_num]))
+            self.begin(self._replica.repos[branch.repo_num])
             repo = self._replica.repos[branch.repo_num]
             current = self._replica.branches[branch.num]
             is_behind = repo.is_behind or current.epoch_num != repo.epoch_num
@@ -251,6 +278,21 @@ class Author:
         with self._lock:
             begun, self._begun = self._begun, Intake()
         return begun.with_more(intake)
+
+    def _start_whole_epoch(self, repo: Repo) -> Intake:
+        """Start and furnish it before anybody else writes as this user: else `node.epochs` would furnish it once more.
+
+        Once it has begun it is told of, whether or not it could be furnished: `node.epochs` makes up for that.
+        """
+        epoch, intake = self._start_epoch(repo)
+        self.hold(intake)
+        try:
+            furnish_epoch(self._replica, repo, epoch, self.write_begun)
+        except (ServiceError, StorageError) as error:
+            log.error(
+                "an epoch was started, and not furnished yet", repo=id_text(repo.repo_id), error=str(error)
+            )
+        return self.take_begun()
 
     def _start_epoch(self, repo: Repo) -> tuple[Epoch, Intake]:
         write_secret = secrets.token_bytes(32)
@@ -274,11 +316,11 @@ class Author:
             )
             written = self._seal(connection, root, [Draft(body, heads)])
             epoch = replace(epoch, epoch_id=written[0].commit_id)
-            intake = self._take(
-                root,
-                written,
-                before=lambda transaction: _store_epoch(self._replica, transaction, repo, epoch),
-            )
+        intake = self._take(
+            root,
+            written,
+            before=lambda transaction: _store_epoch(self._replica, transaction, repo, epoch),
+        )
         return epoch, intake
 
     def _take(

@@ -49,7 +49,7 @@ class Renewing(RepoActions):
     def _renew_branch(self, branch: Branch) -> Intake:
         replica = self._hub.replica
         repo = replica.repos[branch.repo_num]
-        begun = self._author.start_epoch_if_due(repo)
+        self._author.begin(repo)
         epoch = replica.writing_epoch(repo)
         if epoch.write_secret is None:
             raise ServiceError("not_permitted", "this node may read the branch and not write to it")
@@ -62,7 +62,7 @@ class Renewing(RepoActions):
         generation = 1 + max(said, default=0)
         topic = topic_in(repo, epoch.read_secret, epoch.write_secret, branch.branch_id, generation)
         body = BranchRenew(branch.branch_id, generation, topic)
-        return begun.with_more(self._author.write(replica.root_branch(repo), body)[1])
+        return self._author.write(replica.root_branch(repo), body)[1]
 
     def _epochs(self, repo: Repo) -> list[JsonObject]:
         replica = self._hub.replica

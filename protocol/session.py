@@ -117,6 +117,11 @@ class Session:
         """Progress of the topics this node follows."""
         return list(self._topics.values())
 
+    def has_joined(self, topic: bytes) -> bool:
+        """Whether both sides follow a topic. In one step: callers ask it for each of many topics of each of many peers."""
+        blind = self._blind.get(topic)
+        return blind is not None and self._topics[blind].is_joined
+
     def take(self, event: Event) -> list[Output]:
         """What to do about an event, in order."""
         if self._is_dead:
