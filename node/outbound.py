@@ -15,6 +15,7 @@ from typing import Final
 import structlog
 from sqlalchemy import Connection
 
+from node.clock import check_now
 from node.drafting import AuthorKeys, Draft, Place, Sealed, Written, new_branch, publish, seal_draft
 from node.errors import ServiceError
 from node.furnishing import furnish_epoch, is_due
@@ -401,7 +402,10 @@ class Author:
         return written
 
     def _seal_draft(self, branch: Branch, draft: Draft, place: Place) -> Sealed:
-        return seal_draft(self._keys, self._clock_ms(), branch, draft, place)
+        now_ms = self._clock_ms()
+        if draft.timestamp is None:
+            check_now(now_ms)
+        return seal_draft(self._keys, now_ms, branch, draft, place)
 
 
 def _check_begun(connection: Connection, branch: Branch) -> None:
