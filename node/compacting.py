@@ -65,9 +65,7 @@ class Compacting:
             commits += [] if snapshot is None else [snapshot]
             found = await self._hub.run_blocking(self._measure, branch, _find_let_go)
             if await self._hub.run_blocking(self._measure, branch, find_unneeded) != found:
-                written, intake = await self._hub.run_blocking(
-                    self._author.write, branch, Draft(Compaction())
-                )
+                written, intake = await self._hub.write(self._author.write, branch, Draft(Compaction()))
                 self._hub.announce(intake)
                 commits.append(id_text(written.commit_id))
                 found = await self._hub.run_blocking(self._measure, branch, _find_let_go)

@@ -296,7 +296,7 @@ class Connection:
         read = partial(read_store, of_publications=self._session.compares_publications)
         self._take(await self._hub.run_blocking(read, self._hub.replica, followed, load))
         if isinstance(load, LoadSummary):
-            await self._hub.run_blocking(self._hub.replica.sketches.write)
+            await self._hub.write(self._hub.replica.sketches.write)
 
     async def _reconcile(self, work: OpenReconciliation | TakeFrame) -> None:
         followed = self._hub.find_followed(work.topic)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import structlog
 import trio
@@ -29,6 +29,7 @@ from storage.relay_quotas import Visitor
 from storage.repos import Branch
 
 log = structlog.get_logger()
+T = TypeVar("T")
 
 
 class Listener(Protocol):
@@ -110,6 +111,7 @@ class Hub:
         self._storing = ShortFirst()
         self.backlog = Backlog()
         self._turn = threading.Lock()
+        self._writing = trio.StrictFIFOLock()
         self.totals = Totals()
         self.relay: Relay | None = None
         """Topics that this node keeps for others, where it is a relay."""
@@ -154,6 +156,14 @@ class Hub:
 
     def _accept(self, branch: Branch, read: ReadBatch, holds: Sequence[bool]) -> Intake:
         return accept_batch(self.replica, branch, settle_batch(read, holds), self.clock_ms(), turn=self._turn)
+
+    async def write(self, work: Callable[..., T], *args: Any) -> T:  # noqa: ANN401  # whatever the work takes
+        """Run work that writes to the store for this user, after what came before it.
+
+        One at a time writes anyway, and who waits for that in a thread takes it from those who only read.
+        """
+        async with self._writing:
+            return await self.run_blocking(work, *args)
 
     def find_followed(self, topic: bytes) -> Branch | KeptTopic | None:
         """What a topic is on this node: a branch's, or one that is kept for others."""

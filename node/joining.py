@@ -125,7 +125,7 @@ class Joiner:
 
     async def follow_branch(self, capability: BranchCapability) -> Repo:
         """Keep a branch that this node follows by itself; its topics are followed from now on."""
-        await self._hub.run_blocking(self._store_alone, capability)
+        await self._hub.write(self._store_alone, capability)
         self._hub.topics_changed()
         for repo in self._hub.replica.repos.values():
             if repo.repo_id == capability.repo and not repo.has_members:
@@ -134,7 +134,7 @@ class Joiner:
 
     async def _keep(self, repo: Repo, epoch: Epoch) -> Repo:
         try:
-            return await self._hub.run_blocking(self._store, repo, epoch)
+            return await self._hub.write(self._store, repo, epoch)
         finally:  # also where the second of its transactions failed: the first has brought topics
             self._hub.topics_changed()
 
@@ -151,33 +151,32 @@ class Joiner:
         if person is not None:
             bodies.append(DevicesRepo(person))
         if not bodies:
-            await self._hub.run_blocking(self._forget_link, repo)
+            await self._hub.write(self._forget_link, repo)
             return
         root = self._hub.replica.root_branch(repo)
         try:
-            _, intake = await self._hub.run_blocking(
+            _, intake = await self._hub.write(
                 self._author.write_many, root, lambda _: [Draft(body) for body in bodies]
             )
         except ServiceError as error:
             log.warning("join refused", repo=id_text(repo.repo_id), reason=error.message)
-            await self._hub.run_blocking(self._forget_link, repo)
+            await self._hub.write(self._forget_link, repo)
             return
         self._hub.announce(
             intake
         )  # before anything else that can fail: it is stored, and is never announced again
         log.info("joined", repo=id_text(repo.repo_id), permission=link.permission.name.lower())
-        await self._hub.run_blocking(self._forget_link, repo)
+        await self._hub.write(self._forget_link, repo)
 
     async def _keep_epochs(self, repo: Repo) -> None:
         """Take up what others offer, and hand on what others lack."""
-        run = self._hub.run_blocking
-        if await run(self._epochs.take_secrets, repo):
+        if await self._hub.write(self._epochs.take_secrets, repo):
             log.info("new secrets", repo=id_text(repo.repo_id))
             self._hub.topics_changed()
-        if await run(follow_accepted, self._hub.replica, repo):
+        if await self._hub.write(follow_accepted, self._hub.replica, repo):
             self._hub.topics_changed()
         try:
-            intake = await run(self._epochs.hand_over, repo)
+            intake = await self._hub.write(self._epochs.hand_over, repo)
         except ServiceError as error:
             log.warning("could not hand secrets over", repo=id_text(repo.repo_id), reason=error.message)
             return
@@ -190,7 +189,7 @@ class Joiner:
             for repo, epoch in await run(self._devices.find_handed_on):
                 await self._keep(repo, epoch)
                 self._devices.followed.add((repo.repo_id, epoch.epoch_id))
-            self._hub.announce(await run(self._devices.hand_on))
+            self._hub.announce(await self._hub.write(self._devices.hand_on))
         except StorageError as error:
             log.error("devices cannot be kept up, to be tried again", error=str(error))
             return False

@@ -313,7 +313,7 @@ class Network:
                 change(connection)
 
         try:
-            await self._hub.run_blocking(write)
+            await self._hub.write(write)
         except StorageError as error:  # a connection is as good without the note
             log.error("storage failed", error=str(error))
 

@@ -24,7 +24,7 @@ class Renewing(RepoActions):
     async def renew(self, repo_text: str) -> JsonObject:
         """Start an epoch though nobody was excluded: who follows by a link, and is no member, reads no further."""
         repo = self._find_repo(repo_text)
-        self._hub.announce(await self._hub.run_blocking(self._author.start_epoch, repo))
+        self._hub.announce(await self._hub.write(self._author.start_epoch, repo))
         return {
             "epoch": id_text(self._hub.replica.writing_epoch(repo).epoch_id),
             "repo": id_text(repo.repo_id),
@@ -33,7 +33,7 @@ class Renewing(RepoActions):
     async def renew_branch(self, branch_text: str) -> JsonObject:
         """Give a branch new secrets: a link to it opens the past and nothing new."""
         branch = self._find_branch(branch_text)
-        intake = await self._hub.run_blocking(self._renew_branch, branch)
+        intake = await self._hub.write(self._renew_branch, branch)
         self._hub.announce(intake)
         current = self._hub.replica.branches[branch.num]
         return {"branch": id_text(branch.branch_id), "generation": current.generation}
@@ -43,7 +43,7 @@ class Renewing(RepoActions):
         repo = self._find_repo(repo_text)
         user = find_user(user_text, await self._hub.run_blocking(self._hub.replica.members, repo))
         keeper = EpochKeeper(self._hub.replica, self._author)
-        self._hub.announce(await self._hub.run_blocking(keeper.hand_to, repo, user))
+        self._hub.announce(await self._hub.write(keeper.hand_to, repo, user))
         return {"user": id_text(user), "repo": id_text(repo.repo_id)}
 
     def _renew_branch(self, branch: Branch) -> Intake:
