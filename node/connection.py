@@ -229,16 +229,19 @@ class Connection:
                 try:
                     frame = await self._stream.receive_frame()
                 except TransportError as error:
-                    self.end(error.reason)
+                    self.part(error.reason)
             if self._is_ending():
                 return
             if self._reading.cancelled_caught or frame is None:
-                self.end("idle" if self._reading.cancelled_caught else "closed")
+                if self._reading.cancelled_caught:
+                    self.part("idle")
+                else:
+                    self.end("closed")
                 return
             try:
                 message = decode_message(frame)
             except DecodeError as error:
-                self.end(f"bad_message:{error.reason}")
+                self.part(f"bad_message:{error.reason}")
                 return
             if isinstance(message, Goodbye):
                 log.info("goodbye", peer=id_text(self.peer), reason=message.reason)
@@ -271,8 +274,7 @@ class Connection:
             case Send():
                 self._say(output.message)
             case Close():
-                self._say(Goodbye(output.reason))
-                self.end(output.reason)
+                self.part(output.reason)
             case HandOver():
                 for wanted, item in output.blocks:
                     self._questions.settle(wanted, item)
@@ -379,6 +381,12 @@ class Connection:
 
     def _is_ending(self) -> bool:
         return bool(self._reason)
+
+    def part(self, reason: str) -> None:
+        """The same, and tell the peer why: as far as it still reads, it need not guess."""
+        if not self._is_ending():
+            self._say(Goodbye(reason))
+        self.end(reason)
 
     def end(self, reason: str) -> None:
         """Stop reading; the first reason counts."""
