@@ -225,9 +225,13 @@ class Connection:
         if self.is_stranger:
             self._look_whether_known()
 
+    def missed(self) -> None:
+        """The hub's word: this conversation has a defect, and the next one compares everything anew."""
+        self.end("defect")
+
     def has_joined(self, topic: bytes) -> bool:
         """Whether the peer follows it too."""
-        return any(progress.topic == topic and progress.is_joined for progress in self._session.topics)
+        return self._session.has_joined(topic)
 
     def introduce(self, topic: bytes, peers: tuple[PeerAddress, ...]) -> None:
         """Tell the peer of these, as far as it may be told and has not been."""
@@ -268,11 +272,14 @@ class Connection:
                 try:
                     frame = await self._stream.receive_frame()
                 except TransportError as error:
-                    self.end(error.reason)
+                    self.part(error.reason)
             if self._is_ending():
                 return
             if self._reading.cancelled_caught or frame is None:
-                self.end("idle" if self._reading.cancelled_caught else "closed")
+                if self._reading.cancelled_caught:
+                    self.part("idle")
+                else:
+                    self.end("closed")
                 return
             self._charge(FRAME_SECONDS + len(frame) * BYTE_SECONDS)
             if self._is_ending():
@@ -280,11 +287,11 @@ class Connection:
             try:
                 message = decode_message(frame)
             except DecodeError as error:
-                self.end(f"bad_message:{error.reason}")
+                self.part(f"bad_message:{error.reason}")
                 return
             refusal = self._find_flood(message)
             if refusal:
-                self._perform(Close(refusal))
+                self.part(refusal)
                 return
             if isinstance(message, Goodbye):
                 log.info("goodbye", peer=id_text(self.peer), reason=message.reason)
@@ -303,7 +310,7 @@ class Connection:
     def _look_at_budget(self) -> None:
         if self.account.is_over and not self._is_ending():
             log.warning("peer is over its budget", peer=id_text(self.peer), stranger=self.is_stranger)
-            self._perform(Close("over_budget"))
+            self.part("over_budget")
 
     def _look_whether_known(self) -> None:
         """Who has joined the topic of a branch knows its secret name: it has an account of its own from now on."""
@@ -337,7 +344,7 @@ class Connection:
             self._take(CheckDue())
             has_topic = any(progress.is_joined for progress in self._session.topics)
             if self.is_stranger and not has_topic and trio.current_time() - began >= STRANGER_IDLE_SECONDS:
-                self._perform(Close("no_common_topic"))
+                self.part("no_common_topic")
 
     def _take(self, event: Event) -> None:
         """Give the machine an event and start what it asks for. Never waits."""
@@ -349,8 +356,7 @@ class Connection:
             case Send():
                 self._say(output.message)
             case Close():
-                self._say(Goodbye(output.reason))
-                self.end(output.reason)
+                self.part(output.reason)
             case HandOver():
                 for wanted, item in output.blocks:
                     self._questions.settle(wanted, item)
@@ -378,7 +384,7 @@ class Connection:
             bill.earn()
         self._take(answer)
         if isinstance(load, LoadSummary):
-            await self._hub.run_blocking(self._hub.replica.sketches.write)
+            await self._hub.write(self._hub.replica.sketches.write)
 
     async def _reconcile(self, work: OpenReconciliation | TakeFrame) -> None:
         followed = self._hub.find_followed(work.topic)
@@ -434,7 +440,7 @@ class Connection:
         self._take(taken)
         faults = sorted(reason for reason in dropped if reason.partition(":")[0] in CARRIER_FAULTS)
         if faults:
-            self._perform(Close(faults[0]))
+            self.part(faults[0])
 
     async def _open_topics(self, topics: tuple[bytes, ...]) -> None:
         """Follow what the peer entrusts to this relay, unless it is followed already."""
@@ -473,6 +479,12 @@ class Connection:
 
     def _is_ending(self) -> bool:
         return bool(self._reason)
+
+    def part(self, reason: str) -> None:
+        """The same, and tell the peer why: as far as it still reads, it need not guess."""
+        if not self._is_ending():
+            self._say(Goodbye(reason))
+        self.end(reason)
 
     def end(self, reason: str) -> None:
         """Stop reading; the first reason counts."""

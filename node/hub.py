@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import structlog
@@ -47,6 +48,10 @@ class Listener(Protocol):
 
     def topics_changed(self) -> None:
         """Root branches have grown, or something waits in one: there may be more topics than before."""
+        ...
+
+    def missed(self) -> None:
+        """It raised when it was told, so it has missed something. Must not fail."""
         ...
 
 
@@ -119,6 +124,7 @@ class Hub:
         self._looking = FairLock(COMPARED_AT_ONCE_MAX)
         self.backlog = Backlog()
         self._turn = threading.Lock()
+        self._writing = trio.StrictFIFOLock()
         self.totals = Totals()
         self.relay: Relay | None = None
         """Topics that this node keeps for others, where it is a relay."""
@@ -233,6 +239,14 @@ class Hub:
             bill.charge(seconds)
         return found
 
+    async def write(self, work: Callable[..., T], *args: Any) -> T:  # noqa: ANN401  # whatever the work takes
+        """Run work that writes to the store for this user, after what came before it.
+
+        One at a time writes anyway, and who waits for that in a thread takes it from those who only read.
+        """
+        async with self._writing:
+            return await self.run_blocking(work, *args)
+
     def find_followed(self, topic: bytes) -> Branch | KeptTopic | None:
         """What a topic is on this node: a branch's, or one that is kept for others."""
         branch = self.replica.by_topic.get(topic)
@@ -264,7 +278,7 @@ class Hub:
             self.topics_changed()
         for listener in list(self._listeners):
             if listener is not source and relayed.nums:
-                listener.commits_accepted(topic.topic, relayed.nums)
+                self._tell(listener, partial(listener.commits_accepted, topic.topic, relayed.nums))
         return relayed
 
     def announce(
@@ -287,21 +301,33 @@ class Hub:
             return
         for listener in list(self._listeners):
             if intake.is_about_repos:
-                listener.topics_changed()
+                self._tell(listener, listener.topics_changed)
             for topic, nums in [*intake.accepted.items(), *intake.unread.items()]:
                 if listener is not source or topic != source_topic:
-                    listener.commits_accepted(topic, tuple(nums))
+                    self._tell(listener, partial(listener.commits_accepted, topic, tuple(nums)))
         self._wake()
 
     def topics_changed(self) -> None:
         """Tell everyone that what is followed has changed."""
         for listener in list(self._listeners):
-            listener.topics_changed()
+            self._tell(listener, listener.topics_changed)
         self._wake()
 
-    async def wait_for_change(self) -> None:
-        """Return after the next change. The caller sets the deadline."""
-        await self._changed.wait()
+    def _tell(self, listener: Listener, tell: Callable[[], None]) -> None:
+        """Tell one listener. What goes wrong with it is its own: the others are told, and who announced goes on."""
+        try:
+            tell()
+        except Exception:  # the border of one listener
+            log.exception("a listener failed", listener=type(listener).__name__)
+            listener.missed()
+
+    async def wait_for_change(self, after: int) -> None:
+        """Return once there was a change since `change_count` was `after`. The caller sets the deadline.
+
+        The count is taken before the store is looked at: a change during the look would else be slept through.
+        """
+        if self.change_count == after:
+            await self._changed.wait()
 
     def _wake(self) -> None:
         self.change_count += 1

@@ -6,7 +6,7 @@ remembering it would let anyone poison an id.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 
 from sqlalchemy import Connection
@@ -16,7 +16,7 @@ from node.consequences import choose_writing_epoch, show_names
 from node.filling import fill_missing
 from node.intake import Intake
 from node.opening import Opened, OpenedBatch, open_batch
-from node.replica import Replica, load_tables
+from node.replica import Change, Replica, Tables
 from node.stated_branches import add_stated, follow_stated
 from node.voiding import Review
 from protocol.body import Adopt, BranchAdd, BranchRenew, RepoInit
@@ -82,8 +82,8 @@ def accept_batch(
             work.take_restored(branch, restored)
         if before is not None:
             before(connection)
-            work.reload_tables(connection)
-            work.has_changed_tables = True
+            work.note_changed_tables()
+            work.reload_tables()
         if branch is not None and branch.topic_num not in work.tables.on_topics:
             return work.intake  # it was forgotten while the batch was on its way
         if branch is not None:
@@ -93,7 +93,7 @@ def accept_batch(
             if is_own and work.fault is not None:
                 raise work.fault
         for topic, encoded in followups:
-            work.reload_tables(connection)
+            work.reload_tables()
             target = work.tables.by_topic[topic]
             work.run_round(connection, [(target, open_batch(target, [encoded]))])
         work.release(connection)
@@ -123,28 +123,19 @@ def _transaction(
     is_patient: bool = False,
 ) -> "Iterator[tuple[_Acceptance, Connection]]":
     """Judge and store: all of it is committed, or neither store nor memory shows any of it."""
-    replica.catch_up()
-    work = _Acceptance(replica, now_ms)
-    with ExitStack() as until_settled:
-        try:
-            with replica.database.write(turn, is_patient=is_patient) as connection:
-                until_settled.enter_context(replica.judging)
-                work.tables = replica.tables  # nobody changes them before this is settled
-                yield work, connection
-                work.review(connection)
-            replica.note_persons(work.changed_repo_ids())
-            if work.has_changed_tables:
-                replica.refresh()
-        except BaseException:  # an interrupt too: memory must not show what the store does not
-            work.undo()
-            raise
+    with replica.change(turn, is_patient=is_patient) as change:
+        change.has_changed_tables = False
+        work = _Acceptance(replica, now_ms, change)
+        yield work, change.connection
+        work.review(change.connection)
 
 
 class _Acceptance:
     """One transaction's worth of verdicts. Also the rules' view of what is accepted and rejected."""
 
-    def __init__(self, replica: Replica, now_ms: int) -> None:
+    def __init__(self, replica: Replica, now_ms: int, change: Change) -> None:
         self._replica = replica
+        self._change = change
         self._now_ms = now_ms
         self._facts: dict[bytes, CommitFacts] = {}
         self._places: dict[bytes, Place] = {}
@@ -164,12 +155,15 @@ class _Acceptance:
         self.fault: DamagedBlock | None = None
         """What keeps a repo's membership from being computed."""
         self._blocking: dict[int, bytes] = {}  # by number of such repos: a commit that is awaited
-        self.tables = replica.tables  # this transaction's own: others see a branch when it is committed
-        self.has_changed_tables = False
 
-    def changed_repo_ids(self) -> list[bytes]:
-        """Repos whose membership has changed."""
-        return [self.tables.repos[num].repo_id for num in self._changed_repos]
+    @property
+    def tables(self) -> Tables:
+        """This transaction's own."""
+        return self._change.tables
+
+    def note_changed_tables(self, *, has_changed: bool = True) -> None:
+        """Repos, epochs, branches or topics may be others now, where they have changed."""
+        self._change.has_changed_tables |= has_changed
 
     def take_restored(self, branch: Branch, ids: Sequence[bytes]) -> None:
         """Look again at what waits for commits that are back, and at whether they are void."""
@@ -180,9 +174,9 @@ class _Acceptance:
         elif ids:
             self._new_content.setdefault((branch.repo_num, branch.num), []).extend(ids)
 
-    def reload_tables(self, connection: Connection) -> None:
+    def reload_tables(self) -> None:
         """See the branches and repos that this transaction has added."""
-        self.tables = load_tables(connection)
+        self._change.reload()
 
     def accepted(self, commit_id: bytes) -> CommitFacts | None:
         """Facts of an accepted commit (`CommitLookup`)."""
@@ -230,8 +224,8 @@ class _Acceptance:
 
     def run_stored(self, connection: Connection, stored: dict[int, list[bytes]]) -> None:
         """Judge publications that were kept, by the number of their topic."""
-        if self.has_changed_tables:
-            self.reload_tables(connection)
+        if self._change.has_changed_tables:
+            self.reload_tables()
         found = [(self.tables.on_topics[num], items) for num, items in stored.items()]
         self.run_round(connection, [(branch, open_batch(branch, items)) for branch, items in found])
 
@@ -243,8 +237,8 @@ class _Acceptance:
 
     def review(self, connection: Connection) -> None:
         """Find what of the repos' content has become void by this transaction, or ceased to be."""
-        if self.has_changed_tables:
-            self.reload_tables(connection)
+        if self._change.has_changed_tables:
+            self.reload_tables()
         touched = {repo_num for repo_num, _ in self._new_content} | self._changed_repos.keys()
         for repo_num in touched:
             try:
@@ -258,18 +252,15 @@ class _Acceptance:
                 if content_repo_num == repo_num:
                     review.of_commits(branch_num, ids)
             if repo_num in self._changed_repos:
-                self.has_changed_tables |= choose_writing_epoch(connection, self.tables, repo_num, membership)
+                is_other = choose_writing_epoch(connection, self.tables, repo_num, membership)
+                self.note_changed_tables(has_changed=is_other)
                 review.after_removals(self._changed_repos[repo_num])
-                self.has_changed_tables |= show_names(connection, self.tables, repo_num, membership)
+                is_renamed = show_names(connection, self.tables, repo_num, membership)
+                self.note_changed_tables(has_changed=is_renamed)
             for adopted_repo_num, body in self._adopted:
                 if adopted_repo_num == repo_num:
                     review.of_adopted(body.branch, body.commits)
             self.intake.voided.update(review.changed)
-
-    def undo(self) -> None:
-        """Take back what memory holds of a transaction that failed."""
-        for repo_num in self._changed_repos:
-            self._replica.forget_membership(self.tables.repos[repo_num].repo_id)
 
     def _look_up(self, connection: Connection, branch: Branch, batch: OpenedBatch) -> None:
         named: set[bytes] = {item.commit_id for item in batch.rejected}
@@ -319,6 +310,7 @@ class _Acceptance:
                 if verified.operation is not None:
                     if branch.repo_num not in self._changed_repos:
                         self._changed_repos[branch.repo_num] = membership.now().counting
+                        self._change.changed_repos.add(branch.facts.repo_id)
                     membership.add(verified.operation, commit.acks)
                 self.settled.add(commit.commit_id)
                 new.append(NewCommit(verified, opened.publication))
@@ -376,12 +368,12 @@ class _Acceptance:
         match body := verified.body:
             case RepoInit():
                 rename_repo(connection, branch.repo_num, body.name)
-                self.has_changed_tables = True
+                self.note_changed_tables()
             case BranchAdd():
-                self.has_changed_tables = True
+                self.note_changed_tables()
                 add_stated(self._replica.database, connection, self.tables, branch, body)
             case BranchRenew():
-                self.has_changed_tables = True
+                self.note_changed_tables()
                 follow_topic(
                     self._replica.database,
                     connection,
@@ -392,11 +384,10 @@ class _Acceptance:
                     generation=body.generation,
                 )
             case EpochInit():
-                self.has_changed_tables = True  # which secrets are right, if any are here
+                self.note_changed_tables()  # which secrets are right, if any are here
             case EpochAdd():
-                self.has_changed_tables |= follow_stated(
-                    self._replica.database, connection, self.tables, branch, body
-                )
+                is_new = follow_stated(self._replica.database, connection, self.tables, branch, body)
+                self.note_changed_tables(has_changed=is_new)
             case Adopt():
                 self._adopted.append((branch.repo_num, body))
             case _:

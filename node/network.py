@@ -27,6 +27,7 @@ from protocol.limits import (
     CONNECTIONS_MAX,
     DIAL_BACKOFF_MAX_SECONDS,
     DIAL_BACKOFF_MIN_SECONDS,
+    DUPLICATE_SECONDS,
     HANDSHAKE_TIMEOUT_SECONDS,
     IDLE_TIMEOUT_SECONDS,
     REACHED_PEERS_MAX,
@@ -46,6 +47,7 @@ _JITTER: Final = 0.3
 _LASTED_SECONDS: Final = 5.0
 """Seconds after which a connection counts as one that worked, and the next pause is the shortest again."""
 
+_DUPLICATE: Final = "duplicate"
 _CLOCK_LOOK_SECONDS: Final = 5.0
 """Seconds between two looks whether the clock has jumped."""
 
@@ -64,6 +66,8 @@ class PeerState:
     """Unix seconds when the peer last proved its key where it was dialed."""
     last_error: str | None = None
     connection: Connection | None = None
+    met_at: float = 0.0
+    """When the connection began, in trio's time."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
 
 
@@ -283,9 +287,6 @@ class Network:
         except BaseException:  # a cancellation too: nobody else would close it
             await secure.aclose()
             raise
-        if state in self._sought and self.is_connected(state.peer):
-            await secure.aclose()  # each has found the other; the first connection stays
-            return
         self._enter(state, "connected")
         await self._converse(state, secure, across)
 
@@ -304,11 +305,13 @@ class Network:
             is_known=met is None,
             met=met,
         )
+        state.met_at = trio.current_time()
+        self._settle_duplicates(state)
         log.info("connected", peer=id_text(state.peer), direction=state.direction, address=state.address)
         try:
             with self.introducer.meeting(connection, across, is_dialed=is_dialed):
                 ended = await connection.run()
-            state.last_error = None if ended.reason in ("closed", "peer_left") else ended.reason
+            state.last_error = None if ended.reason in ("closed", "peer_left", _DUPLICATE) else ended.reason
             log.info("disconnected", peer=id_text(state.peer), reason=ended.reason)
         finally:
             state.connection = None
@@ -341,7 +344,7 @@ class Network:
                 change(connection)
 
         try:
-            await self._hub.run_blocking(write)
+            await self._hub.write(write)
         except StorageError as error:  # a connection is as good without the note
             log.error("storage failed", error=str(error))
 
@@ -371,6 +374,23 @@ class Network:
     def is_connected(self, peer: bytes) -> bool:
         """Whether there is a connection with a peer."""
         return any(state.peer == peer and state.connection is not None for state in self.peers)
+
+    def _settle_duplicates(self, new: PeerState) -> None:
+        """Of two connections with one peer one goes, and by a rule that both nodes apply alike (docs/protocol.md, 9).
+
+        Of two that were dialed at once stays the one whose dialer has the smaller key; else the new one, since the other
+        may be dead without having been noticed to be.
+        """
+        preferred = "out" if self.introducer.own.peer < new.peer else "in"
+        assert new.connection is not None, "it has just begun"
+        for old in self.peers:
+            if old is new or old.peer != new.peer or old.connection is None:
+                continue
+            is_at_once = new.met_at - old.met_at < DUPLICATE_SECONDS
+            if is_at_once and old.direction == preferred != new.direction:
+                new.connection.part(_DUPLICATE)
+            else:
+                old.connection.part(_DUPLICATE)
 
     def reached_at(self, peer: bytes) -> int | None:
         """Unix seconds when a peer that was dialed last proved its key."""

@@ -392,6 +392,14 @@ PAGE_CODE_SECONDS: Final = 60
 """Seconds for which such a code is good: as long as a browser takes to start."""
 API_CONNECTIONS_MAX: Final = EVENT_STREAMS_MAX + 256
 """Connections to the local API that are served at once; more wait for one to end. An application needs a few."""
+DUPLICATE_SECONDS: Final = 30.0
+"""Seconds within which two connections of the same two nodes count as dialed at once, and not as one after the other."""
+API_STRANGERS_MAX: Final = 64
+"""Connections among them that have not shown the token: a page that is opened, and probes. One more ends the oldest."""
+API_STRANGER_SECONDS: Final = 10.0
+"""Seconds in which a request on such a connection must have come whole, or shown the token: it needs milliseconds."""
+PAGE_CODE_BODY_SIZE_MAX: Final = KIB
+"""Bytes of the one request body that is read without the token: a code has 32 characters."""
 OPEN_FILES_WANTED: Final = 4096
 """Files and sockets that the daemon may have open: all connections to its API and of peers, a relay's too, and 768 more."""
 LINK_SIZE_MAX: Final = 16 * KIB

@@ -6,7 +6,7 @@ the store's key (`secrecy`), which whoever opens it brings.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
@@ -95,12 +95,17 @@ class Database:
 
     @contextmanager
     def write(
-        self, turn: AbstractContextManager[object] | None = None, *, is_patient: bool = False
+        self,
+        turn: AbstractContextManager[object] | None = None,
+        committed: Callable[[], None] = lambda: None,
+        *,
+        is_patient: bool = False,
     ) -> Iterator[Connection]:
         """The one write transaction: committed and durable when the block ends, undone when it raises.
 
         `turn` (a lock, say) is held while the block runs, and neither while waiting for other writers nor for the disk.
         Who `is_patient` (work for a peer) lets others who wait go first.
+        `committed` runs after the commit and before the next writer begins. It must not fail.
         """
         with self._lock.held(is_patient=is_patient):
             try:
@@ -114,6 +119,7 @@ class Database:
                     raise
                 self._commit(writer, known_by)
                 self.fault = ""
+                committed()
             except FAILURES as error:
                 self.fault = explain(self._backend, error)
                 raise StorageError(self.fault) from error

@@ -3,17 +3,23 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
 import trio
 from trio.testing import MockClock
 
 from node.addresses import Learned, Source
-from node.connection import Ended
+from node.connection import Connection, Ended
 from node.network import Network, listening_address, open_listener
 from node.peers import Peers
 from node.transport import TransportError, dial
-from protocol.limits import DIAL_BACKOFF_MAX_SECONDS, IDLE_TIMEOUT_SECONDS, STRANGER_IDLE_SECONDS
+from protocol.limits import (
+    DIAL_BACKOFF_MAX_SECONDS,
+    DUPLICATE_SECONDS,
+    IDLE_TIMEOUT_SECONDS,
+    STRANGER_IDLE_SECONDS,
+)
 from protocol.messages import KeepAlive
 from protocol.text import id_text
 from storage.peers import load_links, load_peers
@@ -239,3 +245,42 @@ async def test_a_stranger_without_a_topic_is_left_after_a_while_and_one_with_a_t
                 await trio.sleep(STRANGER_IDLE_SECONDS / 3)
             await other.stream.aclose()
         assert other.ended == Ended("closed")
+
+
+class _Parted:
+    """What is left of a connection where only its end matters."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+
+    def part(self, reason: str) -> None:
+        self.reason = reason
+
+
+def _stays(network: Network, peer: bytes, directions: tuple[str, str], gap: float) -> int:
+    """Which of two connections with a peer stays, that began after each other."""
+    states = [network._new_state(peer, "host:7474", one, "connected", Source.INCOMING) for one in directions]
+    network._inbound = states
+    connections = [_Parted(), _Parted()]
+    for number, (state, connection) in enumerate(zip(states, connections, strict=True)):
+        state.connection, state.met_at = cast(Connection, connection), 100.0 + number * gap
+        network._settle_duplicates(state)
+    (left,) = [number for number, one in enumerate(connections) if not one.reason]
+    assert connections[1 - left].reason == "duplicate"
+    return left
+
+
+@pytest.mark.parametrize("gap", [0.0, DUPLICATE_SECONDS - 1, DUPLICATE_SECONDS, 1000.0])
+@pytest.mark.parametrize("directions", [("out", "in"), ("in", "out"), ("out", "out"), ("in", "in")])
+async def test_of_two_connections_both_nodes_keep_the_same(
+    tmp_path: Path, directions: tuple[str, str], gap: float
+) -> None:
+    other_side = {"out": "in", "in": "out"}
+    with open_nodes(tmp_path, "alice", "bob") as nodes:
+        small, large = sorted(nodes, key=lambda node: node.key)
+        ours = _stays(Network(small.hub, small.seed, lambda: 0.0), large.key, directions, gap)
+        mirrored = (other_side[directions[0]], other_side[directions[1]])
+        theirs = _stays(Network(large.hub, large.seed, lambda: 0.0), small.key, mirrored, gap)
+    assert ours == theirs
+    is_at_once = gap < DUPLICATE_SECONDS and directions[0] != directions[1]
+    assert ours == (directions.index("out") if is_at_once else 1)
