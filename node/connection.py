@@ -14,7 +14,7 @@ from typing import Final
 import structlog
 import trio
 
-from node.exchange import Load, find_missing_causes, read_store, reconcile, topic_place, topic_set
+from node.exchange import Load, read_store, reconcile, topic_place, topic_set
 from node.hub import Hub, NotFetched
 from node.introductions import Introducer
 from node.opening import CARRIER_FAULTS
@@ -322,11 +322,17 @@ class Connection:
             return
         if isinstance(followed, Branch):
             intake = await self._hub.take(followed, output.items, previous, self)
-            wanted: list[bytes] = []
-            if intake.waiting:
-                wanted = await self._hub.run_blocking(find_missing_causes, self._hub.replica, followed)
+            for topic, ids in intake.wanted.items():
+                if topic != output.topic:
+                    self.want(topic, tuple(ids))
             dropped, accepted = intake.dropped, len(intake.accepted.get(output.topic, ()))
-            taken = BatchTaken(output.topic, accepted, tuple(wanted), dropped=dropped.total())
+            wanted = tuple(intake.wanted.get(output.topic, ()))
+            taken = BatchTaken(
+                output.topic,
+                accepted,
+                wanted,
+                dropped=dropped.total() - dropped["pending_full"],  # these are still to come
+            )
         else:
             assert self._hub.relay is not None, "it keeps the topic"
             visitor = self._hub.relay.visitor(self.peer, self._subnet)

@@ -15,14 +15,16 @@ import structlog
 import trio
 
 from node.blocking import RunBlocking
-from node.inbound import accept_batch
+from node.inbound import accept_batch, release_more
 from node.intake import Intake
 from node.metrics import Histogram
 from node.opening import ReadBatch, read_batch, settle_batch
 from node.relay import Relay, Relayed
 from node.replica import Replica
+from node.senders import Senders
 from node.turns import Backlog, Previous, ShortFirst
 from protocol.signing import CheckClaims, check_claims
+from storage.errors import StorageError
 from storage.relay import KeptTopic
 from storage.relay_quotas import Visitor
 from storage.repos import Branch
@@ -109,6 +111,7 @@ class Hub:
         self.relay: Relay | None = None
         """Topics that this node keeps for others, where it is a relay."""
         self._listeners: list[Listener] = []
+        self._senders: Senders[Listener] = Senders()
         self.sources: list[BlockSource] = []
         """Peers that are connected now."""
         self._changed = trio.Event()
@@ -123,6 +126,7 @@ class Hub:
         """Tell this listener no more. One that was never added is no error: it may have been cancelled before."""
         if listener in self._listeners:
             self._listeners.remove(listener)
+        self._senders.forget(listener)
 
     async def take(
         self, branch: Branch, items: Sequence[bytes], previous: Previous, source: Listener | None
@@ -139,6 +143,14 @@ class Hub:
         await previous.wait()
         async with self._storing.held(len(items)):
             intake = await self.run_blocking(self._accept, branch, read, holds)
+        try:
+            while intake.is_unfinished:
+                async with self._storing.held(len(items)):
+                    intake = intake.with_more(await self.run_blocking(self._release))
+        except StorageError as error:  # what was accepted is to be told; the rest is released later
+            log.error("what waits could not be released", error=str(error))
+        if source is not None:
+            self._senders.note(intake.waited, source)
         self.totals.intake_seconds.observe(time.perf_counter() - began)
         self.announce(intake, branch.topic, source)
         return intake
@@ -148,7 +160,11 @@ class Hub:
             return read_batch(branch, items)
 
     def _accept(self, branch: Branch, read: ReadBatch, holds: Sequence[bool]) -> Intake:
-        return accept_batch(self.replica, branch, settle_batch(read, holds), self.clock_ms(), turn=self._turn)
+        batch = settle_batch(read, holds)
+        return accept_batch(self.replica, branch, batch, self.clock_ms(), turn=self._turn, in_slices=True)
+
+    def _release(self) -> Intake:
+        return release_more(self.replica, self.clock_ms(), turn=self._turn)
 
     def find_followed(self, topic: bytes) -> Branch | KeptTopic | None:
         """What a topic is on this node: a branch's, or one that is kept for others."""
@@ -181,7 +197,7 @@ class Hub:
     def announce(
         self, intake: Intake, source_topic: bytes | None = None, source: Listener | None = None
     ) -> None:
-        """Tell listeners what was accepted; the source knows what it sent on its topic already."""
+        """Tell listeners what was accepted, but none what it sent: now, or as what waited until now."""
         self.totals.count(intake)
         if intake.rejected:
             first = intake.rejected[0]
@@ -196,12 +212,18 @@ class Hub:
             log.warning("publications dropped", reasons=dict(intake.dropped))
         if not (intake.accepted or intake.unread or intake.is_about_repos or intake.filled):
             return
+        sent_by = self._senders.take(intake.released)
         for listener in list(self._listeners):
             if intake.is_about_repos:
                 listener.topics_changed()
+            its_own = sent_by.get(listener, set())
             for topic, nums in [*intake.accepted.items(), *intake.unread.items()]:
-                if listener is not source or topic != source_topic:
-                    listener.commits_accepted(topic, tuple(nums))
+                is_sources = listener is source and topic == source_topic
+                new = tuple(
+                    num for num in nums if num not in its_own and (not is_sources or num in intake.released)
+                )
+                if new:
+                    listener.commits_accepted(topic, new)
         self._wake()
 
     def topics_changed(self) -> None:

@@ -141,6 +141,11 @@ class Replica:
         self._is_outdated = False
         self.judging = threading.RLock()
         """Held while memberships change or are asked: by a transaction that judges, until it is committed or undone."""
+        self.unreleased: dict[int, bool] = {}
+        """Settled causes of which a transaction had no time to wake what waits for them (`storage.releasing`).
+
+        To be used while `judging` is held. A crash loses none: what waits and which causes are settled is in the store.
+        """
         self._memberships: dict[bytes, Membership] = {}
         self._persons: Mapping[bytes, Mapping[bytes, bytes]] = {}
         with self.database.read() as connection:

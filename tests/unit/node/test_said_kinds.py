@@ -34,7 +34,7 @@ from storage.commits import load_timeline
 from storage.erasing import Erasure, erase_bodies
 from storage.id_keys import id_key
 from storage.repos import Branch
-from storage.schema import blocks, commits, erasures, pending
+from storage.schema import blocks, commits, erasures, pending_publications
 from storage.waiting import count_rejections
 from tests.builders import STORE_KEY, World, give, timeline
 from tests.forging import BAD_BODIES, Forger, bare_of
@@ -219,14 +219,15 @@ def test_a_bare_one_waits_for_causes_and_a_whole_one_takes_its_place_within_the_
 
     def kinds() -> list[bool]:
         with replica.database.read() as connection:
-            query = select(pending.c.publication).order_by(pending.c.num)
-            return [is_bare(kept) for kept in connection.execute(query).scalars()]
+            kept = pending_publications.c
+            query = select(kept.publication).order_by(kept.pending_num)
+            return [is_bare(one) for one in connection.execute(query).scalars()]
 
     size = len(bare_of(items[2])) + len(items[1])
-    monkeypatch.setattr(waiting_module, "PENDING_SIZE_MAX", size - 1)
+    monkeypatch.setattr(waiting_module, "PENDING_SIZE_MAX", 2 * (size - 1))
     give(replica, branch, items[1:2])
     assert kinds() == [True, True], "a byte over"
-    monkeypatch.setattr(waiting_module, "PENDING_SIZE_MAX", size)
+    monkeypatch.setattr(waiting_module, "PENDING_SIZE_MAX", 2 * size)  # an author's half
     give(replica, branch, items[1:])
     assert kinds() == [False, True]
     give(replica, branch, [bare_of(items[1])])
