@@ -332,6 +332,7 @@ class Connection:
                 accepted,
                 wanted,
                 dropped=dropped.total() - dropped["pending_full"],  # these are still to come
+                bodiless=dropped["bare"],
             )
         else:
             assert self._hub.relay is not None, "it keeps the topic"

@@ -3,7 +3,9 @@
 import pytest
 from sqlalchemy import select, update
 
-from node.erasing import ERASABLE_KINDS
+from node.cli.repo_commands import _holds_the_same
+from node.drafting import Draft
+from node.erasing import ERASABLE_KINDS, find_compactable, find_erasable
 from node.fsck import check_store
 from node.intake import Intake
 from node.past import describe
@@ -13,6 +15,7 @@ from node.views import timeline_items
 from protocol.body import Body, encode_body, kind_name
 from protocol.commit import Commit, open_commit
 from protocol.content import (
+    Compaction,
     DictEdit,
     DictEntry,
     DictSqueeze,
@@ -36,7 +39,7 @@ from storage.id_keys import id_key
 from storage.repos import Branch
 from storage.schema import blocks, commits, erasures, pending_publications
 from storage.waiting import count_rejections
-from tests.builders import STORE_KEY, World, give, timeline
+from tests.builders import NOW_MS, STORE_KEY, World, give, timeline
 from tests.forging import BAD_BODIES, Forger, bare_of
 from verifier.documents import DOCUMENTS, reduce_dict, reduce_set, reduce_text
 
@@ -148,6 +151,27 @@ def test_where_no_kind_is_said_the_body_decides_as_ever(world: World, metadata: 
     compaction = Forger(world, b"i" * 32).write(BAD_BODIES["compaction"], metadata)
     replica, branch = world.copy()
     assert _reasons(give(replica, branch, [compaction])) == ["not_permitted"]
+
+
+def test_a_body_whose_header_says_no_kind_is_never_erased(world: World) -> None:
+    """A newcomer would take neither the commit without it nor what follows."""
+    forger = Forger(world)
+    silent, said = [forger.write(encode_body(Post("words")), metadata) for metadata in (b"", None)]
+    give(world.replica, world.branch, [silent, said])
+    world.author.write(world.branch, Draft(Compaction()))
+    with world.replica.database.read() as connection:
+        for rows in (
+            find_erasable(world.replica, connection, world.branch, NOW_MS + 1),
+            find_compactable(world.replica, connection, world.branch),
+        ):
+            assert [row.commit_id for row in rows] == [decode_publication(said).commit_id]
+
+
+def test_a_sync_ends_where_the_peer_has_erased_what_is_needed() -> None:
+    topic = {"branch": "b", "state": "in sync", "behind": 3, "bodiless": False}
+    assert not _holds_the_same([topic], {"b"})
+    assert _holds_the_same([topic | {"bodiless": True}], {"b"})
+    assert not _holds_the_same([topic | {"bodiless": True, "state": "receiving"}], {"b"})
 
 
 def test_what_is_wrong_with_the_publication_is_its_carriers_fault(world: World) -> None:
