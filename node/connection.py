@@ -16,16 +16,7 @@ import structlog
 import trio
 
 from node.allowance import Allowance
-from node.exchange import (
-    Load,
-    RangeSet,
-    find_missing_causes,
-    is_fruitful,
-    read_store,
-    reconcile,
-    topic_place,
-    topic_set,
-)
+from node.exchange import Load, RangeSet, is_fruitful, read_store, reconcile, topic_place, topic_set
 from node.hub import Hub, NotFetched
 from node.introductions import Introducer
 from node.opening import CARRIER_FAULTS
@@ -419,11 +410,18 @@ class Connection:
         if isinstance(followed, Branch):
             intake = await self._hub.take(followed, output.items, previous, self, bill)
             useful, repeated = intake.count_useful(), intake.already
-            wanted: list[bytes] = []
-            if intake.waiting:
-                wanted = await self._hub.look(bill, find_missing_causes, self._hub.replica, followed)
+            for topic, ids in intake.wanted.items():
+                if topic != output.topic:
+                    self.want(topic, tuple(ids))
             dropped, accepted = intake.dropped, len(intake.accepted.get(output.topic, ()))
-            taken = BatchTaken(output.topic, accepted, tuple(wanted), dropped=dropped.total())
+            wanted = tuple(intake.wanted.get(output.topic, ()))
+            taken = BatchTaken(
+                output.topic,
+                accepted,
+                wanted,
+                dropped=dropped.total() - dropped["pending_full"],  # these are still to come
+                bodiless=dropped["bare"],
+            )
         else:
             assert self._hub.relay is not None, "it keeps the topic"
             visitor = self._hub.relay.visitor(self.peer, self._subnet)

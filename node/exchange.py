@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from node.replica import Replica
 from protocol.codec import DecodeError
-from protocol.limits import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX, WANT_COUNT_MAX
+from protocol.limits import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX
 from protocol.range_items import RangeLookup, SortedItems
 from protocol.reconciling import FrameKind, Reconciler
 from protocol.session_events import (
@@ -39,7 +39,6 @@ from storage.difference import (
 from storage.relay import RELAY, KeptTopic, load_kept_publications
 from storage.repos import Branch
 from storage.topic_sets import TopicSet, find_by_short_ids, load_set
-from storage.waiting import missing_causes
 
 log = structlog.get_logger()
 
@@ -155,12 +154,6 @@ class _StoredSet:
 
     def everything(self) -> Sequence[int]:
         return load_set(self._connection, self._kept)[0]
-
-
-def find_missing_causes(replica: Replica, branch: Branch) -> list[bytes]:
-    """Causes that are waited for on a topic. Raises StorageError."""
-    with replica.database.read() as connection:
-        return missing_causes(connection, branch.topic_num, WANT_COUNT_MAX)
 
 
 def _load_batch(connection: Connection, followed: Followed, nums: Sequence[int]) -> list[bytes]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from node.erasing import ERASABLE_KINDS
 from node.errors import ServiceError
@@ -31,10 +31,8 @@ from node.replica import Tables, load_membership, load_tables
 from node.said import SaidReader
 from node.voiding import Review
 from protocol.body import Checkpoint, ErasedBody
-from protocol.codec import DecodeError
 from protocol.commit import Commit
 from protocol.limits import IMPLIED_ACK_VISITS_MAX
-from protocol.publication import decode_publication
 from storage.awaiting import find_awaited, find_awaited_in
 from storage.checkpoints import load_checkpoint_ids
 from storage.commits import load_facts, load_places
@@ -63,6 +61,7 @@ from storage.recounting import (
 from storage.repos import Branch
 from storage.schema import commits, pending
 from storage.secrecy import secrecy_of
+from storage.waiting_checks import find_wrong_waiting
 from verifier.ancestry import AckWalks, Place
 from verifier.documents import find_false_squeezes
 from verifier.facts import CommitFacts
@@ -268,14 +267,8 @@ def _check_squeezes(connection: Connection, findings: Findings) -> None:
 
 def _check_waiting(connection: Connection, findings: Findings) -> None:
     """See that what waits is what it is kept as, and is not accepted already."""
-    for commit_id, publication in connection.execute(select(pending.c.commit_id, pending.c.publication)):
-        findings.checked["waiting"] += 1
-        try:
-            found = decode_publication(publication).blocks[0].block_id
-        except DecodeError as error:
-            findings.add("waiting", commit_id.hex(), str(error))
-            continue
-        if found != commit_id:
-            findings.add("waiting", commit_id.hex(), f"is the publication of {found.hex()}")
-        elif load_facts(connection, [commit_id]):
-            findings.add("waiting", commit_id.hex(), "is accepted already")
+    findings.checked["waiting"] += int(
+        connection.execute(select(func.count()).select_from(pending)).scalar_one()
+    )
+    for _, commit_id, fault in find_wrong_waiting(connection):
+        findings.add("waiting", commit_id.hex(), fault)

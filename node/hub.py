@@ -16,21 +16,24 @@ import structlog
 import trio
 
 from node.blocking import RunBlocking
-from node.inbound import accept_batch
+from node.inbound import Share, accept_batch, release_more
 from node.intake import Intake
 from node.metrics import Histogram
 from node.opening import OpenedBatch, ReadBatch, read_batch, settle_batch
 from node.relay import Relay, Relayed
 from node.replica import Replica
 from node.scheduling import Account, Bill, FairLock, Ledger
+from node.senders import Senders
 from node.turns import Backlog, Previous
 from protocol.limits import (
     COMPARED_AT_ONCE_MAX,
+    RELEASED_COUNT_MAX,
     SIGNATURE_SECONDS,
     SLICE_SECONDS,
     SLICE_VISITS_MAX,
 )
 from protocol.signing import CheckClaims, check_claims
+from storage.errors import StorageError
 from storage.relay import KeptTopic
 from storage.relay_quotas import Visitor
 from storage.repos import Branch
@@ -129,6 +132,7 @@ class Hub:
         self.relay: Relay | None = None
         """Topics that this node keeps for others, where it is a relay."""
         self._listeners: list[Listener] = []
+        self._senders: Senders[Listener] = Senders()
         self.sources: list[BlockSource] = []
         """Peers that are connected now."""
         self._changed = trio.Event()
@@ -143,6 +147,7 @@ class Hub:
         """Tell this listener no more. One that was never added is no error: it may have been cancelled before."""
         if listener in self._listeners:
             self._listeners.remove(listener)
+        self._senders.forget(listener)
 
     async def take(
         self,
@@ -165,6 +170,11 @@ class Hub:
         intake = Intake()
         for batch in read:
             intake = intake.with_more(await self._store_in_slices(branch, batch, source, bill))
+        try:
+            while intake.is_unfinished:
+                intake = intake.with_more(await self._release_slice(branch, source, bill))
+        except StorageError as error:  # what was accepted was told; the rest is released later
+            log.error("what waits could not be released", error=str(error))
         self.totals.intake_seconds.observe(time.perf_counter() - began)
         return intake
 
@@ -193,39 +203,54 @@ class Hub:
             count = bill.account.storing.count
             first = OpenedBatch(rest[:count], batch.rejected, batch.waiting, batch.dropped)
             async with self._storing.held(bill, len(rest)):
-                intake, seconds = await self.run_blocking(self._accept, branch, first)
+                intake, seconds = await self.run_blocking(self._accept, branch, first, count)
                 bill.charge(seconds)
             rest = intake.left + rest[count:]
-            bill.account.storing.note(max(1, len(first.opened) - len(intake.left)), seconds)
+            judged = len(first.opened) - len(intake.left) + len(intake.released)
+            bill.account.storing.note(max(1, judged), seconds)
+            if source is not None:
+                self._senders.note(intake.waited, source)
             self.announce(intake, branch.topic, source)
             together = together.with_more(intake)
             if not rest:
                 return together
             batch = OpenedBatch()
 
+    async def _release_slice(self, branch: Branch, source: Listener | None, bill: Bill) -> Intake:
+        """Judge some of what waited, and tell what came of it. Who brought what it waited for pays."""
+        count = bill.account.storing.count
+        async with self._storing.held(bill):
+            intake, seconds = await self.run_blocking(self._release, count)
+            bill.charge(seconds)
+        bill.account.storing.note(max(1, len(intake.released)), seconds)
+        self.announce(intake, branch.topic, source)
+        return intake
+
     def _read(self, branch: Branch, items: Sequence[bytes]) -> tuple[ReadBatch, float]:
         with self._turn:
             began = self.cpu_clock()
             return read_batch(branch, items), self.cpu_clock() - began
 
-    def _accept(self, branch: Branch, batch: OpenedBatch) -> tuple[Intake, float]:
-        """One slice: over after SLICE_SECONDS, or when enough of the graph was walked, whatever the clock says."""
+    def _accept(self, branch: Branch, batch: OpenedBatch, count: int) -> tuple[Intake, float]:
+        began = self.cpu_clock()
+        intake = accept_batch(
+            self.replica, branch, batch, self.clock_ms(), share=self._share(count), in_slices=True
+        )
+        return intake, self.cpu_clock() - began
+
+    def _release(self, count: int) -> tuple[Intake, float]:
+        began = self.cpu_clock()
+        return release_more(self.replica, self.clock_ms(), self._share(count)), self.cpu_clock() - began
+
+    def _share(self, count: int) -> Share:
+        """Of one slice: over after SLICE_SECONDS, or when enough of the graph was walked, whatever the clock says."""
         began, visits = self.cpu_clock(), self.replica.walks.visits
 
         def is_over() -> bool:
             walked = self.replica.walks.visits - visits
             return walked > SLICE_VISITS_MAX or self.cpu_clock() - began > SLICE_SECONDS
 
-        intake = accept_batch(
-            self.replica,
-            branch,
-            batch,
-            self.clock_ms(),
-            turn=self._turn,
-            is_patient=True,
-            is_slice_over=is_over,
-        )
-        return intake, self.cpu_clock() - began
+        return Share(self._turn, is_over, min(count, RELEASED_COUNT_MAX), is_patient=True)
 
     async def look(self, bill: Bill, work: Callable[..., T], *args: Any) -> T:  # noqa: ANN401  # whatever it takes
         """Look into the store for a peer, in its turn and at its cost."""
@@ -284,7 +309,7 @@ class Hub:
     def announce(
         self, intake: Intake, source_topic: bytes | None = None, source: Listener | None = None
     ) -> None:
-        """Tell listeners what was accepted; the source knows what it sent on its topic already."""
+        """Tell listeners what was accepted, but none what it sent: now, or as what waited until now."""
         self.totals.count(intake)
         if intake.rejected:
             first = intake.rejected[0]
@@ -299,12 +324,18 @@ class Hub:
             log.warning("publications dropped", reasons=dict(intake.dropped))
         if not (intake.accepted or intake.unread or intake.is_about_repos or intake.filled):
             return
+        sent_by = self._senders.take(intake.released)
         for listener in list(self._listeners):
             if intake.is_about_repos:
                 self._tell(listener, listener.topics_changed)
+            its_own = sent_by.get(listener, set())
             for topic, nums in [*intake.accepted.items(), *intake.unread.items()]:
-                if listener is not source or topic != source_topic:
-                    self._tell(listener, partial(listener.commits_accepted, topic, tuple(nums)))
+                is_sources = listener is source and topic == source_topic
+                new = tuple(
+                    num for num in nums if num not in its_own and (not is_sources or num in intake.released)
+                )
+                if new:
+                    self._tell(listener, partial(listener.commits_accepted, topic, new))
         self._wake()
 
     def topics_changed(self) -> None:

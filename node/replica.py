@@ -144,6 +144,13 @@ class Replica:
         """What earlier looks for implied acks have walked; for the one transaction that judges."""
         self.judging = threading.RLock()
         """Held while memberships change or are asked: by a transaction that judges, until it is committed or undone."""
+        self.unreleased: dict[int, bool] = {}
+        """Settled causes of which a transaction had no time to wake what waits for them (`storage.releasing`).
+
+        A crash loses none: what waits and which causes are settled is in the store.
+        """
+        self.has_ready = False
+        """Whether commits were marked as ready to be judged, for want of time."""
         self._memberships: dict[bytes, Membership] = {}
         self._persons: Mapping[bytes, Mapping[bytes, bytes]] = {}
         with self.database.read() as connection:
@@ -256,9 +263,10 @@ class Replica:
             changed[repo_id] = find_persons(membership.now(), words) if membership and words else {}
         return {**self._persons, **changed}
 
-    def show(self, tables: Tables, persons: Mapping[bytes, Mapping[bytes, bytes]]) -> None:
+    def show(self, change: "Change", persons: Mapping[bytes, Mapping[bytes, bytes]]) -> None:
         """Show what was committed. For `Change` alone: nobody else knows that it was."""
-        self.tables, self._persons = tables, persons
+        self.tables, self._persons = change.tables, persons
+        self.unreleased, self.has_ready = change.unreleased, change.has_ready
 
     def forget_membership(self, repo_id: bytes) -> None:
         """Forget a membership that an undone transaction had changed: it is built anew from what is committed."""
@@ -294,6 +302,8 @@ class Change:
     connection: Connection
     tables: Tables
     """This transaction's own: others see a branch when it is committed."""
+    unreleased: dict[int, bool]
+    has_ready: bool
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
@@ -306,6 +316,7 @@ class Change:
     def begin(self, connection: Connection) -> None:
         """Take the tables as the last writer has left them: no other changes them before this one has ended."""
         self.connection, self.tables = connection, self._replica.tables
+        self.unreleased, self.has_ready = dict(self._replica.unreleased), self._replica.has_ready
 
     def reload(self) -> Tables:
         """See what this transaction has added."""
@@ -320,7 +331,7 @@ class Change:
 
     def show(self) -> None:
         """It was committed: memory shows it before the next writer begins."""
-        self._replica.show(self.tables, self._persons)
+        self._replica.show(self, self._persons)
 
     def undo(self) -> None:
         """Take back what memory holds of it."""

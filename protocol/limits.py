@@ -313,9 +313,22 @@ LAN_PAUSE_MIN_SECONDS: Final = 5.0
 LAN_PAUSE_MAX_SECONDS: Final = 300.0
 """Seconds before that process is started again after it has ended by itself, doubled from the first to the second."""
 PENDING_COUNT_MAX: Final = 10_000
-"""Commits per topic that wait for their causes; beyond it the newest are refused and asked for again later."""
+"""Commits per topic that wait for their causes; beyond it those that come are dropped, and come again when topics are
+compared."""
 PENDING_SIZE_MAX: Final = 64 * MIB
 """Bytes of publications per topic that wait for their causes."""
+PENDING_CAUSE_COUNT_MAX: Final = 100_000
+"""Causes per topic that are waited for, counted for each commit: ten of each, where honest ones lack two. 3 MB of rows."""
+PENDING_AUTHOR_SHARE: Final = 2
+"""One author has at most this part (a half) of the room for what waits on a topic: one flood leaves room for the others."""
+PENDING_SENDERS_MAX: Final = 20_000
+"""Waiting commits of which it is remembered which peers sent them, so as not to send them back: 4 MB."""
+RELEASED_COUNT_MAX: Final = 64
+"""Commits that waited and are judged in one transaction beside what came: 50 ms, in which nobody else writes."""
+RELEASED_SIZE_MAX: Final = 4 * MIB
+"""Bytes of their publications, unless the first alone has more."""
+RELEASED_CAUSE_COUNT_MAX: Final = 10_000
+"""Causes of waiting commits that are crossed off in one transaction: 50 ms."""
 EPOCH_SECRETS_SAID_MAX: Final = 4
 """Secrets that are kept as those of one epoch, while nobody can tell which are right."""
 EPOCHS_VOID_MAX: Final = 16

@@ -322,6 +322,7 @@ class Session:
                 progress.unreceipted -= 1
                 progress.received += event.accepted
                 progress.dropped += event.dropped
+                progress.bodiless += event.bodiless
                 outputs: list[Output] = [Send(Receipt(blind))]
                 outputs += self._ask(progress, event.wanted)
                 if event.refused:

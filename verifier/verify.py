@@ -129,6 +129,15 @@ def sign_off(commit: Commit, body: Body | UnknownBody, *, holds: bool) -> Signed
     return SignedCommit(commit, body, _MAKER)
 
 
+def find_causes(commit: Commit, branch: BranchFacts) -> tuple[bytes, ...]:
+    """What must be accepted before a commit that was published in the branch can be; some may stand twice."""
+    links = commit.links
+    feed_links = tuple(link for link in (commit.content.feed_previous, links.lipmaa) if link is not None)
+    place = None if branch.is_root_branch or not branch.has_members else commit.place(GROUP)
+    seen = () if place is None else place.previous
+    return commit.acks + feed_links + seen + links.deps + links.ndeps
+
+
 def judge(signed: SignedCommit, branch: BranchFacts, lookup: CommitLookup, membership: Membership) -> Verdict:
     """The verdict on a signed commit that was published in `branch`."""
     try:
@@ -150,11 +159,9 @@ def _judge(
     _check_place(commit, branch)
     _check_files(commit, body)
     seen = _group_previous(commit, branch)
-    links = commit.links
-    feed_links = tuple(link for link in (commit.content.feed_previous, links.lipmaa) if link is not None)
     if not branch.has_members:  # its author's rights are the word of who holds the topic's key
         seen = ()
-    causes = dict.fromkeys(commit.acks + feed_links + seen + links.deps + links.ndeps)
+    causes = dict.fromkeys(find_causes(commit, branch))
 
     facts: dict[bytes, CommitFacts] = {}
     missing: list[bytes] = []

@@ -2,8 +2,8 @@
 
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
 import pytest
 
@@ -28,10 +28,15 @@ class _Watched:
         self._lock = threading.Lock()
         self.shown: list[bool] = []
 
-    def __enter__(self) -> None:
-        self._lock.acquire()
+    @contextmanager
+    def held(self, *, is_patient: bool = False) -> Iterator[None]:
+        with self._lock:
+            try:
+                yield
+            finally:
+                self._look()
 
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+    def _look(self) -> None:
         with self._replica.database.read() as connection:
             stored = load_tables(connection)
         memory = self._replica.tables
@@ -39,7 +44,6 @@ class _Watched:
             (memory.repos, memory.epochs, memory.by_topic.keys())
             == (stored.repos, stored.epochs, stored.by_topic.keys())
         )
-        self._lock.release()
 
 
 @pytest.fixture
