@@ -1,6 +1,8 @@
 """What waits costs nothing to keep waiting: it is opened once when it comes and once when it is judged, in short slices."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import count
 
 import pytest
 from sqlalchemy import func, select
@@ -12,10 +14,12 @@ from node.intake import Intake
 from node.opening import open_batch, open_kept_back
 from node.releasing import Budget
 from node.replica import Replica
+from node.scheduling import Account, Bill
 from node.senders import Senders
 from protocol.block import seal_block
 from protocol.body import encode_body
 from protocol.content import Post
+from protocol.limits import SLICE_SECONDS
 from protocol.publication import (
     decode_publication,
     encode_bare,
@@ -137,6 +141,51 @@ def test_a_release_that_fails_is_told_of_and_taken_up_by_the_next(
         patched.setattr(inbound, "release_more", fail)
         assert len(give(replica, branch, items[:1]).accepted[branch.topic]) == 2
     assert len(give(replica, branch, [forger.write(BODY)]).accepted[branch.topic]) == 3
+    assert _state(replica) == (0, 0, 0)
+
+
+async def test_each_slice_of_a_release_takes_its_turn_and_is_paid_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = world.write("a, a <- b, b <- c, c <- d, d <- e, f")
+    replica, branch = world.copy()
+    give(replica, branch, items[4:0:-1])
+    _small(monkeypatch, commits=1)
+    bill, held = Bill(Account(lambda: 0.0)), list[Bill]()
+    ticks = count()
+    hub = Hub(replica, _run, lambda: NOW_MS, cpu_clock=lambda: next(ticks) * SLICE_SECONDS)  # type: ignore[arg-type]
+
+    @asynccontextmanager
+    async def hold(one: Bill, _count: int = 1) -> AsyncIterator[None]:
+        held.append(one)
+        yield
+
+    monkeypatch.setattr(hub._storing, "held", hold)
+    intake = await hub.take(branch, [items[0], items[5]], _Now(), None, bill)
+    assert len(intake.accepted[branch.topic]) == 6
+    assert _state(replica) == (0, 0, 0)
+    assert (replica.unreleased, replica.has_ready) == ({}, False)
+    assert len(held) >= 5
+    assert set(map(id, held)) == {id(bill)}
+    assert bill.total >= len(held) * SLICE_SECONDS
+
+
+def test_what_was_left_ready_is_not_forgotten_by_a_later_slice(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgers = [Forger(world, bytes([number]) * 32) for number in range(1, 5)]
+    items = world.write("a")
+    waiting = [forger.write(BODY, acks=[_id(items[0])]) for forger in forgers]
+    other = Forger(world, b"o" * 32).write(BODY)
+    replica, branch = world.copy()
+    give(replica, branch, waiting)
+    _small(monkeypatch, commits=1)
+    accept_batch(replica, branch, open_batch(branch, items), NOW_MS, in_slices=True)
+    intake = accept_batch(replica, branch, open_batch(branch, [other]), NOW_MS, in_slices=True)
+    assert intake.is_unfinished
+    own = accept_batch(replica, branch, open_batch(branch, []), NOW_MS, is_own=True)
+    assert own.is_unfinished, "a user's write does not wait for what peers have left"
+    assert not give(replica, branch, []).is_unfinished
     assert _state(replica) == (0, 0, 0)
 
 
@@ -347,6 +396,10 @@ class _Ear:
         raise AssertionError("it never fails")
 
 
+async def _run(function: Callable[..., object], *args: object) -> object:
+    return function(*args)
+
+
 class _Now:
     async def wait(self) -> None:
         pass
@@ -356,10 +409,7 @@ async def test_a_commit_that_waited_is_not_sent_back_to_who_sent_it(world: World
     first, second, third = world.write("a, a <- b, b <- c")
     replica, branch = world.copy()
 
-    async def run(function: Callable[..., object], *args: object) -> object:
-        return function(*args)
-
-    hub = Hub(replica, run, lambda: NOW_MS)  # type: ignore[arg-type]  # all in this thread
+    hub = Hub(replica, _run, lambda: NOW_MS)  # type: ignore[arg-type]  # all in this thread
     peers = [_Ear(), _Ear(), _Ear()]
     for peer in peers:
         hub.add(peer)
