@@ -109,12 +109,12 @@ def _fill(replica: Replica, branch: Branch, count: int, *, is_flood: bool) -> No
         done += size
         if done % 1_000_000 == 0:
             note(f"{done} rows")
-    with replica.database.write() as connection:
+    with replica.change() as change:
+        connection = change.connection
         connection.execute(text("CREATE INDEX commits_id_key ON commits (id_key)"))
         for table, num in ((branches, branch.num), (topics, branch.topic_num)):
             more = table.c.commit_count + count
             connection.execute(update(table).where(table.c.num == num).values(commit_count=more))
-    replica.refresh()
 
 
 def _raise_head(connection: Connection, branch_num: int, rank: int) -> None:

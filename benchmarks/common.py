@@ -94,9 +94,8 @@ def follow(folder: Path, source: Replica, repo: Repo, url: str = "") -> Replica:
     """An empty node that follows the repo of another as a writer; with a URL, its rows are in that database."""
     folder.mkdir(parents=True, exist_ok=True)
     replica = Replica(folder, STORE_KEY, url)
-    with replica.database.write() as connection:
-        add_repo(replica.database, connection, repo, source.writing_epoch(repo))
-    replica.refresh()
+    with replica.change() as change:
+        add_repo(replica.database, change.connection, repo, source.writing_epoch(repo))
     return replica
 
 

@@ -1,42 +1,96 @@
-"""Places for connections from others: so many at all, and a share of them for one host.
+"""Places for connections from others: so many at all, most of them for strangers, of one host a share of them.
 
-Places are taken before the handshake, which strangers can begin too. This machine's own programs are no strangers, and
-many of them may run here: loopback has no share of its own.
+Who connects is not known before the handshake. Until then it has one of a few places of its own (`HalfOpen`), which never
+run out: the newest takes the place of the oldest of the host that has most. After it, *known* peers find places that
+strangers cannot take. This machine's own programs are no strangers' host, and many of them may run here: loopback has no
+share of its own.
 """
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from protocol.limits import CONNECTIONS_PER_HOST_SHARE
+import trio
+
+from protocol.limits import (
+    CONNECTIONS_PER_HOST_SHARE,
+    HALF_OPEN_MAX,
+    HANDSHAKE_ACCEPT_SECONDS,
+    KNOWN_PLACES_SHARE,
+)
 from protocol.reach import Reach, host_of, network_of, reach_of
 
 
 class Admission:
-    """So many places, of which one host may take a share."""
+    """So many places, of which strangers may take all but some, and those of one host a share."""
 
     def __init__(self, places: int) -> None:
         self._places = places
+        self._for_strangers = places - places // KNOWN_PLACES_SHARE
         self._per_host = max(1, places // CONNECTIONS_PER_HOST_SHARE)
-        self._taken: Counter[str] = Counter()
+        self._known = 0
+        self._strangers: Counter[str] = Counter()
 
-    def admit(self, address: str) -> str | None:
+    def admit(self, address: str, *, is_known: bool = False) -> str | None:
         """Take a place for a connection from host:port; why there is none, or None."""
-        if self._taken.total() >= self._places:
+        taken = self._strangers.total()
+        if self._known + taken >= self._places or (not is_known and taken >= self._for_strangers):
             return "too many connections"
-        network = _network(address)
-        if network and self._taken[network] >= self._per_host:
+        if is_known:
+            self._known += 1
+            return None
+        network = network_key(address)
+        if network and self._strangers[network] >= self._per_host:
             return "too many connections from one host"
-        self._taken[network] += 1
+        self._strangers[network] += 1
         return None
 
-    def leave(self, address: str) -> None:
+    def become_known(self, address: str) -> None:
+        """Count the connection of a stranger, which was admitted, as a known peer's from now on."""
+        self.leave(address, is_known=False)
+        self._known += 1
+
+    def leave(self, address: str, *, is_known: bool = False) -> None:
         """Give back the place of a connection that was admitted."""
-        network = _network(address)
-        self._taken[network] -= 1
-        if not self._taken[network]:
-            del self._taken[network]
+        if is_known:
+            self._known -= 1
+            return
+        network = network_key(address)
+        self._strangers[network] -= 1
+        if not self._strangers[network]:
+            del self._strangers[network]
 
 
-def _network(address: str) -> str:
+class HalfOpen:
+    """Connections whose peers have not proved a key yet: few, each for a short time."""
+
+    def __init__(self, places: int | None = None) -> None:
+        self._places = HALF_OPEN_MAX if places is None else places
+        self._held: list[tuple[str, trio.CancelScope]] = []  # the oldest first
+
+    @contextmanager
+    def place(self, address: str) -> Iterator[trio.CancelScope]:
+        """A place for the block, which is cancelled when its time is over or another needs the place."""
+        if len(self._held) >= self._places:
+            self._make_room()
+        with trio.CancelScope(deadline=trio.current_time() + HANDSHAKE_ACCEPT_SECONDS) as scope:
+            mine = (network_key(address), scope)
+            self._held.append(mine)
+            try:
+                yield scope
+            finally:
+                if mine in self._held:
+                    self._held.remove(mine)
+
+    def _make_room(self) -> None:
+        counts = Counter(network for network, _ in self._held)
+        most = max(counts.values())
+        chosen = next(one for one in self._held if counts[one[0]] == most)
+        self._held.remove(chosen)
+        chosen[1].cancel()
+
+
+def network_key(address: str) -> str:
     """What is counted as one host; empty of this machine, and of a peer that has gone already."""
     host = host_of(address)
     return "" if host is None or reach_of(host) is Reach.MACHINE else network_of(host)

@@ -24,8 +24,9 @@ class FileHandlers:
             ("GET", "/branches/{branch:path}/imported", self._imported),
             ("GET", "/branches/{branch:path}/files", self._list_files),
             ("POST", "/branches/{branch:path}/files", self._add_file),
-            ("GET", "/branches/{branch:path}/files/{file}", self._get_file),
-            ("DELETE", "/branches/{branch:path}/files/{file}", self._remove_file),
+            # A file's name may have slashes too, or be asked for as if it were a path.
+            ("GET", "/branches/{branch:path}/files/{file:path}", self._get_file),
+            ("DELETE", "/branches/{branch:path}/files/{file:path}", self._remove_file),
         ]
 
     async def _import(self, request: Request) -> Response:

@@ -13,6 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from node.errors import ServiceError
 
+TRUSTED: Final = "ravel.trusted"
+"""In a request's extensions: what to call when it has shown the token. Servers that bound strangers have it."""
 _RETRY_SECONDS: Final = 5
 _LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 """What says no more than that the node runs, and whether it can work."""
@@ -34,6 +36,8 @@ class Gate:
             if error is not None:
                 await error_response(error)(scope, receive, send)
                 return
+            if scope["path"] not in self._open_paths:
+                scope.get("extensions", {}).get(TRUSTED, lambda: None)()
         elif scope["type"] != "lifespan":
             return  # no WebSockets here; the server refuses what nothing accepts
         await self._application(scope, receive, send)

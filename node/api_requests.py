@@ -47,16 +47,15 @@ async def read_chunks(request: Request) -> AsyncGenerator[bytes]:
             yield chunk
 
 
-async def read_body(request: Request, kind: type[T]) -> T:
-    """The request's JSON body, bounded before it is buffered. Raises ServiceError."""
+async def read_body(request: Request, kind: type[T], size_max: int | None = None) -> T:
+    """The request's JSON body, bounded (by REQUEST_SIZE_MAX) before it is buffered. Raises ServiceError."""
+    limit = REQUEST_SIZE_MAX if size_max is None else size_max
     content = bytearray()
     async with aclosing(read_chunks(request)) as chunks:
         async for chunk in chunks:
             content += chunk
-            if len(content) > REQUEST_SIZE_MAX:
-                raise ServiceError(
-                    "too_large", f"a request has at most {REQUEST_SIZE_MAX} bytes", "send less at once"
-                )
+            if len(content) > limit:
+                raise ServiceError("too_large", f"a request has at most {limit} bytes", "send less at once")
     try:
         return msgspec.json.decode(bytes(content), type=kind)
     except (msgspec.DecodeError, ValueError, RecursionError, DecodeError) as error:

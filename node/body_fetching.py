@@ -70,10 +70,9 @@ class BodyFetcher:
                 is_any_missing = await self._look()
             except StorageError as error:
                 log.error("storage failed", error=str(error))
-            if change_count == self._hub.change_count:
-                # Peers come, go and are late without a change; but where nothing is missing only a change brings that.
-                with trio.move_on_after(BODIES_LOOK_SECONDS if is_any_missing else math.inf):
-                    await self._hub.wait_for_change()
+            # Peers come, go and are late without a change; but where nothing is missing only a change brings that.
+            with trio.move_on_after(BODIES_LOOK_SECONDS if is_any_missing else math.inf):
+                await self._hub.wait_for_change(change_count)
 
     async def _look(self) -> bool:
         """Ask what is to be asked now; whether anything is missing."""

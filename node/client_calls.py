@@ -22,5 +22,6 @@ class Call(Protocol):
 
 
 def path_part(text: str) -> str:
-    """One segment of a path."""
-    return quote(text, safe="")
+    """One segment of a path. A text of dots alone is written out: it would mean the segment above."""
+    quoted = quote(text, safe="")
+    return quoted.replace(".", "%2E") if text in (".", "..") else quoted

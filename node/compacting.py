@@ -56,7 +56,7 @@ class Compacting:
         if dry_run:
             found = await self._hub.run_blocking(self._measure, branch, find_compactable)
         else:
-            self._check_permission(branch)
+            await self._hub.run_blocking(self._check_permission, branch)
             for kind in ("set", "dict"):
                 commits += (
                     await self._documents.squeeze(branch_text, kind, without_missing=without_missing)
@@ -65,9 +65,7 @@ class Compacting:
             commits += [] if snapshot is None else [snapshot]
             found = await self._hub.run_blocking(self._measure, branch, _find_let_go)
             if await self._hub.run_blocking(self._measure, branch, find_unneeded) != found:
-                written, intake = await self._hub.run_blocking(
-                    self._author.write, branch, Draft(Compaction())
-                )
+                written, intake = await self._hub.write(self._author.write, branch, Draft(Compaction()))
                 self._hub.announce(intake)
                 commits.append(id_text(written.commit_id))
                 found = await self._hub.run_blocking(self._measure, branch, _find_let_go)

@@ -6,6 +6,7 @@ window. A batch that was received is opened at once and accepted in its turn (`n
 batch are checked while the last one is being stored.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -14,17 +15,30 @@ from typing import Final
 import structlog
 import trio
 
-from node.exchange import Load, find_missing_causes, read_store, reconcile, topic_place, topic_set
+from node.allowance import Allowance
+from node.exchange import Load, RangeSet, is_fruitful, read_store, reconcile, topic_place, topic_set
 from node.hub import Hub, NotFetched
 from node.introductions import Introducer
 from node.opening import CARRIER_FAULTS
 from node.questions import Questions, TooLate
+from node.scheduling import Bill
 from node.transport import SecureStream, TransportError
 from node.turns import Previous, Turns
 from node.writing import Outgoing
 from protocol.codec import DecodeError
-from protocol.limits import IDLE_TIMEOUT_SECONDS, TOPIC_COUNT_MAX
+from protocol.limits import (
+    BYTE_SECONDS,
+    FRAME_SECONDS,
+    IDLE_TIMEOUT_SECONDS,
+    KEEP_ALIVE_SECONDS,
+    KEEP_ALIVES_AT_ONCE_MAX,
+    MESSAGES_AT_ONCE_MAX,
+    MESSAGES_PER_SECOND_MAX,
+    STRANGER_IDLE_SECONDS,
+    TOPIC_COUNT_MAX,
+)
 from protocol.messages import (
+    Announce,
     Blocks,
     Goodbye,
     Introductions,
@@ -90,10 +104,21 @@ class Connection:
         may_keep: Callable[[Branch], bool] = lambda _: False,
         subnet: str = "",
         introducer: Introducer | None = None,
+        *,
+        network: str = "",
+        is_known: bool = False,
+        met: Callable[[], None] | None = None,
     ) -> None:
         """`may_keep` says of which branches' topics the peer may be told, if it is a relay; `subnet` is where it is;
-        `introducer` says of whom it is told.
+        `introducer` says of whom it is told. A peer that is not known is a stranger of its `network` until it shows that it
+        knows a branch; then `met` is called.
         """
+        self._met = met
+        ledger = hub.ledger
+        self.account = ledger.of_peer(stream.peer_key) if is_known else ledger.of_strangers(network)
+        """What pays for the work that the peer causes."""
+        self.is_stranger = not is_known
+        self._news: Counter[bytes] = Counter()  # by topic: commits that others brought since this began
         self._may_keep = may_keep
         self._subnet = subnet
         self._introducer = introducer
@@ -109,7 +134,7 @@ class Connection:
         self.outgoing = Outgoing()
         self._nursery: trio.Nursery | None = None
         self._followed: dict[bytes, tuple[TopicTables, int]] = {}  # topics, and what they are here
-        self._reconcilers: dict[bytes, Reconciler] = {}  # by topic
+        self._reconcilers: dict[bytes, tuple[Reconciler, RangeSet]] = {}  # by topic
         self.progress_at = self.heard_at = hub.clock_ms() // 1000
         """Unix seconds when the peer last sent something or took it, and when it last said anything."""
         self._reason = ""
@@ -117,6 +142,8 @@ class Connection:
         self._reading = trio.CancelScope()
         self._written = trio.Event()
         self._turns = Turns()
+        self._keep_alives = Allowance(KEEP_ALIVES_AT_ONCE_MAX, 1 / KEEP_ALIVE_SECONDS)
+        self._messages = Allowance(MESSAGES_AT_ONCE_MAX, MESSAGES_PER_SECOND_MAX)
 
     @property
     def topics(self) -> list[TopicProgress]:
@@ -162,6 +189,8 @@ class Connection:
 
     def commits_accepted(self, topic: bytes, nums: tuple[int, ...]) -> None:
         """The hub's word: commits were accepted that this peer has not sent."""
+        if topic in self._followed:
+            self._news[topic] += len(nums)
         self._take(CommitsAccepted(topic, nums))
 
     def topics_changed(self) -> None:
@@ -184,10 +213,16 @@ class Connection:
             outputs += self._session.take(event)
         for output in say_together(outputs):
             self._perform(output)
+        if self.is_stranger:
+            self._look_whether_known()
+
+    def missed(self) -> None:
+        """The hub's word: this conversation has a defect, and the next one compares everything anew."""
+        self.end("defect")
 
     def has_joined(self, topic: bytes) -> bool:
         """Whether the peer follows it too."""
-        return any(progress.topic == topic and progress.is_joined for progress in self._session.topics)
+        return self._session.has_joined(topic)
 
     def is_level(self, topic: bytes) -> bool:
         """Whether the peer follows it too, and has nothing of it that is not here."""
@@ -225,21 +260,34 @@ class Connection:
         while not self._is_ending():
             self._reading = trio.CancelScope()
             with self._reading:
+                pause = self.account.take_pause()
+                if pause:
+                    await trio.sleep(pause)
                 await self._hub.backlog.has_room()
                 self._reading.deadline = trio.current_time() + IDLE_TIMEOUT_SECONDS
                 try:
                     frame = await self._stream.receive_frame()
                 except TransportError as error:
-                    self.end(error.reason)
+                    self.part(error.reason)
             if self._is_ending():
                 return
             if self._reading.cancelled_caught or frame is None:
-                self.end("idle" if self._reading.cancelled_caught else "closed")
+                if self._reading.cancelled_caught:
+                    self.part("idle")
+                else:
+                    self.end("closed")
+                return
+            self._charge(FRAME_SECONDS + len(frame) * BYTE_SECONDS)
+            if self._is_ending():
                 return
             try:
                 message = decode_message(frame)
             except DecodeError as error:
-                self.end(f"bad_message:{error.reason}")
+                self.part(f"bad_message:{error.reason}")
+                return
+            refusal = self._find_flood(message)
+            if refusal:
+                self.part(refusal)
                 return
             if isinstance(message, Goodbye):
                 log.info("goodbye", peer=id_text(self.peer), reason=message.reason)
@@ -247,6 +295,34 @@ class Connection:
             if isinstance(message, Receipt | Publications | Blocks):
                 self.progress_at, self._questions.progressed = self.heard_at, trio.current_time()
             self._take(MessageReceived(message))
+            if self.is_stranger and isinstance(message, Announce):
+                self._look_whether_known()
+
+    def _charge(self, seconds: float) -> None:
+        """Charge work of this peer, and part from it where its budget is used up."""
+        self.account.charge(seconds)
+        self._look_at_budget()
+
+    def _look_at_budget(self) -> None:
+        if self.account.is_over and not self._is_ending():
+            log.warning("peer is over its budget", peer=id_text(self.peer), stranger=self.is_stranger)
+            self.part("over_budget")
+
+    def _look_whether_known(self) -> None:
+        """Who has joined the topic of a branch knows its secret name: it has an account of its own from now on."""
+        topics = self._hub.replica.by_topic
+        if any(progress.is_joined and progress.topic in topics for progress in self._session.topics):
+            self.is_stranger = False
+            self.account = self._hub.ledger.of_peer(self.peer)
+            if self._met is not None:
+                self._met()
+
+    def _find_flood(self, message: Message) -> str:
+        """Why a message is one too many, or an empty text: the smallest cost the sender nothing, and this node its time."""
+        now = trio.current_time()
+        if isinstance(message, KeepAlive) and not self._keep_alives.take(now):
+            return "too_many_keep_alives"
+        return "" if self._messages.take(now) else "too_many_messages"
 
     async def _write(self) -> None:
         try:
@@ -257,10 +333,14 @@ class Connection:
             self._written.set()
 
     async def _keep_alive(self) -> None:
+        began = trio.current_time()
         while True:
             await trio.sleep(IDLE_TIMEOUT_SECONDS / 3)
             self._say(KeepAlive())
             self._take(CheckDue())
+            has_topic = any(progress.is_joined for progress in self._session.topics)
+            if self.is_stranger and not has_topic and trio.current_time() - began >= STRANGER_IDLE_SECONDS:
+                self.part("no_common_topic")
 
     def _take(self, event: Event) -> None:
         """Give the machine an event and start what it asks for. Never waits."""
@@ -272,8 +352,7 @@ class Connection:
             case Send():
                 self._say(output.message)
             case Close():
-                self._say(Goodbye(output.reason))
-                self.end(output.reason)
+                self.part(output.reason)
             case HandOver():
                 for wanted, item in output.blocks:
                     self._questions.settle(wanted, item)
@@ -294,23 +373,30 @@ class Connection:
         if followed is None:
             self.end("topic_forgotten")
             return
+        bill = Bill(self.account)
         read = partial(read_store, of_publications=self._session.compares_publications)
-        self._take(await self._hub.run_blocking(read, self._hub.replica, followed, load))
+        answer = await self._hub.look(bill, read, self._hub.replica, followed, load)
+        if is_fruitful(answer):
+            bill.earn()
+        self._take(answer)
         if isinstance(load, LoadSummary):
-            await self._hub.run_blocking(self._hub.replica.sketches.write)
+            await self._hub.write(self._hub.replica.sketches.write)
 
     async def _reconcile(self, work: OpenReconciliation | TakeFrame) -> None:
         followed = self._hub.find_followed(work.topic)
         if followed is None:
             self.end("topic_forgotten")
             return
-        reconciler = self._reconcilers.get(work.topic)
-        if reconciler is None:
+        if work.topic not in self._reconcilers:
             is_answerer = isinstance(work, OpenReconciliation)
-            reconciler = Reconciler(work.topic, self._stream.session_id, is_answerer=is_answerer)
-            self._reconcilers[work.topic] = reconciler
+            made = Reconciler(work.topic, self._stream.session_id, is_answerer=is_answerer)
+            self._reconcilers[work.topic] = made, RangeSet()
+        reconciler, ranges = self._reconcilers[work.topic]
+        bill = Bill(self.account)
         kept = topic_set(followed, of_publications=self._session.compares_publications)
-        step = await self._hub.run_blocking(reconcile, self._hub.replica, kept, reconciler, work)
+        step = await self._hub.look(bill, reconcile, self._hub.replica, kept, reconciler, ranges, work)
+        if len(step.nums):
+            bill.earn()
         if step.is_over:
             del self._reconcilers[work.topic]
         self._take(step)
@@ -325,31 +411,46 @@ class Connection:
         if followed is None:
             self.end("topic_forgotten")
             return
+        bill = Bill(self.account)
         if isinstance(followed, Branch):
-            intake = await self._hub.take(followed, output.items, previous, self)
-            wanted: list[bytes] = []
-            if intake.waiting:
-                wanted = await self._hub.run_blocking(find_missing_causes, self._hub.replica, followed)
+            intake = await self._hub.take(followed, output.items, previous, self, bill)
+            useful, repeated = intake.count_useful(), intake.already
+            for topic, ids in intake.wanted.items():
+                if topic != output.topic:
+                    self.want(topic, tuple(ids))
             dropped, accepted = intake.dropped, len(intake.accepted.get(output.topic, ()))
-            taken = BatchTaken(output.topic, accepted, tuple(wanted), dropped=dropped.total())
+            wanted = tuple(intake.wanted.get(output.topic, ()))
+            taken = BatchTaken(
+                output.topic,
+                accepted,
+                wanted,
+                dropped=dropped.total() - dropped["pending_full"],  # these are still to come
+                bodiless=dropped["bare"],
+            )
         else:
             assert self._hub.relay is not None, "it keeps the topic"
             visitor = self._hub.relay.visitor(self.peer, self._subnet)
-            relayed = await self._hub.relay_batch(followed, output.items, previous, visitor, self)
+            relayed = await self._hub.relay_batch(followed, output.items, previous, visitor, self, bill)
             taken = BatchTaken(output.topic, len(relayed.nums), (), relayed.refused)
-            dropped = relayed.dropped
+            dropped, useful = relayed.dropped, len(relayed.nums)
+            repeated = len(output.items) - useful - dropped.total()
+        bill.total += FRAME_SECONDS + sum(map(len, output.items)) * BYTE_SECONDS  # charged when it was read
+        # Repeated by no fault of its own: others brought them after it had been told what is here.
+        expected = min(repeated, self._news[output.topic])
+        self._news[output.topic] -= expected
+        bill.earn((useful + expected) / max(1, len(output.items)))
         done.set()
         self._take(taken)
         faults = sorted(reason for reason in dropped if reason.partition(":")[0] in CARRIER_FAULTS)
         if faults:
-            self._perform(Close(faults[0]))
+            self.part(faults[0])
 
     async def _open_topics(self, topics: tuple[bytes, ...]) -> None:
         """Follow what the peer entrusts to this relay, unless it is followed already."""
         assert self._hub.relay is not None, "the session says no otherwise"
         visitor = self._hub.relay.visitor(self.peer, self._subnet)
         new = [topic for topic in topics if topic not in self._followed]
-        entrusted = await self._hub.relay.open(new, visitor)
+        entrusted = await self._hub.relay.open(new, visitor, Bill(self.account))
         if entrusted.has_lost:
             self._hub.topics_changed()
         outputs = self._session.take(TopicsRefused(entrusted.refused, entrusted.reason))
@@ -367,6 +468,7 @@ class Connection:
     async def _guarded(self, work: Callable[..., Awaitable[None]], args: tuple[object, ...]) -> None:
         try:
             await work(*args)
+            self._look_at_budget()
         except StorageError as error:
             log.error("storage failed", peer=id_text(self.peer), error=str(error))
             self.end("storage_failed")
@@ -380,6 +482,12 @@ class Connection:
 
     def _is_ending(self) -> bool:
         return bool(self._reason)
+
+    def part(self, reason: str) -> None:
+        """The same, and tell the peer why: as far as it still reads, it need not guess."""
+        if not self._is_ending():
+            self._say(Goodbye(reason))
+        self.end(reason)
 
     def end(self, reason: str) -> None:
         """Stop reading; the first reason counts."""

@@ -9,7 +9,6 @@ durable at any moment, so SIGKILL costs nothing but the goodbye.
 import os
 import signal
 import sys
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
@@ -21,6 +20,7 @@ from node.addresses import Source
 from node.api import create_app
 from node.blocking import threads, tune_interpreter
 from node.body_fetching import BodyFetcher
+from node.clock import now_ms, now_seconds
 from node.config import PeerConfig
 from node.errors import ServiceError
 from node.event_streams import EventStreams
@@ -99,15 +99,15 @@ def _advice(home: Home) -> str:
 async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) -> None:
     """Open all that can fail, then run: what is wrong is said before anything has begun."""
     token = home.api_token
-    hub = Hub(replica, threads(), _clock_ms, pool.check)
+    hub = Hub(replica, threads(), now_ms, pool.check)
     if home.config.relay.enabled:
         hub.relay = Relay(
-            replica.database, _relay_quotas(home.config.relay), hub.run_blocking, _clock_ms, pool.check
+            replica.database, _relay_quotas(home.config.relay), hub.run_blocking, now_ms, pool.check
         )
-    author = Author(replica, keys.user_seed, _clock_ms)
+    author = Author(replica, keys.user_seed, now_ms)
     joiner = Joiner(hub, author)
     node_key = public_key(keys.node_seed)
-    if (accepted := sum(map(len, retry_kept(replica, _clock_ms()).accepted.values()))) > 0:
+    if (accepted := sum(map(len, retry_kept(replica, now_ms()).accepted.values()))) > 0:
         log.info("commits accepted that were kept until they could be", count=accepted)
     host, _, port = home.config.api.listen.rpartition(":")
     with _listening(home, "api", home.config.api.listen):
@@ -119,7 +119,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) 
     network = Network(
         hub,
         keys.node_seed,
-        time.time,
+        now_seconds,
         own_address=home.config.network.advertise or listen,
         introduces=home.config.network.introductions and hub.relay is None,
     )
@@ -127,7 +127,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) 
         hub.relay.is_dialed = network.is_kept
     kept = _load_peers(network, replica, home.config.network.peers)
     exports = Exports(
-        home, id_text(node_key), time.time, keys.store_key, has_quotas=home.config.relay.enabled
+        home, id_text(node_key), now_seconds, keys.store_key, has_quotas=home.config.relay.enabled
     )
     service = NodeService(
         hub=hub,
@@ -139,7 +139,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) 
         listen=listen,
         advertise=home.config.network.advertise,
         exports=exports,
-        clock=time.time,
+        clock=now_seconds,
     )
     with (
         # Before anybody can see that it runs, and tell it to stop.
@@ -216,7 +216,3 @@ async def _wait_for(signals: AsyncIterator[int]) -> None:
     async for number in signals:
         log.info("stopping", signal=signal.Signals(number).name)
         return
-
-
-def _clock_ms() -> int:
-    return time.time_ns() // 1_000_000

@@ -128,31 +128,29 @@ class DeviceKeeper:
 
         Raises StorageError. What the rules refuse is logged, and tried again after the next change.
         """
-        intake = Intake()
         home = find_home(self._replica, self._author.user)
         if home is None:
-            return intake
+            return Intake()
         plans = self._plan_hand_ons(home) if home.person == self._author.user else self._plan_statements(home)
         left = _HANDED_AT_ONCE
         for repo, write in plans:
             try:
-                intake = intake.with_more(write())
+                self._author.hold(write())
             except ServiceError as error:
                 log.warning("not handed on to a device", repo=id_text(repo.repo_id), reason=error.message)
                 continue
             left -= 1
             if not left:
                 break
-        return intake
+        return self._author.take_begun()
 
     def give(self, home: DevicesHome, device: bytes, repo: Repo) -> Intake:
         """Grant a device what this user holds in a repo, where it may, and hand the repo on. Raises ServiceError."""
         replica, author = self._replica, self._author
-        intake = Intake()
         held, has = replica.permission(repo, author.user), replica.permission(repo, device)
         if repo.repo_id != home.repo.repo_id and held is not None and (has or 0) < held >= Permission.ADMIN:
-            intake = self._write(repo, lambda: sealed_grant(replica, author, repo, device, held))
-        return intake.with_more(self._write(home.repo, lambda: self._hand_on(repo, device)))
+            author.hold(self._write(repo, lambda: sealed_grant(replica, author, repo, device, held)))
+        return self._write(home.repo, lambda: self._hand_on(repo, device))
 
     def find_handed_on(self) -> list[tuple[Repo, Epoch]]:
         """Repos that were handed on to this user, and are not here or not in that epoch; to be followed."""

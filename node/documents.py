@@ -138,7 +138,7 @@ class Documents:
             entries = self._reduce_said(kind, pass_over_missing(said, kind) if without_missing else said)
             return [Draft(body) for body in squeeze(entries, kind)]
 
-        written, intake = await self._hub.run_blocking(self._author.write_many, branch, plan)
+        written, intake = await self._hub.write(self._author.write_many, branch, plan)
         self._hub.announce(intake)
         return {
             "branch": id_text(branch.branch_id),
@@ -163,7 +163,7 @@ class Documents:
             own = self._reader.depths(connection, branch)[branch.num]
             return [_draft(kind, group, own) for group in group_words(words, count_max)]
 
-        written, intake = await self._hub.run_blocking(self._author.write_many, branch, plan)
+        written, intake = await self._hub.write(self._author.write_many, branch, plan)
         self._hub.announce(intake)
         return [id_text(one.commit_id) for one in written], said
 

@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from protocol.limits import IMPLIED_ACK_VISITS_MAX
 from storage.commits import load_places
-from verifier.ancestry import Place, find_implied
+from verifier.ancestry import AckWalks, Place
 
 
 class DraftGraph:
@@ -20,6 +20,7 @@ class DraftGraph:
         self._places: dict[bytes, Place] = {}
         self._acked: set[bytes] = set()
         self._count = 0
+        self._walks = AckWalks(2 * IMPLIED_ACK_VISITS_MAX)
 
     def add(self, parents: Sequence[bytes | int]) -> tuple[bytes | int, ...]:
         """What the next draft acks of its parents (commit ids, and places of earlier drafts; at least one)."""
@@ -28,9 +29,7 @@ class DraftGraph:
         # What no draft acks is nobody's ancestor, so most merges are made without looking at the graph.
         suspects = [places[ack].rank for ack in acks if len(ack) == 32 or ack in self._acked]
         if len(acks) > 1 and suspects:
-            implied = find_implied(
-                acks, self._load, floor=min(suspects), visits_max=2 * IMPLIED_ACK_VISITS_MAX
-            )
+            implied = self._walks.find_implied(_key(self._count), acks, self._load, floor=min(suspects))
             acks = tuple(ack for ack in acks if ack not in implied)
         self._acked.update(acks)
         rank = 1 + max(place.rank for place in places.values())

@@ -90,6 +90,10 @@ class EditSource:
         """The hub's word."""
         self._changed.set()
 
+    def missed(self) -> None:
+        """The hub's word: what there is since the cursor is read."""
+        self._changed.set()
+
     async def next(self) -> list[Event]:
         """The next edits, when there are any. Raises StorageError."""
         while True:

@@ -16,7 +16,7 @@ from node.furnishing import open_earlier, topic_in
 from node.intake import Intake
 from node.opening import read_waiting
 from node.outbound import Author
-from node.replica import Replica, choose_epoch, load_tables
+from node.replica import Replica, choose_epoch
 from protocol.body import Body, Grant, Permission, UnknownBody
 from protocol.commit import Commit
 from protocol.epochs import BranchTopic, EpochAdd, EpochBox, EpochHistory, EpochInit
@@ -152,17 +152,17 @@ class EpochKeeper:
         """Store epochs, follow their topics, and write in the right one; whether any was new."""
         replica = self._replica
         database = replica.database
-        with database.write() as connection, replica.judging:
+        with replica.change() as change:
+            connection = change.connection
             added = [add_epoch(database, connection, repo, epoch) for epoch in fresh]
             membership = replica.membership(repo.repo_id)
-            tables = load_tables(connection)
+            tables = change.reload()
             here = tables.epochs_of(tables.repos[repo.num], membership)
             for epoch_id in {epoch.epoch_id for epoch in fresh} & here.keys():
                 for branch_id, topic in self._topics_of(repo, membership, here[epoch_id]):
                     follow_topic(database, connection, repo.repo_id, here[epoch_id], branch_id, topic)
             number, is_behind = choose_epoch(membership, tables.repos[repo.num], here)
             set_writing_epoch(connection, repo.num, number, is_behind=is_behind)
-        replica.refresh()
         return any(num is not None for num in added)
 
     def _within_bounds(self, repo: Repo, membership: Membership, new: list[Epoch]) -> list[Epoch]:
@@ -208,16 +208,21 @@ class EpochKeeper:
         A member who was added while others started the epoch holds another one, and is told there. Raises ServiceError,
         StorageError.
         """
-        replica, intake = self._replica, Intake()
-        if repo.repo_id in replica.own_feeds.uncertain:
-            return intake  # later
+        if repo.repo_id in self._replica.own_feeds.uncertain:
+            return Intake()  # later
+        with self._author.alone():  # who starts an epoch meanwhile furnishes it
+            self._hand_over(repo)
+        return self._author.take_begun()
+
+    def _hand_over(self, repo: Repo) -> None:
+        replica = self._replica
         epoch = replica.writing_epoch(repo)
         with replica.judging:
             membership = replica.membership(repo.repo_id)
             now, operations = membership.now(), membership.operations
             started = operations.find(epoch.epoch_id)
             if self._complete.get(repo.repo_id) == now.heads or started is None:
-                return intake
+                return
             bodies: list[tuple[Epoch, EpochAdd]] = []
             if (
                 now.permission(self._author.user) or 0
@@ -225,22 +230,20 @@ class EpochKeeper:
                 bodies = [*self._for_members(repo, epoch, started, membership)]
                 bodies += self._for_branches(repo, epoch, started, membership)
             closed = self._closed(repo, epoch, membership) if isinstance(started.body, EpochInit) else []
-            self._complete[repo.repo_id] = now.heads
+            heads = now.heads
         if closed:
-            intake = intake.with_more(
-                open_earlier(replica, repo, epoch.epoch_id, closed, self._author.write_on)
-            )
+            open_earlier(replica, repo, epoch.epoch_id, closed, self._author.write_begun)
         for published_in, body in bodies:
-            root = replica.root_branch_in(published_in)
-            intake = intake.with_more(self._author.write_on(root, body)[1])
-        return intake
+            self._author.write_begun(replica.root_branch_in(published_in), body)
+        # Only now: where a write failed, it is tried again.
+        self._complete[repo.repo_id] = heads
 
     def hand_to(self, repo: Repo, user: bytes) -> Intake:
         """Seal the epoch that is written in for a member again, and say so in every other in which the user wrote.
 
         For who was given a box that does not open. Raises ServiceError, StorageError.
         """
-        replica, intake = self._replica, Intake()
+        replica = self._replica
         epoch = replica.writing_epoch(repo)
         with replica.judging:
             membership = replica.membership(repo.repo_id)
@@ -254,9 +257,8 @@ class EpochKeeper:
             raise ServiceError("bad_request", "there are no newer secrets to hand over")
         body = _addition(started, (), [self._author.seal_epoch(repo, epoch, user, held)])
         for epoch_id in sorted(wrote_in & here.keys()):
-            root = replica.root_branch_in(here[epoch_id])
-            intake = intake.with_more(self._author.write_on(root, body)[1])
-        return intake
+            self._author.write_begun(replica.root_branch_in(here[epoch_id]), body)
+        return self._author.take_begun()
 
     def _for_members(
         self, repo: Repo, epoch: Epoch, started: Operation, membership: Membership

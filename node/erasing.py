@@ -4,6 +4,7 @@ Rows, headers, keys and ids stay, so order, membership, feeds and signatures can
 
 - it is content of a kind that no verdict rests on (ERASABLE_KINDS), and its commit is not void;
 - a compaction that counts has the commit in its past, and came here before the time that the policy says;
+- its commit's header says its kind, so that the commit can be judged without it (`protocol.said_kind`);
 - of a set or dict, squeezes say again what stands of it; of a text, a snapshot that counts names it;
 - of a document, no branch here continues this one from a later commit: it may need what this one does not.
 
@@ -23,12 +24,16 @@ from node.errors import ServiceError
 from node.lineage import lineage
 from node.replica import Replica, Tables, load_blocks_of, load_tables, open_stored
 from node.said import SaidReader
+from protocol.block import decode_block
 from protocol.body import kind_name
+from protocol.commit import open_commit
 from protocol.content import Compaction, DictEdit, DictSqueeze, SetEdit, SetSqueeze, TextUpdate
-from protocol.said_kind import ERASABLE, WORDS
+from protocol.said_kind import ERASABLE, WORDS, said_kind
+from storage.blocks import DamagedBlock, read_blocks
 from storage.commits import TimelineRow
 from storage.database import Database, read_store
 from storage.erasing import Erasure, erase_bodies, load_compactions, load_whole, measure_bodies
+from storage.id_keys import chunks, unpack_nums
 from storage.repos import Branch
 from verifier.documents import ErasedWords, Said, find_settled, find_snapshotted
 
@@ -68,9 +73,10 @@ def find_unneeded(tables: Replica | Tables, connection: Connection, branch: Bran
     """Commits whose bodies might go if a compaction came now. Raises StorageError."""
     whole = load_whole(connection, branch.num, ERASABLE_KINDS)
     if all(row.body_kind in _TIMELINE_KINDS for row in whole):
-        return whole
+        return _saying_kinds(tables, connection, whole)
     settled = set(_find_settled(tables, connection, branch)) - _find_continued(tables, connection, branch)
-    return [row for row in whole if row.body_kind in _TIMELINE_KINDS or row.commit_id in settled]
+    unneeded = [row for row in whole if row.body_kind in _TIMELINE_KINDS or row.commit_id in settled]
+    return _saying_kinds(tables, connection, unneeded)
 
 
 def find_compactable(tables: Replica | Tables, connection: Connection, branch: Branch) -> list[TimelineRow]:
@@ -82,12 +88,37 @@ def find_compactable(tables: Replica | Tables, connection: Connection, branch: B
     left = Counter(row.body_kind for row in whole if row.commit_id not in settled)
     fresh = {kind for kind, squeezes in _SQUEEZES.items() if left[kind] >= 1 + (not squeezes)}
     fresh |= {squeezes for kind, squeezes in _SQUEEZES.items() if kind in fresh}
-    return [
+    compactable = [
         row
         for row in whole
         if row.body_kind in _TIMELINE_KINDS
         or (row.commit_id not in continued and (row.commit_id in settled or row.body_kind in fresh))
     ]
+    return _saying_kinds(tables, connection, compactable)
+
+
+def _saying_kinds(
+    tables: Replica | Tables, connection: Connection, rows: Sequence[TimelineRow]
+) -> list[TimelineRow]:
+    """Those whose headers say the bodies' kinds; damaged ones are passed over.
+
+    The others are judged by their bodies: without these a newcomer could not take them, nor anything that follows them.
+    """
+    found: list[TimelineRow] = []
+    for part in chunks(rows, _LOADED_AT_ONCE):
+        nums = {row.num: unpack_nums(row.block_nums)[0] for row in part}
+        try:
+            encoded = read_blocks(connection, {nums[row.num]: row.commit_id for row in part})
+        except DamagedBlock:
+            halves = (part[: len(part) // 2], part[len(part) // 2 :]) if len(part) > 1 else ()
+            found += [row for half in halves for row in _saying_kinds(tables, connection, half)]
+            continue
+        for row in part:
+            secret = tables.on_topics[row.topic_num].convergence_secret
+            commit = open_commit(decode_block(encoded[nums[row.num]]), row.commit_key, secret)
+            if said_kind(commit, is_root_branch=False) is not None:
+                found.append(row)
+    return found
 
 
 def measure_erasable(home: Path, store_key: bytes, before_ms: int, url: str = "") -> Erased:

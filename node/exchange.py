@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from node.replica import Replica
 from protocol.codec import DecodeError
-from protocol.limits import BATCH_SIZE_TARGET, WANT_COUNT_MAX
+from protocol.limits import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX
 from protocol.range_items import RangeLookup, SortedItems
 from protocol.reconciling import FrameKind, Reconciler
 from protocol.session_events import (
@@ -39,7 +39,6 @@ from storage.difference import (
 from storage.relay import RELAY, KeptTopic, load_kept_publications
 from storage.repos import Branch
 from storage.topic_sets import TopicSet, find_by_short_ids, load_set
-from storage.waiting import missing_causes
 
 log = structlog.get_logger()
 
@@ -80,12 +79,49 @@ def read_store(replica: Replica, followed: Followed, load: Load, *, of_publicati
                 return BlocksLoaded(topic, (_find_block(replica, connection, ids[0]),))
 
 
+def is_fruitful(answer: Event) -> bool:
+    """Whether what was read for a peer is something to send to it."""
+    match answer:
+        case BatchLoaded(_, items) | BlocksLoaded(_, items):
+            return any(items)
+        case WantedFound(_, nums):
+            return bool(nums)
+        case PlanLoaded():
+            return bool(len(answer.nums))
+        case _:
+            return False
+
+
+class RangeSet:
+    """The set of a topic as ranges are looked up in, which one reconciliation keeps from frame to frame."""
+
+    def __init__(self) -> None:
+        self._digest = b""
+        self._items: SortedItems | None = None
+
+    def find(self, replica: Replica, connection: Connection, kept: TopicSet) -> SortedItems:
+        """The set as it is now: built anew where the topic has changed, or where it is too large to be kept."""
+        digest = replica.sketches.digest(connection, kept)
+        if self._items is None or self._digest != digest:
+            # All at one depth: ranges would keep late commits together, but a relay does not know them all.
+            _, ids = load_set(connection, kept)
+            found = SortedItems((0, raw) for raw in ids)
+            if len(ids) > RANGE_SET_KEPT_COUNT_MAX:
+                return found
+            self._digest, self._items = digest, found
+        return self._items
+
+
 def reconcile(
-    replica: Replica, kept: TopicSet, reconciler: Reconciler, work: OpenReconciliation | TakeFrame
+    replica: Replica,
+    kept: TopicSet,
+    reconciler: Reconciler,
+    ranges: RangeSet,
+    work: OpenReconciliation | TakeFrame,
 ) -> Reconciled:
-    """The next step of a reconciliation. Raises StorageError."""
+    """The next step of a reconciliation, for which `ranges` are kept. Raises StorageError."""
     with replica.database.read() as connection:
-        held = _StoredSet(replica, connection, kept)
+        held = _StoredSet(replica, connection, kept, ranges)
         try:
             if isinstance(work, OpenReconciliation):
                 step = reconciler.open(held, by_ranges=work.by_ranges)
@@ -99,8 +135,9 @@ def reconcile(
 class _StoredSet:
     """What the store holds of a topic (`reconciling.HeldSet`)."""
 
-    def __init__(self, replica: Replica, connection: Connection, kept: TopicSet) -> None:
+    def __init__(self, replica: Replica, connection: Connection, kept: TopicSet, ranges: RangeSet) -> None:
         self._replica = replica
+        self._ranges = ranges
         self._connection = connection
         self._kept = kept
 
@@ -117,12 +154,6 @@ class _StoredSet:
 
     def everything(self) -> Sequence[int]:
         return load_set(self._connection, self._kept)[0]
-
-
-def find_missing_causes(replica: Replica, branch: Branch) -> list[bytes]:
-    """Causes that are waited for on a topic. Raises StorageError."""
-    with replica.database.read() as connection:
-        return missing_causes(connection, branch.topic_num, WANT_COUNT_MAX)
 
 
 def _load_batch(connection: Connection, followed: Followed, nums: Sequence[int]) -> list[bytes]:

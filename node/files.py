@@ -74,7 +74,7 @@ class Files:
         branch = self._find_branch(branch_text)
         if branch.facts.has_members:
             repo = self._hub.replica.repos[branch.repo_num]
-            self._hub.announce(await self._hub.run_blocking(self._author.start_epoch_if_due, repo))
+            self._hub.announce(await self._hub.write(self._author.start_epoch_if_due, repo))
             branch = self._find_branch(branch_text)
         if branch.topic_seed is None:  # before gigabytes are taken in
             raise ServiceError("not_permitted", "this node may read the branch and not write to it")
@@ -87,7 +87,7 @@ class Files:
                         if builder.size + len(piece) > FILE_SIZE_MAX:
                             raise ServiceError("too_large", f"a file has at most {FILE_SIZE_MAX} bytes")
                         await run(builder.add, piece)
-                row, intake = await run(self._keep, branch, name, builder, draft)
+                row, intake = await self._hub.write(self._keep, branch, name, builder, draft)
         self._hub.announce(intake)
         return _view(row)
 
@@ -139,7 +139,7 @@ class Files:
         rows = await self._hub.run_blocking(self._resolve, branch, text)
         adders = tuple(dict.fromkeys(row.commit_id for row in rows))
         draft = Draft(FilesBody(()), deps=adders, removed_files=(rows[0].object_id,))
-        written, intake = await self._hub.run_blocking(self._author.write, branch, draft)
+        written, intake = await self._hub.write(self._author.write, branch, draft)
         self._hub.announce(intake)
         return {
             "commit": id_text(written.commit_id),

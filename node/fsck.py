@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from node.erasing import ERASABLE_KINDS
 from node.errors import ServiceError
@@ -31,9 +31,8 @@ from node.replica import Tables, load_membership, load_tables
 from node.said import SaidReader
 from node.voiding import Review
 from protocol.body import Checkpoint, ErasedBody
-from protocol.codec import DecodeError
 from protocol.commit import Commit
-from protocol.publication import decode_publication
+from protocol.limits import IMPLIED_ACK_VISITS_MAX
 from storage.awaiting import find_awaited, find_awaited_in
 from storage.checkpoints import load_checkpoint_ids
 from storage.commits import load_facts, load_places
@@ -63,7 +62,8 @@ from storage.recounting import (
 from storage.repos import Branch
 from storage.schema import commits, pending
 from storage.secrecy import secrecy_of
-from verifier.ancestry import Place
+from storage.waiting_checks import find_wrong_waiting
+from verifier.ancestry import AckWalks, Place
 from verifier.documents import find_false_squeezes
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
@@ -150,6 +150,7 @@ class _Judging:
         self._review = Review(connection, tables, branch.repo_num, membership)
         self._checkpoints = set(load_checkpoint_ids(connection, branch.num))
         self._facts: dict[bytes, CommitFacts] = {}
+        self.walks = AckWalks(IMPLIED_ACK_VISITS_MAX)  # (`CommitLookup`)
         # Of the batch, what is kept and what follows: files and removals by number, which of the commits are void.
         self._files: Mapping[int, list[tuple[int, KeptFile]]] = {}
         self._removals: Mapping[int, set[int]] = {}
@@ -268,14 +269,8 @@ def _check_squeezes(connection: Connection, findings: Findings) -> None:
 
 def _check_waiting(connection: Connection, findings: Findings) -> None:
     """See that what waits is what it is kept as, and is not accepted already."""
-    for commit_id, publication in connection.execute(select(pending.c.commit_id, pending.c.publication)):
-        findings.checked["waiting"] += 1
-        try:
-            found = decode_publication(publication).blocks[0].block_id
-        except DecodeError as error:
-            findings.add("waiting", commit_id.hex(), str(error))
-            continue
-        if found != commit_id:
-            findings.add("waiting", commit_id.hex(), f"is the publication of {found.hex()}")
-        elif load_facts(connection, [commit_id]):
-            findings.add("waiting", commit_id.hex(), "is accepted already")
+    findings.checked["waiting"] += int(
+        connection.execute(select(func.count()).select_from(pending)).scalar_one()
+    )
+    for _, commit_id, fault in find_wrong_waiting(connection):
+        findings.add("waiting", commit_id.hex(), fault)

@@ -6,8 +6,6 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from node.drafting import Written
-from node.intake import Intake
 from node.replica import Replica
 from protocol import signing
 from protocol.body import Body
@@ -20,7 +18,7 @@ from verifier.membership import Membership, mark_of
 
 _EARLIER_OPENED: Final = 64
 """Latest earlier epochs that an epoch's history opens at least: who catches up takes one step for so many."""
-WriteOn = Callable[[Branch, Body], tuple[Written, Intake]]
+WriteOn = Callable[[Branch, Body], None]
 
 
 def is_due(replica: Replica, repo: Repo, membership: Membership) -> bool:
@@ -39,7 +37,7 @@ def is_due(replica: Replica, repo: Repo, membership: Membership) -> bool:
     )
 
 
-def furnish_epoch(replica: Replica, repo: Repo, epoch: Epoch, write_on: WriteOn) -> Intake:
+def furnish_epoch(replica: Replica, repo: Repo, epoch: Epoch, write_on: WriteOn) -> None:
     """Open what a new epoch follows, and the latest of what is before that; and state its topics to readers."""
     assert epoch.write_secret is not None, "it was just made"
     with replica.judging:
@@ -49,7 +47,7 @@ def furnish_epoch(replica: Replica, repo: Repo, epoch: Epoch, write_on: WriteOn)
         branches = sorted(operations.branches())
     assert isinstance(started.body, EpochInit), "it was just started"
     chosen = dict.fromkeys([*started.body.previous, *reversed(before[-_EARLIER_OPENED:])])
-    intake = open_earlier(replica, repo, epoch.epoch_id, chosen, write_on)
+    open_earlier(replica, repo, epoch.epoch_id, chosen, write_on)
     root = replica.by_topic[topic_in(repo, epoch.read_secret, epoch.write_secret, repo.repo_id)]
     for part in chunks(branches, EPOCH_TOPIC_COUNT_MAX):
         topics = tuple(
@@ -57,13 +55,12 @@ def furnish_epoch(replica: Replica, repo: Repo, epoch: Epoch, write_on: WriteOn)
             for branch in part
         )
         body = EpochAdd(epoch.epoch_id, epoch.author, started.body.mark, topics, ())
-        intake = intake.with_more(write_on(root, body)[1])
-    return intake
+        write_on(root, body)
 
 
 def open_earlier(
     replica: Replica, repo: Repo, epoch_id: bytes, chosen: Iterable[bytes], write_on: WriteOn
-) -> Intake:
+) -> None:
     """Open those of the chosen epochs whose secrets are here to whoever reads this one."""
     with replica.judging:
         membership = replica.membership(repo.repo_id)
@@ -73,7 +70,7 @@ def open_earlier(
             EarlierEpoch(raw, operations[raw].author, here[raw].read_secret) for raw in chosen if raw in here
         ]
     root = replica.root_branch_in(here[epoch_id])
-    return write_on(root, EpochHistory(tuple(earlier[:EPOCH_HISTORY_COUNT_MAX])))[1]
+    write_on(root, EpochHistory(tuple(earlier[:EPOCH_HISTORY_COUNT_MAX])))
 
 
 def topic_in(

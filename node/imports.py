@@ -58,7 +58,7 @@ class Imports:
         """Import one bounded batch of another system's commits."""
         target = self._find_branch(branch)
         batch = [ImportItem(**item) for item in items]
-        summary, intake = await self._hub.run_blocking(import_items, self._author, target, source, batch)
+        summary, intake = await self._hub.write(import_items, self._author, target, source, batch)
         self._hub.announce(intake)
         return {"imported": summary.imported, "already": summary.already, "heads": summary.heads}
 

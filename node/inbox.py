@@ -65,7 +65,7 @@ class Inbox(RepoActions):
             raise ServiceError("not_permitted", "only members comment", "ask for an invitation to read")
         own = await self._own_branch(target)
         self._sharing.capability_of(own)  # before anything is written
-        written, intake = await self._hub.run_blocking(self._author.write, own, Post(text))
+        written, intake = await self._hub.write(self._author.write, own, Post(text))
         self._hub.announce(intake)
         offers = await self._hub.run_blocking(self._offers, repo)
         mine = [one for one in offers if one.operation.author == self._author.user and not one.body.pulls]
@@ -88,7 +88,7 @@ class Inbox(RepoActions):
         offer = await self._find_offer(repo, offer_text)
         root = self._hub.replica.root_branch(repo)
         body = Answer(offer.operation.commit_id, accepts)
-        written, intake = await self._hub.run_blocking(self._author.write, root, body)
+        written, intake = await self._hub.write(self._author.write, root, body)
         self._hub.announce(intake)
         return {
             "commit": id_text(written.commit_id),
@@ -130,7 +130,7 @@ class Inbox(RepoActions):
         link = encode(self._sharing.capability_of(own))
         root = self._hub.replica.root_branch(self._hub.replica.repos[target.repo_num])
         body = Offer(target.branch_id, pulls, note, link)
-        written, intake = await self._hub.run_blocking(self._author.write, root, body)
+        written, intake = await self._hub.write(self._author.write, root, body)
         self._hub.announce(intake)
         return {"offer": id_text(written.commit_id), "status": _STATUS[None]}
 
@@ -145,13 +145,13 @@ class Inbox(RepoActions):
                 members = await run(replica.members, one)
                 owned += [one] if members == {self._author.user: Permission.OWNER} else []
         if not owned:
-            repo, intake = await run(self._author.create_repo, COMMENTS_REPO)
+            repo, intake = await self._hub.write(self._author.create_repo, COMMENTS_REPO)
             self._hub.announce(intake)
             owned = [repo]
         for branch in replica.branches.values():
             if (branch.repo_num, branch.name) == (owned[0].num, name):
                 return branch
-        branch, intake = await run(self._author.create_branch, owned[0], name)
+        branch, intake = await self._hub.write(self._author.create_branch, owned[0], name)
         self._hub.announce(intake)
         return branch
 

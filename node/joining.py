@@ -80,6 +80,7 @@ class Joiner:
                         log.exception("a repo cannot be kept up", repo=id_text(repo.repo_id))
                         has_failed = True
                 has_failed |= not await self._keep_devices()
+                self._hub.announce(self._author.take_begun())  # of writes that failed after others of theirs
                 with trio.move_on_after(_RETRY_SECONDS if has_failed else math.inf):
                     await self._wake.wait()
         finally:
@@ -89,6 +90,10 @@ class Joiner:
         """The hub's word; what root branches get comes by `topics_changed`."""
 
     def topics_changed(self) -> None:
+        """The hub's word."""
+        self._wake.set()
+
+    def missed(self) -> None:
         """The hub's word."""
         self._wake.set()
 
@@ -103,9 +108,7 @@ class Joiner:
             0, link.repo, "(joining)", root.object_id, root.key, 0, is_behind=False, invitation=kept_link
         )
         epoch = Epoch(0, 0, link.epoch, link.epoch_author, link.read_secret, link.write_secret)
-        kept = await self._hub.run_blocking(self._store, repo, epoch)
-        self._hub.topics_changed()
-        return kept
+        return await self._keep(repo, epoch)
 
     async def follow(self, capability: ReadCapability) -> Repo:
         """Keep a repo that this user reads without being a member; its topics are followed from now on."""
@@ -121,18 +124,22 @@ class Joiner:
             invitation=None,
         )
         epoch = Epoch(0, 0, capability.epoch, capability.epoch_author, capability.read_secret, None)
-        kept = await self._hub.run_blocking(self._store, repo, epoch)
-        self._hub.topics_changed()
-        return kept
+        return await self._keep(repo, epoch)
 
     async def follow_branch(self, capability: BranchCapability) -> Repo:
         """Keep a branch that this node follows by itself; its topics are followed from now on."""
-        await self._hub.run_blocking(self._store_alone, capability)
+        await self._hub.write(self._store_alone, capability)
         self._hub.topics_changed()
         for repo in self._hub.replica.repos.values():
             if repo.repo_id == capability.repo and not repo.has_members:
                 return repo
         raise ServiceError("bad_link", "the branch is here already, as another repo's than the link says")
+
+    async def _keep(self, repo: Repo, epoch: Epoch) -> Repo:
+        try:
+            return await self._hub.write(self._store, repo, epoch)
+        finally:  # also where the second of its transactions failed: the first has brought topics
+            self._hub.topics_changed()
 
     async def _try(self, repo: Repo) -> None:
         assert repo.invitation is not None, "run() looked"
@@ -147,31 +154,32 @@ class Joiner:
         if person is not None:
             bodies.append(DevicesRepo(person))
         if not bodies:
-            await self._hub.run_blocking(self._forget_link, repo)
+            await self._hub.write(self._forget_link, repo)
             return
         root = self._hub.replica.root_branch(repo)
         try:
-            _, intake = await self._hub.run_blocking(
+            _, intake = await self._hub.write(
                 self._author.write_many, root, lambda _: [Draft(body) for body in bodies]
             )
         except ServiceError as error:
             log.warning("join refused", repo=id_text(repo.repo_id), reason=error.message)
-            await self._hub.run_blocking(self._forget_link, repo)
+            await self._hub.write(self._forget_link, repo)
             return
+        self._hub.announce(
+            intake
+        )  # before anything else that can fail: it is stored, and is never announced again
         log.info("joined", repo=id_text(repo.repo_id), permission=link.permission.name.lower())
-        await self._hub.run_blocking(self._forget_link, repo)
-        self._hub.announce(intake)
+        await self._hub.write(self._forget_link, repo)
 
     async def _keep_epochs(self, repo: Repo) -> None:
         """Take up what others offer, and hand on what others lack."""
-        run = self._hub.run_blocking
-        if await run(self._epochs.take_secrets, repo):
+        if await self._hub.write(self._epochs.take_secrets, repo):
             log.info("new secrets", repo=id_text(repo.repo_id))
             self._hub.topics_changed()
-        if await run(follow_accepted, self._hub.replica, repo):
+        if await self._hub.write(follow_accepted, self._hub.replica, repo):
             self._hub.topics_changed()
         try:
-            intake = await run(self._epochs.hand_over, repo)
+            intake = await self._hub.write(self._epochs.hand_over, repo)
         except ServiceError as error:
             log.warning("could not hand secrets over", repo=id_text(repo.repo_id), reason=error.message)
             return
@@ -182,28 +190,28 @@ class Joiner:
         run = self._hub.run_blocking
         try:
             for repo, epoch in await run(self._devices.find_handed_on):
-                await run(self._store, repo, epoch)
+                await self._keep(repo, epoch)
                 self._devices.followed.add((repo.repo_id, epoch.epoch_id))
-                self._hub.topics_changed()
-            self._hub.announce(await run(self._devices.hand_on))
+            self._hub.announce(await self._hub.write(self._devices.hand_on))
         except StorageError as error:
             log.error("devices cannot be kept up, to be tried again", error=str(error))
+            return False
+        except Exception:  # the border of what is done for devices: repos are kept up all the same
+            log.exception("devices cannot be kept up")
             return False
         return True
 
     def _store(self, repo: Repo, epoch: Epoch) -> Repo:
         replica = self._hub.replica
-        with replica.database.write() as connection:
-            kept = add_repo(replica.database, connection, repo, epoch)
-        replica.refresh()
+        with replica.change() as change:
+            kept = add_repo(replica.database, change.connection, repo, epoch)
         self._epochs.keep(kept, [epoch])  # of a repo that was here before, its topics may have been stated
         return kept
 
     def _store_alone(self, capability: BranchCapability) -> None:
         replica = self._hub.replica
-        with replica.database.write() as connection:
-            add_branch_alone(replica.database, connection, capability)
-        replica.refresh()
+        with replica.change() as change:
+            add_branch_alone(replica.database, change.connection, capability)
 
     def _has_arrived(self, repo: Repo, commit_id: bytes) -> bool:
         replica = self._hub.replica

@@ -44,6 +44,10 @@ class NodeSource:
         """The hub's word."""
         self._has_changed = True
 
+    def missed(self) -> None:
+        """The hub's word."""
+        self._has_changed = True
+
     async def next(self) -> Sequence[Event]:
         """What has changed, within a second. Raises StorageError."""
         while True:

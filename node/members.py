@@ -139,7 +139,7 @@ class Members(RepoActions):
                 revoked = await self._hub.run_blocking(self._revocations, repo, user)
                 bodies += [body for body in revoked if body not in bodies]
         answer = await self._write(repo, *bodies)
-        begun = await self._hub.run_blocking(self._author.start_epoch_if_due, repo)
+        begun = await self._hub.write(self._author.start_epoch_if_due, repo)
         self._hub.announce(begun)
         return answer | {"epoch": id_text(self._hub.replica.writing_epoch(repo).epoch_id)}
 
@@ -150,7 +150,7 @@ class Members(RepoActions):
     async def _write_planned(self, repo: Repo, plan: Callable[[], Sequence[Body]]) -> JsonObject:
         """The same, of bodies that are made when it is settled in which epoch they are published."""
         root = self._hub.replica.root_branch(repo)
-        written, intake = await self._hub.run_blocking(
+        written, intake = await self._hub.write(
             self._author.write_many,
             root,
             lambda _: [Draft(body) for body in plan()],

@@ -19,6 +19,7 @@ from storage.awaiting import (
     load_awaited_commits,
     settle_blocks,
 )
+from storage.database import StorageError
 
 log = structlog.get_logger()
 
@@ -28,6 +29,7 @@ class Mender:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
+        self._said: Awaited | None = None
         self._round = 0  # through all that is awaited
         self._part = 0
         self._after_commit = 0
@@ -38,17 +40,28 @@ class Mender:
         hub = self._hub
         if not hub.replica.has_awaited:
             return
-        said: Awaited | None = None
-        while (left := await hub.run_blocking(self._count)) != Awaited(0, 0):
-            if left != said:
-                log.info("damaged, and asked of peers", commits=left.commits, blocks=left.blocks)
-                said = left
-            self._ask_for_commits(await hub.run_blocking(self._next_commits))
-            await self._fetch_blocks()
+        while True:
+            try:
+                if not await self._ask():
+                    break
+            except StorageError as error:  # a full disk, say: nothing is lost by asking again
+                log.error("storage failed", error=str(error))
             # Peers come, and what they were asked for is on its way: neither tells this task.
             await trio.sleep(AWAITED_PAUSE_SECONDS)
         hub.replica.has_awaited = False
         log.info("all that was damaged is back")
+
+    async def _ask(self) -> bool:
+        """Ask for some of what is awaited; whether anything is. Raises StorageError."""
+        left = await self._hub.run_blocking(self._count)
+        if left == Awaited(0, 0):
+            return False
+        if left != self._said:
+            log.info("damaged, and asked of peers", commits=left.commits, blocks=left.blocks)
+            self._said = left
+        self._ask_for_commits(await self._hub.run_blocking(self._next_commits))
+        await self._fetch_blocks()
+        return True
 
     def _ask_for_commits(self, awaited: list[AwaitedCommit]) -> None:
         by_topic: dict[int, list[bytes]] = {}

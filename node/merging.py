@@ -8,6 +8,7 @@ only what is new. What commits mean to each other (conflicts) is for the documen
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
@@ -60,7 +61,7 @@ class Merging:
     async def fork(self, branch_text: str, name: str, commit_text: str) -> Branch:
         """Add a branch that continues another from a commit (empty: from its heads)."""
         origin = self._find_branch(branch_text)
-        branch, intake = await self._hub.run_blocking(self._fork, origin, name, commit_text)
+        branch, intake = await self._hub.write(self._fork, origin, name, commit_text)
         self._hub.announce(intake)
         return branch
 
@@ -73,11 +74,11 @@ class Merging:
             if one.repo_num == repo.num and not one.facts.is_root_branch and not one.is_archived
         ]
         await run(self._check_sizes, sources)
-        made, intake = await run(self._author.create_repo, name)
+        made, intake = await self._hub.write(partial(self._author.create_repo, name, is_unique=True))
         self._hub.announce(intake)
         answer: JsonObject = {"repo": id_text(made.repo_id), "name": name, "branches": [], "files_left": []}
         for source in sources:
-            target, intake = await run(self._author.create_branch, made, source.name)
+            target, intake = await self._hub.write(self._author.create_branch, made, source.name)
             self._hub.announce(intake)
             merge = BranchMerge(self._hub.replica, source, target, needs_ancestor=False)
             made_of_it = await run_merge(self._hub, self._author, merge)
@@ -118,7 +119,8 @@ class Merging:
             else:
                 commits = [raw for raw, _ in load_heads(connection, origin.num, ACK_COUNT_MAX)]
         repo = replica.repos[origin.repo_num]
-        return self._author.create_branch(repo, name, BranchFork(origin.branch_id, tuple(commits)))
+        fork = BranchFork(origin.branch_id, tuple(commits))
+        return self._author.create_branch(repo, name, fork, is_unique=True)
 
     def _state(self, branch: Branch, limit: int) -> JsonObject:
         replica = self._hub.replica
@@ -307,7 +309,7 @@ class BranchMerge:
 
 async def run_merge(hub: Hub, author: Author, merge: BranchMerge) -> JsonObject:
     """Write what a merge plans. Raises ServiceError."""
-    written, intake = await hub.run_blocking(author.write_many, merge.target, merge.plan)
+    written, intake = await hub.write(author.write_many, merge.target, merge.plan)
     hub.announce(intake)
     return {
         "branch": id_text(merge.target.branch_id),

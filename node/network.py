@@ -15,7 +15,7 @@ import trio
 from sqlalchemy import Connection as SqlConnection
 
 from node.addresses import AddressBook, Learned, Source
-from node.admission import Admission
+from node.admission import Admission, HalfOpen, network_key
 from node.connection import Connection
 from node.hub import Hub
 from node.introductions import Introducer
@@ -27,6 +27,7 @@ from protocol.limits import (
     CONNECTIONS_MAX,
     DIAL_BACKOFF_MAX_SECONDS,
     DIAL_BACKOFF_MIN_SECONDS,
+    DUPLICATE_SECONDS,
     HANDSHAKE_TIMEOUT_SECONDS,
     IDLE_TIMEOUT_SECONDS,
     REACHED_PEERS_MAX,
@@ -46,6 +47,7 @@ _JITTER: Final = 0.3
 _LASTED_SECONDS: Final = 5.0
 """Seconds after which a connection counts as one that worked, and the next pause is the shortest again."""
 
+_DUPLICATE: Final = "duplicate"
 _CLOCK_LOOK_SECONDS: Final = 5.0
 """Seconds between two looks whether the clock has jumped."""
 
@@ -64,6 +66,8 @@ class PeerState:
     """Unix seconds when the peer last proved its key where it was dialed."""
     last_error: str | None = None
     connection: Connection | None = None
+    met_at: float = 0.0
+    """When the connection began, in trio's time."""
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
 
 
@@ -100,6 +104,8 @@ class Network:
         self._reached: dict[bytes, int] = {}  # by peer: unix seconds
         self._ended = trio.Event()
         self._woken = trio.Event()
+        self._half_open = HalfOpen()
+        self._met: dict[bytes, None] = {}  # peers that have shown that they know a branch, the latest last
         self._admission = Admission(CONNECTIONS_MAX if hub.relay is None else RELAY_CONNECTIONS_MAX)
 
     @property
@@ -163,33 +169,53 @@ class Network:
 
     async def _serve(self, stream: trio.SocketStream) -> None:
         address = _address_of(stream)
-        refusal = self._admission.admit(address)
-        if refusal is not None:
-            log.warning("connection refused", reason=refusal)
-            await trio.aclose_forcefully(stream)
-            return
         try:
-            await self._serve_admitted(stream, address)
-        except Exception:  # the border of one connection: whatever is wrong with it, the others go on
-            log.exception("connection failed", direction="in")
-        finally:
-            self._admission.leave(address)
-
-    async def _serve_admitted(self, stream: trio.SocketStream, address: str) -> None:
-        try:
-            secure = await accept(stream, self._seed, secrets.token_bytes(32))
+            with self._half_open.place(address) as scope:
+                secure = await accept(stream, self._seed, secrets.token_bytes(32))
+            if scope.cancelled_caught:
+                log.info("handshake failed", reason="timeout")
+                return
+            await self._serve_proven(stream, secure, address)
         except TransportError as error:
             log.info("handshake failed", reason=error.reason)
-            return
-        if secure.peer_key in self.banned:
-            log.info("connection refused", peer=id_text(secure.peer_key), reason="banned")
+        except Exception:  # the border of one connection: whatever is wrong with it, the others go on
+            log.exception("connection failed", direction="in")
+
+    async def _serve_proven(self, stream: trio.SocketStream, secure: SecureStream, address: str) -> None:
+        is_known = self._is_known(secure.peer_key)
+        refusal = (
+            "banned" if secure.peer_key in self.banned else self._admission.admit(address, is_known=is_known)
+        )
+        if refusal is not None:
+            log.warning("connection refused", peer=id_text(secure.peer_key), reason=refusal)
             await trio.aclose_forcefully(stream)
             return
+
+        def met() -> None:
+            nonlocal is_known
+            self._admission.become_known(address)
+            is_known = True
+            self._met[secure.peer_key] = None
+            if len(self._met) > REACHED_PEERS_MAX:
+                del self._met[next(iter(self._met))]
+
+        try:
+            await self._serve_admitted(secure, address, met if not is_known else None)
+        finally:
+            self._admission.leave(address, is_known=is_known)
+
+    def _is_known(self, peer: bytes) -> bool:
+        """Whether a peer is configured, learned of, or has shown that it knows a branch: no stranger takes its place."""
+        return peer in self.known_keys or peer in self._reached or peer in self._met
+
+    async def _serve_admitted(
+        self, secure: SecureStream, address: str, met: Callable[[], None] | None
+    ) -> None:
         state = self._new_state(secure.peer_key, address, "in", "connected", Source.INCOMING)
         self._inbound.append(state)
         try:
             with state.scope:
-                await self._converse(state, secure, address)
+                await self._converse(state, secure, address, met)
         finally:
             self._inbound.remove(state)
 
@@ -261,13 +287,13 @@ class Network:
         except BaseException:  # a cancellation too: nobody else would close it
             await secure.aclose()
             raise
-        if state in self._sought and self.is_connected(state.peer):
-            await secure.aclose()  # each has found the other; the first connection stays
-            return
         self._enter(state, "connected")
         await self._converse(state, secure, across)
 
-    async def _converse(self, state: PeerState, secure: SecureStream, across: str) -> None:
+    async def _converse(
+        self, state: PeerState, secure: SecureStream, across: str, met: Callable[[], None] | None = None
+    ) -> None:
+        """`met` is called once a stranger shows that it knows a branch; without it the peer is none."""
         is_dialed = state.direction == "out"
         connection = state.connection = Connection(
             self._hub,
@@ -275,12 +301,17 @@ class Network:
             lambda branch: self.may_keep(state.peer, branch),
             subnet_of(state.address),
             self.introducer if self._introduces else None,
+            network=network_key(across),
+            is_known=met is None,
+            met=met,
         )
+        state.met_at = trio.current_time()
+        self._settle_duplicates(state)
         log.info("connected", peer=id_text(state.peer), direction=state.direction, address=state.address)
         try:
             with self.introducer.meeting(connection, across, is_dialed=is_dialed):
                 ended = await connection.run()
-            state.last_error = None if ended.reason in ("closed", "peer_left") else ended.reason
+            state.last_error = None if ended.reason in ("closed", "peer_left", _DUPLICATE) else ended.reason
             log.info("disconnected", peer=id_text(state.peer), reason=ended.reason)
         finally:
             state.connection = None
@@ -313,7 +344,7 @@ class Network:
                 change(connection)
 
         try:
-            await self._hub.run_blocking(write)
+            await self._hub.write(write)
         except StorageError as error:  # a connection is as good without the note
             log.error("storage failed", error=str(error))
 
@@ -343,6 +374,23 @@ class Network:
     def is_connected(self, peer: bytes) -> bool:
         """Whether there is a connection with a peer."""
         return any(state.peer == peer and state.connection is not None for state in self.peers)
+
+    def _settle_duplicates(self, new: PeerState) -> None:
+        """Of two connections with one peer one goes, and by a rule that both nodes apply alike (docs/protocol.md, 9).
+
+        Of two that were dialed at once stays the one whose dialer has the smaller key; else the new one, since the other
+        may be dead without having been noticed to be.
+        """
+        preferred = "out" if self.introducer.own.peer < new.peer else "in"
+        assert new.connection is not None, "it has just begun"
+        for old in self.peers:
+            if old is new or old.peer != new.peer or old.connection is None:
+                continue
+            is_at_once = new.met_at - old.met_at < DUPLICATE_SECONDS
+            if is_at_once and old.direction == preferred != new.direction:
+                new.connection.part(_DUPLICATE)
+            else:
+                old.connection.part(_DUPLICATE)
 
     def reached_at(self, peer: bytes) -> int | None:
         """Unix seconds when a peer that was dialed last proved its key."""

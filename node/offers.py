@@ -24,9 +24,8 @@ def follow_accepted(replica: Replica, repo: Repo) -> bool:
     ]
     if not capabilities:
         return False
-    with replica.database.write() as connection:
-        is_new = [add_branch_alone(replica.database, connection, one) for one in capabilities]
-    replica.refresh()
+    with replica.change() as change:
+        is_new = [add_branch_alone(replica.database, change.connection, one) for one in capabilities]
     return any(is_new)
 
 

@@ -35,6 +35,8 @@ class Opened(Value, frozen=True):
     signed: SignedCommit
     publication: Publication
     encoded: bytes
+    is_from_topic: bool
+    """Whether the topic's signature was checked, and not the author's alone."""
 
 
 @dataclass(slots=True)
@@ -70,26 +72,37 @@ class _Drop(Exception):
 class ReadBatch:
     """Publications that could be read, and the claims of their signatures."""
 
-    needs_topic_signature: bool
+    checks_topics: bool
+    """Whether each topic's signature is checked, and not only of what no author is known to have signed."""
     candidates: list[_Candidate] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
 
 
-def open_batch(branch: Branch, items: Iterable[bytes], *, with_bare: bool = False) -> OpenedBatch:
+def open_batch(
+    branch: Branch, items: Iterable[bytes], *, with_bare: bool = False, checks_topics: bool = False
+) -> OpenedBatch:
     """Read, check and settle publications of one branch in one go; `with_bare` all bare ones (`read_batch`)."""
-    batch = read_batch(branch, items, with_bare=with_bare)
+    batch = read_batch(branch, items, with_bare=with_bare, checks_topics=checks_topics)
     return settle_batch(batch, check_claims(batch.claims))
 
 
-def read_batch(branch: Branch, items: Iterable[bytes], *, with_bare: bool = False) -> ReadBatch:
-    """Decode and open publications. Each readable candidate claims its author's signature, and each its topic's.
+def open_kept_back(branch: Branch, items: Iterable[bytes]) -> OpenedBatch:
+    """Read what was kept until its causes came. All signatures were checked before it was kept, and are not again."""
+    batch = read_batch(branch, items, checks_topics=True)
+    return settle_batch(batch, [True] * len(batch.claims))
+
+
+def read_batch(
+    branch: Branch, items: Iterable[bytes], *, with_bare: bool = False, checks_topics: bool = False
+) -> ReadBatch:
+    """Decode and open publications. Each readable candidate claims its author's signature, and the others their topic's.
 
     Of bare ones those whose header says the body's kind, as no verdict rests on it; `with_bare` the others, too.
-    A holder of the topic's key makes the topic's signature itself when it sends the publication on, so it need not check
-    what it will not pass on; the author's signature is what it believes.
+    A holder of the topic's key makes the topic's signature itself when it sends on what it accepted, and believes that by
+    its author's: it checks the topic's of what it keeps without accepting it (`prove_topics`). The others check each.
     """
-    batch = ReadBatch(needs_topic_signature=branch.topic_seed is None)
+    batch = ReadBatch(checks_topics=checks_topics or branch.topic_seed is None)
     for encoded in items:
         try:
             candidate = _read_publication(branch, encoded, with_bare=with_bare)
@@ -98,8 +111,8 @@ def read_batch(branch: Branch, items: Iterable[bytes], *, with_bare: bool = Fals
             continue
         publication = candidate.publication
         batch.candidates.append(candidate)
-        if batch.needs_topic_signature:
-            batch.claims.append(Claim(publication.topic, publication.digest, publication.signature))
+        if _checks_topic(batch, candidate):
+            batch.claims.append(_topic_claim(publication))
         if isinstance(candidate.found, _Readable):
             batch.claims.append(author_claim(candidate.found.commit))
     return batch
@@ -119,22 +132,45 @@ def settle_batch(batch: ReadBatch, claims_hold: Sequence[bool]) -> OpenedBatch:
     opened = OpenedBatch(dropped=batch.dropped)
     answers = iter(claims_hold)
     for candidate in batch.candidates:
-        is_from_topic = next(answers) if batch.needs_topic_signature else True
+        was_checked = _checks_topic(batch, candidate)
+        is_from_topic = next(answers) if was_checked else True
         result: SignedCommit | Rejected | Waiting
         match candidate.found:
             case _Readable(commit, body):
                 result = sign_off(commit, body, holds=next(answers))
             case other:
                 result = other
+        if isinstance(result, Rejected) and not was_checked:  # it is remembered
+            (is_from_topic,) = check_claims([_topic_claim(candidate.publication)])
         if not is_from_topic:
             opened.dropped["bad_topic_signature"] += 1
         elif isinstance(result, SignedCommit):
-            opened.opened.append(Opened(result, candidate.publication, candidate.encoded))
+            opened.opened.append(Opened(result, candidate.publication, candidate.encoded, was_checked))
         elif isinstance(result, Rejected):
             opened.rejected.append(result)
         else:
             opened.waiting.append(result)
     return opened
+
+
+def prove_topics(unproven: Iterable[Opened]) -> OpenedBatch:
+    """Check the topic's signatures of publications that are to be kept without being accepted."""
+    batch = OpenedBatch()
+    for opened in unproven:
+        (holds,) = check_claims([_topic_claim(opened.publication)])
+        if holds:
+            batch.opened.append(Opened(opened.signed, opened.publication, opened.encoded, is_from_topic=True))
+        else:
+            batch.dropped["bad_topic_signature"] += 1
+    return batch
+
+
+def _checks_topic(batch: ReadBatch, candidate: _Candidate) -> bool:
+    return batch.checks_topics or not isinstance(candidate.found, _Readable)
+
+
+def _topic_claim(publication: Publication) -> Claim:
+    return Claim(publication.topic, publication.digest, publication.signature)
 
 
 def _read_publication(branch: Branch, encoded: bytes, *, with_bare: bool = False) -> _Candidate:

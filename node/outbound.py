@@ -9,11 +9,13 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
+import structlog
 from sqlalchemy import Connection
 
+from node.clock import check_now
 from node.drafting import AuthorKeys, Draft, Place, Sealed, Written, new_branch, publish, seal_draft
 from node.errors import ServiceError
 from node.furnishing import furnish_epoch, is_due
@@ -29,14 +31,17 @@ from protocol.epochs import EpochBox, EpochInit
 from protocol.hashing import epoch_read_secret
 from protocol.limits import ACK_COUNT_MAX
 from protocol.proofs import certify_repo
+from protocol.text import id_text
 from storage.commits import load_commit_keys
-from storage.database import Database
+from storage.database import Database, StorageError
 from storage.feeds import load_feed_ids, load_feed_tip
 from storage.heads import load_heads
 from storage.repos import Branch, Epoch, Repo, add_epoch, add_repo
 from verifier.epochs import describe_epoch
 from verifier.facts import BranchFacts
 from verifier.membership import mark_of
+
+log = structlog.get_logger()
 
 _DONE_ALREADY: Final = frozenset({"already_holds", "nothing_to_remove", "branch_exists"})
 _NEXT_STEPS: Final = {
@@ -143,8 +148,12 @@ class Author:
         """The user's signature of something beside commits, of which `protocol.proofs` makes the digest."""
         return signing.sign(self._keys.secret, digest)
 
-    def create_repo(self, name: str) -> tuple[Repo, Intake]:
-        """Create a repo with this user as its owner; its root branch has one commit, the init."""
+    def create_repo(self, name: str, branch: str = "", *, is_unique: bool = False) -> tuple[Repo, Intake]:
+        """Create a repo with this user as its owner, and a branch of that name if any, in one transaction.
+
+        Its root branch has the init, and what adds the branch. Raises ServiceError `already_exists` where the name is to be
+        unique here and is not: nobody else makes one of that name meanwhile.
+        """
         repo_seed, write_secret = (secrets.token_bytes(32) for _ in range(2))
         read_secret = epoch_read_secret(write_secret)
         repo_id = signing.public_key(repo_seed)
@@ -153,29 +162,53 @@ class Author:
         # The init's own id is not known before it is sealed.
         facts = BranchFacts(repo_id, NO_EPOCH, repo_id, NO_EPOCH, NO_EPOCH)
         epoch = Epoch(0, 0, NO_EPOCH, self.user, read_secret, write_secret)
-        branch = new_branch(facts, epoch)
+        root = new_branch(facts, epoch)
         with self._lock:
-            init = publish(branch, self._seal_draft(branch, Draft(body), Place(NO_EPOCH, sequence=1)))
+            if is_unique and any(one.name == name for one in self._replica.repos.values()):
+                raise ServiceError(
+                    "already_exists", f"there is a repo called {name!r}", "choose another name"
+                )
+            init = publish(root, self._seal_draft(root, Draft(body), Place(NO_EPOCH, sequence=1)))
             repo = Repo(0, repo_id, name, init.commit_id, init.key, 0, is_behind=False, invitation=None)
             epoch = replace(epoch, epoch_id=init.commit_id)
+            followups = [(root.topic, init.encoded)]
+            if branch:
+                new = self._seal_branch(repo, epoch, branch, BranchRoot(), (init.commit_id,))
+                root = new_branch(
+                    replace(facts, init_id=repo.init_id, root_id=repo.init_id, epoch_id=repo.init_id), epoch
+                )
+                keys = HeaderKeys(acks=(init.key,))
+                place = Place(repo.init_id, 2, init.commit_id, acks=(init.commit_id,), keys=keys)
+                pin = publish(root, self._seal_draft(root, Draft(new.pin), place))
+                followups += [(root.topic, pin.encoded), (new.branch.topic, new.root_commit.encoded)]
             intake = accept_batch(
                 self._replica,
                 None,
-                open_batch(branch, ()),
+                open_batch(root, ()),
                 self._clock_ms(),
                 before=lambda connection: _store_repo(self._replica, connection, repo, epoch),
-                followups=[(branch.topic, init.encoded)],
+                followups=followups,
             )
         return next(repo for repo in self._replica.repos.values() if repo.repo_id == repo_id), intake
 
     def create_branch(
-        self, repo: Repo, name: str, first: BranchRoot | BranchFork | None = None
+        self,
+        repo: Repo,
+        name: str,
+        first: BranchRoot | BranchFork | None = None,
+        *,
+        is_unique: bool = False,
     ) -> tuple[Branch, Intake]:
         """Add a branch: its root commit, and the root branch's commit that pins it, in one transaction.
 
-        Raises ServiceError where the rules refuse it.
+        Raises ServiceError where the rules refuse it, or the name is to be unique in the repo and is not.
         """
         with self._readied(self._replica.root_branch(repo)) as root:
+            here = [one.name for one in self._replica.branches.values() if one.repo_num == repo.num]
+            if is_unique and name in here:
+                raise ServiceError(
+                    "already_exists", f"there is a branch called {name!r}", "choose another name"
+                )
             return self._create_branch(repo, root, name, first)
 
     def _create_branch(
@@ -184,28 +217,33 @@ class Author:
         epoch = self._replica.tables.epochs[root.epoch_num]
         if epoch.write_secret is None:
             raise ServiceError("not_permitted", "only an owner adds branches to this repo")
-        with self._replica.database.read() as connection:
+        with self._replica.database.read() as connection:  # closed before it is stored, as above
             seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
-            # The branch's id is that of its first commit, so that nobody can pin another.
-            unnamed = new_branch(
-                BranchFacts(repo.repo_id, repo.init_id, NO_BRANCH, NO_EPOCH, epoch.epoch_id), epoch
-            )
-            place = Place(epoch.epoch_id, sequence=1, seen=seen)
-            sealed = self._seal_draft(unnamed, Draft(first or BranchRoot()), place)
-            branch_id = sealed.commit.commit_id
-            facts = BranchFacts(repo.repo_id, repo.init_id, branch_id, branch_id, epoch.epoch_id)
-            branch = new_branch(facts, epoch)
-            root_commit = publish(branch, sealed)
-            body = BranchAdd(branch_id, name, 0, branch.topic, Reference(branch_id, root_commit.key))
-            pin = self._seal(connection, root, [Draft(body)])
-            intake = self._take(root, pin, followups=[(branch.topic, root_commit.encoded)])
-        return self._replica.by_topic[branch.topic], self._with_begun(intake)
+            new = self._seal_branch(repo, epoch, name, first or BranchRoot(), seen)
+            pin = self._seal(connection, root, [Draft(new.pin)])
+        intake = self._take(root, pin, followups=[(new.branch.topic, new.root_commit.encoded)])
+        return self._replica.by_topic[new.branch.topic], self._with_begun(intake)
+
+    def _seal_branch(
+        self, repo: Repo, epoch: Epoch, name: str, first: BranchRoot | BranchFork, seen: tuple[bytes, ...]
+    ) -> "_NewBranch":
+        # The branch's id is that of its first commit, so that nobody can pin another.
+        unnamed = new_branch(
+            BranchFacts(repo.repo_id, repo.init_id, NO_BRANCH, NO_EPOCH, epoch.epoch_id), epoch
+        )
+        place = Place(epoch.epoch_id, sequence=1, seen=seen)
+        sealed = self._seal_draft(unnamed, Draft(first), place)
+        branch_id = sealed.commit.commit_id
+        facts = BranchFacts(repo.repo_id, repo.init_id, branch_id, branch_id, epoch.epoch_id)
+        branch = new_branch(facts, epoch)
+        root_commit = publish(branch, sealed)
+        pin = BranchAdd(branch_id, name, 0, branch.topic, Reference(branch_id, root_commit.key))
+        return _NewBranch(branch, root_commit, pin)
 
     def start_epoch(self, repo: Repo) -> Intake:
         """Start an epoch after everything that this node knows of. Raises ServiceError where the rules refuse it."""
         with self._lock:
-            epoch, intake = self._start_epoch(repo)
-        return intake.with_more(furnish_epoch(self._replica, repo, epoch, self.write_on))
+            return self._start_whole_epoch(repo)
 
     def start_epoch_if_due(self, repo: Repo) -> Intake:
         """Start an epoch if one is due and this user may (E2). Raises ServiceError where the rules refuse it."""
@@ -222,8 +260,32 @@ class Author:
                     return Intake()
                 if (now.permission(self.user) or 0) < Permission.ADMIN:
                     return Intake()
-            epoch, intake = self._start_epoch(repo)
-        return intake.with_more(furnish_epoch(self._replica, repo, epoch, self.write_on))
+            return self._start_whole_epoch(repo)
+
+    def begin(self, repo: Repo) -> None:
+        """Start an epoch if one is due, for a write that is made after; what it came to is told with that write."""
+        with self._lock:
+            self.hold(self.start_epoch_if_due(repo))
+
+    def write_begun(self, branch: Branch, draft: Draft | Body) -> None:
+        """As `write_on`, one of several commits: what it came to is told with the others, also where a later one fails."""
+        with self._lock:
+            self.hold(self.write_on(branch, draft)[1])
+
+    def hold(self, intake: Intake) -> None:
+        """Keep what one of several writes came to until the last is made, or one fails: `take_begun` gives it."""
+        with self._lock:
+            self._begun = self._begun.with_more(intake)
+
+    def take_begun(self) -> Intake:
+        """What was written as one of several, and was told to nobody yet."""
+        return self._with_begun(Intake())
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else writes as this user meanwhile: what is looked at here still holds when it is written about."""
+        with self._lock:
+            yield
 
     @contextmanager
     def _readied(self, branch: Branch) -> Iterator[Branch]:
@@ -236,7 +298,7 @@ class Author:
                 "not_permitted", "this node follows the branch by a link, and may read it only"
             )
         with self._lock:
-            self._begun = self._begun.with_more(self.start_epoch_if_due(self._replica.repos[branch.repo_num]))
+            self.begin(self._replica.repos[branch.repo_num])
             repo = self._replica.repos[branch.repo_num]
             current = self._replica.branches[branch.num]
             is_behind = repo.is_behind or current.epoch_num != repo.epoch_num
@@ -253,6 +315,21 @@ class Author:
         with self._lock:
             begun, self._begun = self._begun, Intake()
         return begun.with_more(intake)
+
+    def _start_whole_epoch(self, repo: Repo) -> Intake:
+        """Start and furnish it before anybody else writes as this user: else `node.epochs` would furnish it once more.
+
+        Once it has begun it is told of, whether or not it could be furnished: `node.epochs` makes up for that.
+        """
+        epoch, intake = self._start_epoch(repo)
+        self.hold(intake)
+        try:
+            furnish_epoch(self._replica, repo, epoch, self.write_begun)
+        except (ServiceError, StorageError) as error:
+            log.error(
+                "an epoch was started, and not furnished yet", repo=id_text(repo.repo_id), error=str(error)
+            )
+        return self.take_begun()
 
     def _start_epoch(self, repo: Repo) -> tuple[Epoch, Intake]:
         write_secret = secrets.token_bytes(32)
@@ -276,11 +353,11 @@ class Author:
             )
             written = self._seal(connection, root, [Draft(body, heads)])
             epoch = replace(epoch, epoch_id=written[0].commit_id)
-            intake = self._take(
-                root,
-                written,
-                before=lambda transaction: _store_epoch(self._replica, transaction, repo, epoch),
-            )
+        intake = self._take(
+            root,
+            written,
+            before=lambda transaction: _store_epoch(self._replica, transaction, repo, epoch),
+        )
         return epoch, intake
 
     def _take(
@@ -362,7 +439,19 @@ class Author:
         return written
 
     def _seal_draft(self, branch: Branch, draft: Draft, place: Place) -> Sealed:
-        return seal_draft(self._keys, self._clock_ms(), branch, draft, place)
+        now_ms = self._clock_ms()
+        if draft.timestamp is None:
+            check_now(now_ms)
+        return seal_draft(self._keys, now_ms, branch, draft, place)
+
+
+@dataclass(frozen=True, slots=True)
+class _NewBranch:
+    """A branch that is about to be added: its root commit, and what pins it."""
+
+    branch: Branch
+    root_commit: Written
+    pin: BranchAdd
 
 
 def _check_begun(connection: Connection, branch: Branch) -> None:

@@ -43,7 +43,7 @@ class Pairing:
                 "not_permitted", f"this is a device of {id_text(home.person)} already", _ON_THE_FIRST
             )
         if home is None:
-            founded, intake = await self._hub.run_blocking(self._found)
+            founded, intake = await self._hub.write(self._found)
             self._hub.announce(intake)
             home = founded
         others = await self._hub.run_blocking(self._others, home)
@@ -84,7 +84,7 @@ class Pairing:
         given = []
         for device, repo, view in await self._hub.run_blocking(self._lacking, home):
             try:
-                self._hub.announce(await self._hub.run_blocking(self._keeper.give, home, device, repo))
+                self._hub.announce(await self._hub.write(self._keeper.give, home, device, repo))
             except ServiceError as error:
                 view["advice"] = error.message
             given.append({"device": id_text(device), **view})
@@ -119,7 +119,7 @@ class Pairing:
         done: JsonObject = {"repo": id_text(repo.repo_id), "name": repo.name}
         done |= {"taken_back": False, "excluded": False, "left": False, "advice": ""}
         try:
-            intake = await self._hub.run_blocking(self._take_back, home, repo, device)
+            intake = await self._hub.write(self._take_back, home, repo, device)
             if intake is not None:
                 self._hub.announce(intake)
                 done["taken_back"] = True
@@ -164,10 +164,11 @@ class Pairing:
         taken = {repo.name for repo in replica.repos.values()}
         names = [_REPO_NAME, *(f"{_REPO_NAME}-{number}" for number in range(2, len(taken) + 3))]
         repo, intake = self._author.create_repo(next(name for name in names if name not in taken))
+        self._author.hold(intake)  # told with what follows, also where that fails
         root = replica.root_branch(repo)
         body = DevicesRepo(self._author.user)
-        _, more = self._author.write_many(root, lambda _: [Draft(body)])
-        return DevicesHome(repo, self._author.user), intake.with_more(more)
+        _, intake = self._author.write_many(root, lambda _: [Draft(body)])
+        return DevicesHome(repo, self._author.user), intake
 
     def _take_back(self, home: DevicesHome, repo: Repo, device: bytes) -> Intake | None:
         """Take back that the device and this user, or this user as a device, are one person; None where nothing was said."""

@@ -87,7 +87,8 @@ def load_past(
     while ahead and len(taken) < limit:
         level = sorted(levels.pop(heapq.heappop(ahead)), key=lambda row: row.commit_id, reverse=True)
         taken += [row for row in level if not row.is_void]
-        below = {ack for row in level for ack in row.acks} - known.keys()
+        # Not `- known.keys()`: that goes over all of `known` at every rank.
+        below = {ack for row in level for ack in row.acks if ack not in known}
         for raw, row in load_rows(connection, below).items():
             known[raw] = row
             place = (-row.passed, -row.rank)

@@ -52,7 +52,7 @@ class Peers:
             raise ServiceError("bad_request", "that is this node itself")
         if key in self._network.banned:
             raise ServiceError("not_permitted", "that peer is banned", "`ravel peer unban` takes that back")
-        await self._hub.run_blocking(self._store, key, address, relay)
+        await self._hub.write(self._store, key, address, relay)
         (self._network.relays.add if relay else self._network.relays.discard)(key)
         self._network.keep(key, address)
         return next(view for view in self.views() if view["peer"] == id_text(key))
@@ -64,7 +64,7 @@ class Peers:
         """
         if key == self._node_key or key in self._network.banned:
             return
-        await self._hub.run_blocking(self._store_linked, key, address, repo_id)
+        await self._hub.write(self._store_linked, key, address, repo_id)
         self._network.linked.setdefault(key, set()).add(repo_id)
         self._network.keep(key, address, Source.LINK)
 
@@ -72,7 +72,7 @@ class Peers:
         """Disconnect from a peer and dial it no more. Raises ServiceError `not_found`, `ambiguous`."""
         # One peer may have two connections, an old one that is ending among them.
         key = resolve("peer", peer, [(key, "", key) for key in self._known()])
-        await self._hub.run_blocking(self._forget, key)
+        await self._hub.write(self._forget, key)
         self._network.forget(key)
         return {}
 
@@ -84,7 +84,7 @@ class Peers:
             key = resolve("peer", peer, [(one, "", one) for one in self._known()])
         if key == self._node_key:
             raise ServiceError("bad_request", "that is this node itself")
-        await self._hub.run_blocking(self._store_ban, key)
+        await self._hub.write(self._store_ban, key)
         self._network.banned.add(key)
         self._network.forget(key)
         return {"peer": id_text(key), "banned": True}
@@ -92,7 +92,7 @@ class Peers:
     async def unban(self, peer: str) -> JsonObject:
         """Let a peer connect again; it is not dialed."""
         key = resolve("peer", peer, [(one, "", one) for one in self._network.banned])
-        await self._hub.run_blocking(self._forget, key)
+        await self._hub.write(self._forget, key)
         self._network.banned.discard(key)
         return {"peer": id_text(key), "banned": False}
 

@@ -118,7 +118,7 @@ class Quorums(RepoActions):
         if not await self._hub.run_blocking(self._is_open, branch, proposal):
             raise ServiceError("already_exists", "that checkpoint was made already")
         draft = Draft(Checkpoint(proposal.commit_id), tuple(body.commits))
-        written, intake = await self._hub.run_blocking(self._author.write, branch, draft)
+        written, intake = await self._hub.write(self._author.write, branch, draft)
         self._hub.announce(intake)
         return {
             "proposal": id_text(proposal.commit_id),

@@ -4,14 +4,17 @@ It can open none of it. What it checks is what it can: that a publication is one
 and that the topic's key signed it.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from node.blocking import RunBlocking
-from node.turns import Previous, ShortFirst
+from node.scheduling import Bill, FairLock, Ledger
+from node.turns import Previous
 from protocol.codec import DecodeError
+from protocol.limits import SIGNATURE_SECONDS
 from protocol.publication import Publication, decode_publication
 from protocol.signing import CheckClaims, Claim
 from storage.database import Database
@@ -66,6 +69,7 @@ class Relay:
         run_blocking: RunBlocking,
         clock_ms: Callable[[], int],
         check: CheckClaims,
+        cpu_clock: Callable[[], float] = time.thread_time,
     ) -> None:
         """Read what is kept. Raises StorageError."""
         self._database = database
@@ -73,7 +77,9 @@ class Relay:
         self._run_blocking = run_blocking
         self._clock_ms = clock_ms
         self._check = check
-        self._storing = ShortFirst()
+        self._cpu_clock = cpu_clock
+        self._storing = FairLock()
+        self._own = Ledger(lambda: 0.0).of_peer(b"")  # what the operator asks for
         self.topics: Mapping[bytes, KeptTopic] = {}
         self.allowed: frozenset[bytes] = frozenset()
         """Peers that the operator has named as known."""
@@ -86,48 +92,77 @@ class Relay:
         is_known = peer in self.allowed or self.is_dialed(peer)
         return Visitor(peer, "" if is_known else subnet, is_known)
 
-    async def open(self, topics: Sequence[bytes], visitor: Visitor) -> Entrusted:
-        """Keep these topics, those that quotas allow. Raises StorageError."""
-        async with self._storing.held(1):
-            room = await self._run_blocking(self._open, topics, visitor)
+    async def open(self, topics: Sequence[bytes], visitor: Visitor, bill: Bill | None = None) -> Entrusted:
+        """Keep these topics, those that quotas allow; `bill` says who pays. Raises StorageError."""
+        bill = bill or Bill(self._own)
+        async with self._storing.held(bill):
+            room, seconds = await self._run_blocking(self._open, topics, visitor)
+            bill.charge(seconds)
         kept = tuple(self.topics[topic] for topic in topics if topic in self.topics)
         refused = tuple(topic for topic in topics if topic not in self.topics)
         return Entrusted(kept, refused, room.refused or "relay_full", room.has_lost)
 
     async def take(
-        self, topic: KeptTopic, items: Sequence[bytes], previous: Previous, visitor: Visitor
+        self,
+        topic: KeptTopic,
+        items: Sequence[bytes],
+        previous: Previous,
+        visitor: Visitor,
+        bill: Bill,
     ) -> Relayed:
-        """Check publications and keep them, after `previous`. Raises StorageError."""
+        """Check publications and keep them, after `previous`, a slice at a time; `bill` says who pays.
+
+        Raises StorageError.
+        """
         relayed = Relayed()
-        read = await self._run_blocking(_read, topic.topic, items, relayed.dropped)
+        read, seconds = await self._run_blocking(self._read, topic.topic, items, relayed.dropped)
+        bill.charge(seconds + len(read) * SIGNATURE_SECONDS)
         holds = await self._run_blocking(self._check, [_claim(publication) for publication, _ in read])
         new = [one for one, is_good in zip(read, holds, strict=True) if is_good]
         if len(new) < len(read):
             relayed.dropped[_BAD_SIGNATURE] += len(read) - len(new)
         await previous.wait()
-        async with self._storing.held(len(new)):
-            taken = await self._run_blocking(self._take, topic, visitor, new)
-        relayed.nums, relayed.refused, relayed.has_forgotten = taken.nums, taken.refused, taken.has_forgotten
+        done = 0
+        while done < len(new) and not relayed.refused:
+            part = new[done : done + bill.account.storing.count]
+            async with self._storing.held(bill, len(new) - done):
+                taken, seconds = await self._run_blocking(self._take, topic, visitor, part)
+                bill.charge(seconds)
+            bill.account.storing.note(len(part), seconds)
+            done += len(part)
+            relayed.nums += taken.nums
+            relayed.refused = taken.refused
+            relayed.has_forgotten |= taken.has_forgotten
         return relayed
 
     async def pin(self, topic: bytes, *, is_pinned: bool) -> None:
         """Say of a topic whether it may be forgotten to make room. Raises StorageError."""
-        async with self._storing.held(1):
+        async with self._storing.held(Bill(self._own)):
             await self._run_blocking(self._pin, topic, is_pinned)
 
     async def allow(self, peer: bytes, *, is_allowed: bool) -> None:
         """Say of a peer whether it is known. Raises StorageError."""
-        async with self._storing.held(1):
+        async with self._storing.held(Bill(self._own)):
             await self._run_blocking(self._allow, peer, is_allowed)
 
     async def list_all(self) -> list[KeptTopic]:
         """All topics that are kept, as they stand now, the latest touched first. Raises StorageError."""
-        async with self._storing.held(1):
+        async with self._storing.held(Bill(self._own)):
             await self._run_blocking(self._refresh)
         return list(self.topics.values())
 
-    def _open(self, topics: Sequence[bytes], visitor: Visitor) -> Room:
-        with self._database.write() as connection:
+    def _read(
+        self, topic: bytes, items: Sequence[bytes], dropped: Counter[str]
+    ) -> tuple[list[tuple[Publication, bytes]], float]:
+        began = self._cpu_clock()
+        return _read(topic, items, dropped), self._cpu_clock() - began
+
+    def _open(self, topics: Sequence[bytes], visitor: Visitor) -> tuple[Room, float]:
+        began = self._cpu_clock()
+        return self._keep_open(topics, visitor), self._cpu_clock() - began
+
+    def _keep_open(self, topics: Sequence[bytes], visitor: Visitor) -> Room:
+        with self._database.write(is_patient=True) as connection:
             room = open_topics(self._database, connection, topics, visitor, self.quotas, self._clock_ms())
         if room.has_forgotten:
             self._refresh()
@@ -136,8 +171,14 @@ class Relay:
             self.topics = {**self.topics, **load_some(connection, topics)}
         return room
 
-    def _take(self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]) -> Taken:
-        with self._database.write() as connection:
+    def _take(
+        self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]
+    ) -> tuple[Taken, float]:
+        began = self._cpu_clock()
+        return self._keep(topic, visitor, new), self._cpu_clock() - began
+
+    def _keep(self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]) -> Taken:
+        with self._database.write(is_patient=True) as connection:
             taken = take_publications(
                 self._database, connection, topic.num, visitor, new, self.quotas, self._clock_ms()
             )

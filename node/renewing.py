@@ -24,7 +24,7 @@ class Renewing(RepoActions):
     async def renew(self, repo_text: str) -> JsonObject:
         """Start an epoch though nobody was excluded: who follows by a link, and is no member, reads no further."""
         repo = self._find_repo(repo_text)
-        self._hub.announce(await self._hub.run_blocking(self._author.start_epoch, repo))
+        self._hub.announce(await self._hub.write(self._author.start_epoch, repo))
         return {
             "epoch": id_text(self._hub.replica.writing_epoch(repo).epoch_id),
             "repo": id_text(repo.repo_id),
@@ -33,7 +33,7 @@ class Renewing(RepoActions):
     async def renew_branch(self, branch_text: str) -> JsonObject:
         """Give a branch new secrets: a link to it opens the past and nothing new."""
         branch = self._find_branch(branch_text)
-        intake = await self._hub.run_blocking(self._renew_branch, branch)
+        intake = await self._hub.write(self._renew_branch, branch)
         self._hub.announce(intake)
         current = self._hub.replica.branches[branch.num]
         return {"branch": id_text(branch.branch_id), "generation": current.generation}
@@ -43,13 +43,13 @@ class Renewing(RepoActions):
         repo = self._find_repo(repo_text)
         user = find_user(user_text, await self._hub.run_blocking(self._hub.replica.members, repo))
         keeper = EpochKeeper(self._hub.replica, self._author)
-        self._hub.announce(await self._hub.run_blocking(keeper.hand_to, repo, user))
+        self._hub.announce(await self._hub.write(keeper.hand_to, repo, user))
         return {"user": id_text(user), "repo": id_text(repo.repo_id)}
 
     def _renew_branch(self, branch: Branch) -> Intake:
         replica = self._hub.replica
         repo = replica.repos[branch.repo_num]
-        begun = self._author.start_epoch_if_due(repo)
+        self._author.begin(repo)
         epoch = replica.writing_epoch(repo)
         if epoch.write_secret is None:
             raise ServiceError("not_permitted", "this node may read the branch and not write to it")
@@ -62,7 +62,7 @@ class Renewing(RepoActions):
         generation = 1 + max(said, default=0)
         topic = topic_in(repo, epoch.read_secret, epoch.write_secret, branch.branch_id, generation)
         body = BranchRenew(branch.branch_id, generation, topic)
-        return begun.with_more(self._author.write(replica.root_branch(repo), body)[1])
+        return self._author.write(replica.root_branch(repo), body)[1]
 
     def _epochs(self, repo: Repo) -> list[JsonObject]:
         replica = self._hub.replica

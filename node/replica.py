@@ -5,7 +5,8 @@ threads: the tables are replaced whole, never changed in place, and show only wh
 """
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from protocol.block import decode_block
 from protocol.body import Body, ErasedBody, Permission, UnknownBody
 from protocol.commit import Commit, open_commit
 from protocol.epochs import EpochInit
+from protocol.limits import IMPLIED_ACK_VISITS_MAX
 from protocol.said_kind import read_body
 from storage.awaiting import Awaited, count_awaited, find_awaited_in
 from storage.blocks import DamagedBlock, read_blocks
@@ -27,6 +29,7 @@ from storage.packs import Packs
 from storage.repo_changes import finish_join
 from storage.repos import Branch, Epoch, Repo, load_branches, load_epochs, load_repos
 from storage.sketches import Sketches
+from verifier.ancestry import AckWalks
 from verifier.devices import find_persons
 from verifier.epochs import find_preferred
 from verifier.membership import Membership, mark_of
@@ -139,10 +142,17 @@ class Replica:
         with self.database.read() as connection:
             self.has_awaited = count_awaited(connection) != Awaited(0, 0)
             """Whether anything was damaged that peers are asked for; until none of it is left."""
-        self._refreshing = threading.Lock()
-        self._is_outdated = False
+        self.walks = AckWalks(IMPLIED_ACK_VISITS_MAX)
+        """What earlier looks for implied acks have walked; for the one transaction that judges."""
         self.judging = threading.RLock()
         """Held while memberships change or are asked: by a transaction that judges, until it is committed or undone."""
+        self.unreleased: dict[int, bool] = {}
+        """Settled causes of which a transaction had no time to wake what waits for them (`storage.releasing`).
+
+        A crash loses none: what waits and which causes are settled is in the store.
+        """
+        self.has_ready = False
+        """Whether commits were marked as ready to be judged, for want of time."""
         self._memberships: dict[bytes, Membership] = {}
         self._persons: Mapping[bytes, Mapping[bytes, bytes]] = {}
         with self.database.read() as connection:
@@ -151,7 +161,7 @@ class Replica:
         for repo in self.repos.values():
             if repo.has_members:
                 self._load_membership(repo.repo_id)
-        self.note_persons(repo.repo_id for repo in self.repos.values())
+        self._persons = self.find_persons(repo.repo_id for repo in self.repos.values())
 
     def _load_membership(self, repo_id: bytes) -> None:
         """At start. Of a repo whose root branch has awaited commits there is none until they are back."""
@@ -194,21 +204,27 @@ class Replica:
         """Branches by topic: a branch has one for each epoch."""
         return self.tables.by_topic
 
-    def refresh(self) -> None:
-        """Read the tables again, after a transaction that may have changed them has committed.
+    @contextmanager
+    def change(
+        self, turn: AbstractContextManager[object] | None = None, *, is_patient: bool = False
+    ) -> "Iterator[Change]":
+        """The only way to change repos, epochs, branches, topics and memberships: one write transaction.
 
-        One at a time, so that an older moment never replaces a newer one.
+        The next writer begins when memory shows the store, so none judges by older tables. `judging` is held from when
+        this is the writer until then. When the block raises, neither store nor memory shows anything of it. Raises
+        StorageError, and then too nothing changed. `turn` and `is_patient` are those of `Database.write`.
         """
-        with self._refreshing:
-            self._is_outdated = True  # until the tables are read, which a database elsewhere may refuse
-            with self.database.read() as connection:
-                self.tables = load_tables(connection)
-            self._is_outdated = False
-
-    def catch_up(self) -> None:
-        """Read the tables again where that failed after a transaction had committed. Raises StorageError."""
-        if self._is_outdated:
-            self.refresh()
+        change = Change(self)
+        with ExitStack() as until_shown:
+            try:
+                with self.database.write(turn, change.show, is_patient=is_patient) as connection:
+                    until_shown.enter_context(self.judging)
+                    change.begin(connection)
+                    yield change
+                    change.prepare()
+            except BaseException:  # an interrupt too: memory must not show what the store does not
+                change.undo()
+                raise
 
     def membership(self, repo_id: bytes) -> Membership:
         """The membership of a repo; empty for one whose init is not here yet. To be used while `judging` is held.
@@ -241,26 +257,28 @@ class Replica:
         """Members of a repo who are devices of others, with these others, as it was last committed. Waits for nobody."""
         return self._persons.get(repo_id, {})
 
-    def note_persons(self, repo_ids: Iterable[bytes]) -> None:
-        """Look again who is whose device in these repos, whose memberships have changed and are committed."""
-        with self.judging:
-            changed = {}
-            for repo_id in repo_ids:
-                membership = self._memberships.get(repo_id)
-                words = membership.device_words if membership is not None else ()
-                changed[repo_id] = find_persons(membership.now(), words) if membership and words else {}
-            self._persons = {**self._persons, **changed}
+    def find_persons(self, repo_ids: Iterable[bytes]) -> Mapping[bytes, Mapping[bytes, bytes]]:
+        """Look again who is whose device in these repos; gives that of all. To be used while `judging` is held."""
+        changed = {}
+        for repo_id in repo_ids:
+            membership = self._memberships.get(repo_id)
+            words = membership.device_words if membership is not None else ()
+            changed[repo_id] = find_persons(membership.now(), words) if membership and words else {}
+        return {**self._persons, **changed}
+
+    def show(self, change: "Change", persons: Mapping[bytes, Mapping[bytes, bytes]]) -> None:
+        """Show what was committed. For `Change` alone: nobody else knows that it was."""
+        self.tables, self._persons = change.tables, persons
+        self.unreleased, self.has_ready = change.unreleased, change.has_ready
 
     def forget_membership(self, repo_id: bytes) -> None:
         """Forget a membership that an undone transaction had changed: it is built anew from what is committed."""
-        with self.judging:
-            self._memberships.pop(repo_id, None)
+        self._memberships.pop(repo_id, None)
 
     def forget_invitation(self, repo: Repo) -> None:
         """Forget the link of a repo that was joined."""
-        with self.database.write() as connection:
-            finish_join(connection, repo.num)
-        self.refresh()
+        with self.change() as change:
+            finish_join(change.connection, repo.num)
 
     def writing_epoch(self, repo: Repo) -> Epoch:
         """The epoch in which this node writes to a repo."""
@@ -279,6 +297,49 @@ class Replica:
             if branch.epoch_num == epoch.num and branch.facts.is_root_branch:
                 return branch
         raise StorageError("an epoch without a topic for its root branch")
+
+
+class Change:
+    """One transaction that may change what is in memory, and what memory shows once it is committed."""
+
+    connection: Connection
+    tables: Tables
+    """This transaction's own: others see a branch when it is committed."""
+    unreleased: dict[int, bool]
+    has_ready: bool
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self.has_changed_tables = True
+        """Whether it may have added or altered repos, epochs, branches or topics. The way in alone says that it did not."""
+        self.changed_repos: set[bytes] = set()
+        """Repos whose membership it has changed."""
+        self._persons: Mapping[bytes, Mapping[bytes, bytes]] = {}
+
+    def begin(self, connection: Connection) -> None:
+        """Take the tables as the last writer has left them: no other changes them before this one has ended."""
+        self.connection, self.tables = connection, self._replica.tables
+        self.unreleased, self.has_ready = dict(self._replica.unreleased), self._replica.has_ready
+
+    def reload(self) -> Tables:
+        """See what this transaction has added."""
+        self.tables = load_tables(self.connection)
+        return self.tables
+
+    def prepare(self) -> None:
+        """Read and compute what memory will show, while it can still fail with the transaction."""
+        if self.has_changed_tables:
+            self.reload()
+        self._persons = self._replica.find_persons(self.changed_repos)
+
+    def show(self) -> None:
+        """It was committed: memory shows it before the next writer begins."""
+        self._replica.show(self, self._persons)
+
+    def undo(self) -> None:
+        """Take back what memory holds of it."""
+        for repo_id in self.changed_repos:
+            self._replica.forget_membership(repo_id)
 
 
 def load_membership(connection: Connection, tables: Tables, repo_id: bytes) -> Membership:

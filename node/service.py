@@ -4,7 +4,8 @@ Methods take and give plain values ready for JSON, and raise ServiceError for wh
 the store go through `run_blocking`; nothing here waits without a deadline.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,19 +134,14 @@ class NodeService:
     async def create_repo(self, name: str) -> JsonObject:
         """Create a repo with a first branch called `main`."""
         check_name(name)
-        if any(repo.name == name for repo in self._hub.replica.repos.values()):
-            raise _taken("repo", name)
-        repo, intake = await self._hub.run_blocking(self._author.create_repo, name)
-        self._hub.announce(intake)
-        _, intake = await self._hub.run_blocking(self._author.create_branch, repo, "main")
+        create = partial(self._author.create_repo, name, "main", is_unique=True)
+        repo, intake = await self._hub.write(create)
         self._hub.announce(intake)
         return await self._repo_view(repo)
 
     async def fork_repo(self, repo: str, name: str) -> JsonObject:
         """Create a repo of this user's own that continues another."""
         check_name(name)
-        if any(one.name == name for one in self._hub.replica.repos.values()):
-            raise _taken("repo", name)
         return await self.merging.fork_repo(self._repo(repo), name)
 
     async def forget_repo(self, repo: str) -> JsonObject:
@@ -155,19 +151,18 @@ class NodeService:
             raise ServiceError(
                 "not_permitted", "whole repos are not forgotten yet", "`ravel repo leave` ends a membership"
             )
-        await self._hub.run_blocking(self._forget, target)
+        await self._hub.write(self._forget, target)
         self._hub.topics_changed()
         return {}
 
     def _forget(self, repo: Repo) -> None:
-        replica = self._hub.replica
-        with replica.database.write() as connection:
-            forget_repo(connection, repo.num)
-        replica.refresh()
+        with self._hub.replica.change() as change:
+            forget_repo(change.connection, repo.num)
 
     async def list_repos(self) -> JsonObject:
         """All repos of this node."""
-        return {"repos": [await self._repo_view(repo) for repo in self._hub.replica.repos.values()]}
+        repos = list(self._hub.replica.repos.values())
+        return {"repos": await self._hub.run_blocking(self._repo_views, repos)}
 
     def look_on(self) -> NodeSource:
         """Peers and repos as they change."""
@@ -206,21 +201,22 @@ class NodeService:
     async def create_branch(self, repo: str, name: str) -> JsonObject:
         """Add a branch to a repo."""
         target = self._whole_repo(repo)
-        self._check_free(target, name)
-        branch, intake = await self._hub.run_blocking(self._author.create_branch, target, name)
+        check_name(name)
+        create = partial(self._author.create_branch, target, name, is_unique=True)
+        branch, intake = await self._hub.write(create)
         self._hub.announce(intake)
         return await self._branch_view(branch)
 
     async def fork_branch(self, branch: str, name: str, commit: str) -> JsonObject:
         """Add a branch that continues another from a commit."""
-        origin = self._member_branch(branch)
-        self._check_free(self._hub.replica.repos[origin.repo_num], name)
+        self._member_branch(branch)
+        check_name(name)
         return await self._branch_view(await self.merging.fork(branch, name, commit))
 
     async def write(self, branch: str, text: str) -> JsonObject:
         """Write one post on the branch's heads; it is durable when this returns."""
         target = self._branch(branch)
-        written, intake = await self._hub.run_blocking(self._author.write, target, Post(text))
+        written, intake = await self._hub.write(self._author.write, target, Post(text))
         self._hub.announce(intake)
         return await self._hub.run_blocking(self._commit_view, target, written.commit_id)
 
@@ -265,12 +261,6 @@ class NodeService:
             "repo", text, ((repo.repo_id, repo.name, repo) for repo in self._hub.replica.repos.values())
         )
 
-    def _check_free(self, repo: Repo, name: str) -> None:
-        check_name(name)
-        siblings = [branch for branch in self._hub.replica.branches.values() if branch.repo_num == repo.num]
-        if any(branch.name == name for branch in siblings):
-            raise _taken("branch", name)
-
     def _whole_repo(self, text: str) -> Repo:
         """A repo whose members are known here."""
         return _with_members(self._repo(text))
@@ -312,17 +302,33 @@ class NodeService:
         return await self._hub.run_blocking(read)
 
     async def _repo_view(self, repo: Repo) -> JsonObject:
-        branches = [branch for branch in await self._fresh_branches() if branch.repo_num == repo.num]
-        permission, was_member, is_damaged = None, False, False
-        try:
-            permission = await self._hub.run_blocking(self.sharing.permission, repo)
-            was_member = await self._hub.run_blocking(self._hub.replica.was_member, repo, self._author.user)
-        except DamagedBlock:
-            is_damaged = True
-        current = self._hub.replica.repos.get(repo.num)
-        if current is None:
-            raise ServiceError("not_found", "the repo was forgotten meanwhile")
-        return repo_view(current, branches, permission, was_member=was_member, is_damaged=is_damaged)
+        for view in await self._hub.run_blocking(self._repo_views, [repo]):
+            return view
+        raise ServiceError("not_found", "the repo was forgotten meanwhile")
+
+    def _repo_views(self, repos: Sequence[Repo]) -> list[JsonObject]:
+        """Those of these repos that are here still. Of any number, all branches are read once."""
+        replica = self._hub.replica
+        with replica.database.read() as connection:
+            tables = load_tables(connection)
+        branches: dict[int, list[Branch]] = {}
+        for branch in tables.branches.values():
+            branches.setdefault(branch.repo_num, []).append(branch)
+        views = []
+        for repo in repos:
+            permission, was_member, is_damaged = None, False, False
+            try:
+                permission = self.sharing.permission(repo)
+                was_member = replica.was_member(repo, self._author.user)
+            except DamagedBlock:
+                is_damaged = True
+            current = tables.repos.get(repo.num)
+            if current is not None:
+                of_repo = branches.get(repo.num, [])
+                views.append(
+                    repo_view(current, of_repo, permission, was_member=was_member, is_damaged=is_damaged)
+                )
+        return views
 
     async def _branch_view(self, branch: Branch) -> JsonObject:
         def read() -> JsonObject:
@@ -352,7 +358,3 @@ def _with_members(repo: Repo) -> Repo:
             "ask a member for an invitation",
         )
     return repo
-
-
-def _taken(what: str, name: str) -> ServiceError:
-    return ServiceError("already_exists", f"there is a {what} called {name!r}", "choose another name")

@@ -81,7 +81,7 @@ class Sharing:
         expires_at = int((self._clock() + expires_seconds) * 1000)
         body = Invite(key_pair(seed)[0], wanted, uses, expires_at)
         root = self._hub.replica.root_branch(repo)
-        written, intake = await self._hub.run_blocking(self._author.write, root, body)
+        written, intake = await self._hub.write(self._author.write, root, body)
         self._hub.announce(intake)
         epoch = self._hub.replica.writing_epoch(repo)
         link = link_of(repo, epoch, written.commit_id, seed, wanted, expires_at, peers)
@@ -114,9 +114,7 @@ class Sharing:
         _check_peers(link.peers)
         repo = await self._joiner.begin(link, person)
         await self._reach(link.peers, repo)
-        with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
-            while await self._hub.run_blocking(self.permission, repo) is None:
-                await self._hub.wait_for_change()
+        await self._until(lambda: self.permission(repo) is not None)
         return repo
 
     async def capability(self, repo: Repo) -> JsonObject:
@@ -165,13 +163,13 @@ class Sharing:
             raise ServiceError("already_exists", "this node follows the whole repo of that branch")
         repo = await self._joiner.follow_branch(capability)
         await self._reach(capability.peers, repo)
-        with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
-            while not any(
+        await self._until(
+            lambda: any(
                 branch.commit_count
-                for branch in await self._hub.run_blocking(self._branches_of, repo)
+                for branch in self._branches_of(repo)
                 if branch.branch_id == capability.branch
-            ):
-                await self._hub.wait_for_change()
+            )
+        )
         return repo
 
     def _branches_of(self, repo: Repo) -> list[Branch]:
@@ -189,14 +187,21 @@ class Sharing:
         _check_peers(capability.peers)
         repo = await self._joiner.follow(capability)
         await self._reach(capability.peers, repo)
-        with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
-            while not await self._hub.run_blocking(self._hub.replica.members, repo):
-                await self._hub.wait_for_change()
+        await self._until(lambda: bool(self._hub.replica.members(repo)))
         return repo
 
     def permission(self, repo: Repo) -> Permission | None:
         """What this node's user may do as a member; None for who is none. Reads the store."""
         return self._hub.replica.permission(repo, self._author.user)
+
+    async def _until(self, has_arrived: Callable[[], bool]) -> None:
+        """Wait a while until something has arrived, for which a thread looks after each change."""
+        with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
+            while True:
+                change_count = self._hub.change_count
+                if await self._hub.run_blocking(has_arrived):
+                    return
+                await self._hub.wait_for_change(change_count)
 
     async def _reach(self, peers: tuple[PeerAddress, ...], repo: Repo) -> None:
         for peer in peers:

@@ -80,7 +80,7 @@ class Texts:
         answer: JsonObject = {"branch": id_text(branch.branch_id), "commit": None, "snapshot": None}
         if merged.update == merged.update_before:
             return answer
-        written, intake = await self._hub.run_blocking(self._author.write, branch, TextUpdate(update))
+        written, intake = await self._hub.write(self._author.write, branch, TextUpdate(update))
         self._hub.announce(intake)
         taken = [one for one, is_taken in zip(state.standing, merged.taken[:-1], strict=True) if is_taken]
         return answer | {
@@ -150,7 +150,7 @@ class Texts:
         named = [*chosen, *missing]
         body = TextSnapshot(merged.update, tuple(dict.fromkeys(one.name for one in named)))
         draft = Draft(body, deps=deps_of(named, await self._hub.run_blocking(self._own_depth, branch)))
-        written, intake = await self._hub.run_blocking(self._author.write, branch, draft)
+        written, intake = await self._hub.write(self._author.write, branch, draft)
         self._hub.announce(intake)
         return id_text(written.commit_id)
 

@@ -31,6 +31,7 @@ import trio
 
 from protocol.limits import (
     FRAME_SIZE_MAX,
+    FRAMES_WITHOUT_YIELD_MAX,
     HANDSHAKE_MESSAGE_SIZE_MAX,
     HANDSHAKE_TIMEOUT_SECONDS,
     KIB,
@@ -129,7 +130,7 @@ class SecureStream:
     async def receive_frame(self) -> bytes | None:
         """The next frame, or None (ever after) once the peer has ended its side.
 
-        Yields to other tasks only when it must read: what one read brought is handed out at full speed.
+        Yields to other tasks when it must read, and after FRAMES_WITHOUT_YIELD_MAX frames of one read.
         """
         return await self._receiving.receive()
 
@@ -201,6 +202,8 @@ class _Receiving:
         """Of the frame whose length was opened; 0 while a length comes next."""
         self._is_ended = False
         self._fault: TransportError | None = None
+        self._unyielded = 0
+        """Frames handed out since other tasks had their turn."""
 
     async def receive(self) -> bytes | None:
         while True:
@@ -208,9 +211,13 @@ class _Receiving:
                 raise TransportError(self._fault.reason, self._fault.message)
             if self._is_ended:
                 return None
+            if self._unyielded >= FRAMES_WITHOUT_YIELD_MAX:
+                self._unyielded = 0
+                await trio.lowlevel.checkpoint()
             try:
                 frame = self._take_frame()
                 if frame is not None:
+                    self._unyielded += 1
                     return frame
                 if not self._is_ended:
                     await self._read_more()
@@ -250,6 +257,7 @@ class _Receiving:
         self._start = 0
         with _stream_faults():
             received = await self._stream.receive_some(_READ_SIZE)
+        self._unyielded = 0
         if received:
             self._buffer += received
         elif self._buffer or self._body_size:

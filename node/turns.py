@@ -1,23 +1,17 @@
-"""Whose turn it is, so that a huge topic does not hold up a small one.
+"""In which order the batches of a connection are stored, and how much may wait to be.
 
-A connection's batches are read as they come and stored in order, but only in the order that matters: after earlier ones of
-the same topic, and after earlier ones of root branches, which say what the others may. Between connections and topics a
-short batch goes before long ones that wait, some times in a row at most.
+They are read as they come and stored in order, but only in the order that matters: after earlier ones of the same topic,
+and after earlier ones of root branches, which say what the others may. Between peers turns are `node.scheduling`'s.
 """
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Protocol
 
 import trio
 
 from protocol.limits import BACKLOG_SIZE_MAX
-
-SHORT_COUNT_MAX: Final = 64
-"""Publications of a batch that counts as short: some milliseconds of work, where a full one takes a tenth of a second."""
-_OVERTAKEN_MAX: Final = 8
-"""Short batches that go before a long one that waits: half a full one's time."""
 
 
 class Previous(Protocol):
@@ -76,47 +70,3 @@ class Backlog:
         """Return when there is room. What is there is being worked on, so it comes."""
         while self._size >= self._size_max:
             await self._shrunk.wait()
-
-
-class ShortFirst:
-    """A lock that short work gets before long work that waits for it."""
-
-    def __init__(self) -> None:
-        self._is_held = False
-        self._waiting: list[tuple[bool, trio.Event]] = []  # whether it is short
-        self._overtaken = 0  # times in a row that the first was not the next
-
-    @asynccontextmanager
-    async def held(self, count: int) -> AsyncIterator[None]:
-        """Hold it for work on so many publications."""
-        await self._acquire(is_short=count <= SHORT_COUNT_MAX)
-        try:
-            yield
-        finally:
-            self._release()
-
-    async def _acquire(self, *, is_short: bool) -> None:
-        if not self._is_held:
-            self._is_held = True
-            return
-        mine = (is_short, trio.Event())
-        self._waiting.append(mine)
-        try:
-            await mine[1].wait()
-        except trio.Cancelled:
-            if mine in self._waiting:
-                self._waiting.remove(mine)
-            else:  # it was handed over a moment before
-                self._release()
-            raise
-
-    def _release(self) -> None:
-        if not self._waiting:
-            self._is_held = False
-            return
-        chosen = self._waiting[0]
-        if self._overtaken < _OVERTAKEN_MAX:
-            chosen = next((one for one in self._waiting if one[0]), chosen)
-        self._overtaken = 0 if chosen is self._waiting[0] else self._overtaken + 1
-        self._waiting.remove(chosen)
-        chosen[1].set()

@@ -101,6 +101,7 @@ def peer_view(state: PeerState, branches: dict[bytes, Branch], now: int) -> Json
                 "name": branches[topic.topic].name,
                 "state": topic.state,
                 "behind": topic.behind,
+                "bodiless": topic.bodiless > 0,
                 "to_send": topic.to_send,
                 "sent": topic.sent,
                 "confirmed": topic.confirmed,

@@ -23,7 +23,7 @@ from storage.packs import FOLDER_NAME
 from storage.relay_schema import relay_topics
 from storage.schema import branches, pending, topics
 from storage.sums import sum_of
-from storage.waiting import CAUSES, UNREAD
+from storage.waiting import CAUSES, READY, UNREAD
 
 JsonObject = dict[str, Any]
 PEER_STATES: Final = ("connected", "dialing", "waiting")
@@ -196,7 +196,7 @@ class Watching:
                 [
                     Sample(commit_count - void_count, {"state": "shown"}),
                     Sample(void_count, {"state": "void"}),
-                    Sample(kept.get(CAUSES, 0), {"state": "waiting"}),
+                    Sample(kept.get(CAUSES, 0) + kept.get(READY, 0), {"state": "waiting"}),
                     Sample(kept.get(UNREAD, 0), {"state": "unread"}),
                 ],
             ),

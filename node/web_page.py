@@ -18,7 +18,7 @@ from starlette.routing import Route
 from node import api_bodies as bodies
 from node.api_requests import read_body
 from node.errors import ServiceError
-from protocol.limits import PAGE_CODE_SECONDS, PAGE_CODES_MAX
+from protocol.limits import PAGE_CODE_BODY_SIZE_MAX, PAGE_CODE_SECONDS, PAGE_CODES_MAX
 
 _FOLDER: Final = Path(__file__).parent / "web"
 _FILES: Final = {
@@ -79,7 +79,7 @@ def page_routes(give_token: Callable[[Request], Any]) -> list[Route]:
 
 async def read_code(request: Request) -> str:
     """The code of a request. Raises ServiceError."""
-    return (await read_body(request, bodies.Code)).code
+    return (await read_body(request, bodies.Code, PAGE_CODE_BODY_SIZE_MAX)).code
 
 
 def _serve(name: str, kind: str) -> Callable[[Request], Any]:

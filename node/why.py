@@ -5,18 +5,21 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from node.errors import ServiceError
+from node.opening import read_waiting
 from node.replica import Replica
 from node.resolve import PREFIX_SIZE_MIN
 from node.voiding import Review
 from protocol.body import Grant, Join, Remove, RepoInit
 from protocol.codec import DecodeError
 from protocol.text import id_text, parse_id_prefix
+from storage.commits import load_facts
 from storage.lookup import FoundCommit, find_commits
 from storage.repos import Branch
 from storage.voids import load_judged, load_void_ids
-from storage.waiting import load_causes
+from storage.waiting import load_waiting_one
 from verifier.membership import Membership
 from verifier.operations import Operation
+from verifier.verify import find_causes
 from verifier.voiding import Void, find_adoption
 
 _VOIDS_SHOWN_MAX: Final = 1000
@@ -38,7 +41,7 @@ def explain(replica: Replica, text: str) -> JsonObject:
         if found.state == "unread":
             return answer | _verdict("unread", "", "its format version is not known to this node", [])
         if found.state == "pending":
-            causes = [id_text(cause) for cause in load_causes(connection, found.commit_id)]
+            causes = [id_text(cause) for cause in sorted(_find_missing(replica, connection, found.commit_id))]
             return answer | _verdict("pending", "V5", "commits that it follows are not here", causes)
         if not branch.facts.has_members:
             reason = "a holder of the branch's write secret published it; members are not known here"
@@ -87,6 +90,17 @@ def find_commit(connection: Connection, text: str) -> FoundCommit:
     if len(found) > 1:
         raise ServiceError("ambiguous", f"more than one commit fits {text!r}", "give more of the id")
     return found[0]
+
+
+def _find_missing(replica: Replica, connection: Connection, commit_id: bytes) -> set[bytes]:
+    """What a waiting commit names and is not here."""
+    kept = load_waiting_one(connection, commit_id)
+    branch = None if kept is None else replica.on_topics.get(kept[0])
+    found = None if kept is None or branch is None else read_waiting(branch, kept[1])
+    if branch is None or found is None:
+        return set()
+    named = set(find_causes(found[0], branch.facts))
+    return named - load_facts(connection, named).keys()
 
 
 def _verdict(verdict: str, rule: str, reason: str, commits: list[str]) -> JsonObject:

@@ -98,6 +98,20 @@ def peek_tag(data: bytes) -> str:
         return ""
 
 
+def peek_loose_tag(data: bytes) -> str:
+    """The tag of a tagged array in any form that MessagePack has for it: only to name what is wrong with the bytes."""
+    start = {0xDC: 3, 0xDD: 5}.get(data[0], 1) if data else 1
+    if not data or not (0x90 <= data[0] <= 0x9F or start > 1) or len(data) <= start:
+        return ""
+    kind = data[start]
+    length_size = {0xD9: 1, 0xDA: 2, 0xDB: 4}.get(kind, 0)
+    begin = start + 1 + length_size
+    size = int.from_bytes(data[start + 1 : begin], "big") if length_size else kind - 0xA0
+    if not 0 < size <= _TAG_SIZE_MAX:
+        return ""
+    return data[begin : begin + size].decode("ascii", "replace")
+
+
 def is_other_version(tag: str, known: str) -> bool:
     """Whether `tag` names the type of `known` (`block1`) in a version that is not known here (`block7`)."""
     name = known.rstrip("0123456789")

@@ -192,6 +192,9 @@ RANGE_FRAME_COUNT_MAX: Final = 512
 """Frames of ranges that one side sends in one reconciliation: 128 MiB, which spells out four million ids."""
 RANGE_DIFFERENCE_COUNT_MAX: Final = 1_000_000
 """Ids that one reconciliation by ranges may find to differ: 100 MB in memory."""
+RANGE_SET_KEPT_COUNT_MAX: Final = 2_000_000
+"""Ids of a topic up to which a reconciliation by ranges keeps them in memory, sorted, until it is over: 250 MB, of the 1 GB
+that RECONCILIATIONS_MAX allow. Larger sets are read again for each frame, at the peer's cost."""
 RANGE_PENDING_COUNT_MAX: Final = 200_000
 """Ranges that wait to be compared: 50 MB. Honest peers leave some ten thousand for each of five levels."""
 
@@ -211,8 +214,55 @@ OUTGOING_COUNT_MAX: Final = 3 * TOPIC_COUNT_MAX
 """Messages that wait to be written to one peer, which is cut off beyond: a summary of each topic is most of them."""
 OUTGOING_SIZE_MAX: Final = 32 * MIB
 """Bytes of them: four batches, four blocks, the answers of eight reconciliations and a summary of each topic are 30 MB."""
+FRAMES_WITHOUT_YIELD_MAX: Final = 32
+"""Frames of one read after which other tasks get a turn: a millisecond. One read brings 1,450 of the smallest."""
+KEEP_ALIVES_AT_ONCE_MAX: Final = 16
+"""Keep-alives taken without a pause; one more for each KEEP_ALIVE_SECONDS since. Honest peers send one in 30 seconds, and
+a line that stalls delivers a few together."""
+KEEP_ALIVE_SECONDS: Final = 5.0
+MESSAGES_AT_ONCE_MAX: Final = 4 * TOPIC_COUNT_MAX
+"""Messages of all kinds taken without a pause; MESSAGES_PER_SECOND_MAX more for each second since. A peer that meets with
+TOPIC_COUNT_MAX topics says some of each."""
+MESSAGES_PER_SECOND_MAX: Final = 500
+"""Messages a second, which take some 2 % of a processor to read. A writer's single commits are fewer: each batch that is in
+flight waits for its receipt."""
+SLICE_SECONDS: Final = 0.05
+"""Seconds of the processor that a peer's work takes the lock for writing, and others' turn, at a time: an API write waits
+for one such slice at most."""
+SLICE_VISITS_MAX: Final = 5000
+"""Commits that are walked over in one slice, by which it ends after the commit that is judged: what SLICE_SECONDS allow."""
+FRAME_SECONDS: Final = 20e-6
+"""Seconds of the processor that a frame is charged: it takes so long to open, decode and look at the smallest."""
+BYTE_SECONDS: Final = 10e-9
+"""Seconds of the processor that each byte of it is charged besides."""
+SIGNATURE_SECONDS: Final = 80e-6
+"""Seconds of the processor that a signature is charged, which is checked in a process of its own."""
+FRUITLESS_FORGIVEN_SHARE: Final = 0.1
+"""Part of a processor that a peer may use for nothing, for ever: an honest one with thousands of topics compares them
+at each connection."""
+FRUITLESS_SLOWED_SECONDS: Final = 5.0
+"""Seconds of work that came to nothing after which a peer is read from more slowly."""
+FRUITLESS_SLOWED_SHARE: Final = 0.25
+"""Part of a processor that its work takes from then on."""
+SLOWED_PAUSE_SECONDS_MAX: Final = 5.0
+"""Seconds of one pause between two frames that are read from it: far below what it takes to be idle."""
+FRUITLESS_SECONDS_MAX: Final = 30.0
+"""Seconds of such work after which it is left, until all but FRUITLESS_SLOWED_SECONDS are forgiven: four minutes."""
+ACCOUNTS_MAX: Final = 4096
+"""Peers, and networks of strangers, whose use is remembered: twice a relay's connections; 2 MB."""
+COMPARED_AT_ONCE_MAX: Final = 3
+"""Looks into the store for peers at a time, of the eight workers that local requests use, too."""
 CONNECTIONS_MAX: Final = 128
 """Connections accepted from others at a time."""
+KNOWN_PLACES_SHARE: Final = 4
+"""This part (a quarter) of them is kept for peers that are configured, learned of, or have shown that they know a branch."""
+HALF_OPEN_MAX: Final = 64
+"""Connections whose handshake has not ended; the newest takes the place of an old one of the host that has most. An honest
+handshake takes three times the way there and back, some tenths of a second."""
+HANDSHAKE_ACCEPT_SECONDS: Final = 5.0
+"""Seconds for which one of them lasts: half of HANDSHAKE_TIMEOUT_SECONDS, which a dialer grants on a slow line."""
+STRANGER_IDLE_SECONDS: Final = 120.0
+"""Seconds after which a stranger without a common topic is left: time for a repo to be made or opened on either side."""
 RELAY_CONNECTIONS_MAX: Final = 2048
 """The same for a relay, which is there for others."""
 CONNECTIONS_PER_HOST_SHARE: Final = 4
@@ -263,9 +313,22 @@ LAN_PAUSE_MIN_SECONDS: Final = 5.0
 LAN_PAUSE_MAX_SECONDS: Final = 300.0
 """Seconds before that process is started again after it has ended by itself, doubled from the first to the second."""
 PENDING_COUNT_MAX: Final = 10_000
-"""Commits per topic that wait for their causes; beyond it the newest are refused and asked for again later."""
+"""Commits per topic that wait for their causes; beyond it those that come are dropped, and come again when topics are
+compared."""
 PENDING_SIZE_MAX: Final = 64 * MIB
 """Bytes of publications per topic that wait for their causes."""
+PENDING_CAUSE_COUNT_MAX: Final = 100_000
+"""Causes per topic that are waited for, counted for each commit: ten of each, where honest ones lack two. 3 MB of rows."""
+PENDING_AUTHOR_SHARE: Final = 2
+"""One author has at most this part (a half) of the room for what waits on a topic: one flood leaves room for the others."""
+PENDING_SENDERS_MAX: Final = 20_000
+"""Waiting commits of which it is remembered which peers sent them, so as not to send them back: 4 MB."""
+RELEASED_COUNT_MAX: Final = 64
+"""Commits that waited and are judged in one transaction beside what came: 50 ms, in which nobody else writes."""
+RELEASED_SIZE_MAX: Final = 4 * MIB
+"""Bytes of their publications, unless the first alone has more."""
+RELEASED_CAUSE_COUNT_MAX: Final = 10_000
+"""Causes of waiting commits that are crossed off in one transaction: 50 ms."""
 EPOCH_SECRETS_SAID_MAX: Final = 4
 """Secrets that are kept as those of one epoch, while nobody can tell which are right."""
 EPOCHS_VOID_MAX: Final = 16
@@ -342,6 +405,14 @@ PAGE_CODE_SECONDS: Final = 60
 """Seconds for which such a code is good: as long as a browser takes to start."""
 API_CONNECTIONS_MAX: Final = EVENT_STREAMS_MAX + 256
 """Connections to the local API that are served at once; more wait for one to end. An application needs a few."""
+DUPLICATE_SECONDS: Final = 30.0
+"""Seconds within which two connections of the same two nodes count as dialed at once, and not as one after the other."""
+API_STRANGERS_MAX: Final = 64
+"""Connections among them that have not shown the token: a page that is opened, and probes. One more ends the oldest."""
+API_STRANGER_SECONDS: Final = 10.0
+"""Seconds in which a request on such a connection must have come whole, or shown the token: it needs milliseconds."""
+PAGE_CODE_BODY_SIZE_MAX: Final = KIB
+"""Bytes of the one request body that is read without the token: a code has 32 characters."""
 OPEN_FILES_WANTED: Final = 4096
 """Files and sockets that the daemon may have open: all connections to its API and of peers, a relay's too, and 768 more."""
 LINK_SIZE_MAX: Final = 16 * KIB

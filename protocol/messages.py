@@ -8,7 +8,7 @@ from typing import Annotated, Final, get_args
 
 from msgspec import Meta
 
-from protocol.codec import DecodeError, Id, Wire, decode, encode, peek_tag
+from protocol.codec import DecodeError, Id, Wire, decode, encode, peek_loose_tag, peek_tag
 from protocol.limits import (
     BATCH_COUNT_MAX,
     BLOCK_SIZE_MAX,
@@ -166,9 +166,12 @@ def encode_message(message: Message) -> bytes:
 
 
 def decode_message(frame: bytes) -> Message:
-    """The message in a frame. Raises DecodeError; `unknown_message` for a kind this version does not know."""
+    """The message in a frame. Raises DecodeError; `unknown_message` for a kind this version does not know.
+
+    A known kind in another form than the one is `not_canonical`.
+    """
     kind = _KIND_BY_TAG.get(peek_tag(frame))
     if kind is None:
-        raise DecodeError("unknown_message")
+        raise DecodeError("not_canonical" if peek_loose_tag(frame) in _KIND_BY_TAG else "unknown_message")
     message: Message = decode(kind, frame, size_max=FRAME_SIZE_MAX)
     return message

@@ -117,6 +117,11 @@ class Session:
         """Progress of the topics this node follows."""
         return list(self._topics.values())
 
+    def has_joined(self, topic: bytes) -> bool:
+        """Whether both sides follow a topic. In one step: callers ask it for each of many topics of each of many peers."""
+        blind = self._blind.get(topic)
+        return blind is not None and self._topics[blind].is_joined
+
     def take(self, event: Event) -> list[Output]:
         """What to do about an event, in order."""
         if self._is_dead:
@@ -179,7 +184,9 @@ class Session:
             case Relay():
                 return self._met_relay()
             case Introductions():
-                return [] if self._introducing.peer_takes_part() else self._close("second_introductions")
+                if not self._introducing.peer_takes_part():
+                    return self._close("second_introductions")
+                return self._close("late_introductions") if self._has_peer_announced() else []
             case Deposit():
                 return self._take_deposit(message.topics)
         progress = self._topics.get(message.topic)
@@ -219,12 +226,15 @@ class Session:
     def _met_relay(self) -> list[Output]:
         if self._peer_is_relay:
             return self._close("second_relay")
-        if self._heard or any(progress.is_joined for progress in self._topics.values()):
+        if self._has_peer_announced():
             return self._close("late_relay")  # what is compared must be agreed before it is
         self._peer_is_relay = True
         self._introducing.peer_is_relay()
         entrusted = tuple(progress.topic for progress in self.topics if progress.is_entrusted)
         return [Send(Deposit(entrusted))] if entrusted else []
+
+    def _has_peer_announced(self) -> bool:
+        return bool(self._heard) or any(progress.is_joined for progress in self._topics.values())
 
     def _take_deposit(self, topics: tuple[bytes, ...]) -> list[Output]:
         if not self._is_relay:
@@ -312,6 +322,7 @@ class Session:
                 progress.unreceipted -= 1
                 progress.received += event.accepted
                 progress.dropped += event.dropped
+                progress.bodiless += event.bodiless
                 outputs: list[Output] = [Send(Receipt(blind))]
                 outputs += self._ask(progress, event.wanted)
                 if event.refused:

@@ -78,6 +78,7 @@ class BatchTaken:
     wanted: tuple[bytes, ...]
     refused: str = ""  # why no more is taken: a relay's quota
     dropped: int = 0  # publications that were at fault
+    bodiless: int = 0  # of these, bare ones that cannot be judged without their bodies
 
 
 @dataclass(frozen=True, slots=True)

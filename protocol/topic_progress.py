@@ -48,6 +48,9 @@ class TopicProgress:
     confirmed: int = 0  # of those, whose receipt has come: what the peer takes of them is durable there
     received: int = 0
     dropped: int = 0  # publications of the peer's that were at fault
+    bodiless: int = (
+        0  # of these, commits that came without the bodies they are judged by, for the peer has erased them
+    )
 
     @property
     def in_flight(self) -> int:

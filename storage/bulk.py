@@ -9,7 +9,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult, Select, Table, insert
+from sqlalchemy import Connection, CursorResult, Select, Table, Update, insert
 from sqlalchemy.engine import Dialect
 
 
@@ -21,6 +21,12 @@ def insert_rows(
         return
     statement, order = _compiled(table, columns, connection.dialect)
     connection.exec_driver_sql(statement, [order(row) for row in rows])
+
+
+def change_rows(connection: Connection, statement: Update, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Run a statement that stands in a constant for each of some tuples, which give its parameters in their order."""
+    if rows:
+        connection.exec_driver_sql(_text(statement, connection.dialect), list(rows))
 
 
 def select_rows(
@@ -44,5 +50,5 @@ def _compiled(
 
 
 @lru_cache(maxsize=32)
-def _text(query: "Select[*tuple[Any, ...]]", dialect: Dialect) -> str:
+def _text(query: "Select[*tuple[Any, ...]] | Update", dialect: Dialect) -> str:
     return str(query.compile(dialect=dialect))

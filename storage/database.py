@@ -5,8 +5,7 @@ is copied before it is migrated. Which database it is, and what differs with tha
 the store's key (`secrecy`), which whoever opens it brings.
 """
 
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +22,7 @@ from storage.schema import numbers
 from storage.secrecy import BadSecret, as_option
 from storage.sqlite import DATABASE_NAME, UNREADABLE, FileUse
 from storage.store_seal import OtherStoreKey, find_secrecy, seal_store
+from storage.writer_lock import WriterLock
 
 __all__ = [
     "DATABASE_NAME",
@@ -59,7 +59,7 @@ class Database:
         """Where the rows are without a URL."""
         self.fault = ""
         """Why the last write failed; empty while writes succeed."""
-        self._lock = threading.Lock()
+        self._lock = WriterLock()
         self._next: dict[str, int] = {}
         self._undecided = ""
         self._is_stale = False
@@ -98,12 +98,20 @@ class Database:
         self._backend.close()
 
     @contextmanager
-    def write(self, turn: AbstractContextManager[object] | None = None) -> Iterator[Connection]:
+    def write(
+        self,
+        turn: AbstractContextManager[object] | None = None,
+        committed: Callable[[], None] = lambda: None,
+        *,
+        is_patient: bool = False,
+    ) -> Iterator[Connection]:
         """The one write transaction: committed and durable when the block ends, undone when it raises.
 
         `turn` (a lock, say) is held while the block runs, and neither while waiting for other writers nor for the disk.
+        Who `is_patient` (work for a peer) lets others who wait go first.
+        `committed` runs after the commit and before the next writer begins. It must not fail.
         """
-        with self._lock:
+        with self._lock.held(is_patient=is_patient):
             try:
                 writer = self._begin_write()
                 try:
@@ -116,6 +124,7 @@ class Database:
                 self._commit(writer, known_by)
                 self._backend.committed()
                 self.fault = ""
+                committed()
             except FAILURES as error:
                 self.fault = explain(self._backend, error)
                 raise StorageError(self.fault) from error
@@ -170,7 +179,7 @@ class Database:
 
     def rewrite_file(self) -> None:
         """Write the rows' file anew, as one transaction. Raises StorageError."""
-        with self._lock:
+        with self._lock.held():
             writer = self._writer or self._open_writer()
             try:
                 self._backend.sweep(writer, ())

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Select, Table, bindparam, func, select
 
 from protocol import signing
 from protocol.limits import SUMMARY_HEAD_COUNT_MAX, VARIANTS_WANTED_MAX
-from protocol.publication import decode_publication, encode_bare, encode_publication, sign_publication
+from protocol.publication import encode_bare, encode_publication, sign_publication
 from protocol.riblt import SHORT_ID_SIZE
 from storage.blocks import read_blocks
 from storage.erasing import load_body_ids
@@ -123,11 +123,11 @@ def load_publications(
 
     Of a commit whose body was erased it is a bare one.
 
-    Who holds the topic's key signs what it sends; the others pass on the signature that they have checked. Numbers are
-    all negative (unread commits) or all positive.
+    Who holds the topic's key signs what it accepted; the others, and of unread commits all, pass on the signature that they
+    have checked. Numbers are all negative (unread commits) or all positive.
     """
     if nums and nums[0] < 0:
-        return [_signed_again(branch, item) for item in load_unread(connection, nums, size_target)]
+        return load_unread(connection, nums, size_target)
     rows: list[tuple[int, bytes, bytes, bytes, tuple[int, ...]]] = []
     size = 0
     for part in chunks(nums):
@@ -165,17 +165,6 @@ def load_publications(
             else encode_bare(branch.topic, sealed_key, encoded[0], body_id, signature)
         )
     return items
-
-
-def _signed_again(branch: Branch, encoded: bytes) -> bytes:
-    """A holder of the topic's key has not checked the topic's signature, so it passes on its own."""
-    if branch.topic_seed is None:
-        return encoded
-    publication = decode_publication(encoded)
-    blocks = tuple(block.encoded for block in publication.blocks)
-    secret = signing.key_pair(branch.topic_seed)[1]
-    signature = sign_publication(secret, branch.topic, publication.sealed_key, blocks)
-    return encode_publication(branch.topic, publication.sealed_key, blocks, signature)
 
 
 def find_nums(

@@ -17,6 +17,7 @@ from storage.schema import (
     order_spans,
     pending,
     pending_causes,
+    pending_publications,
     rejections,
     repos,
     sketches,
@@ -34,7 +35,8 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
     of_repo = select(branches.c.num).where(branches.c.repo_num == repo_num)
     waiting = select(pending.c.num).where(pending.c.branch_num.in_(of_repo))
     added = select(files.c.num).where(files.c.branch_num.in_(of_repo))
-    connection.execute(delete(pending_causes).where(pending_causes.c.pending_num.in_(waiting)))
+    for table in (pending_causes, pending_publications):
+        connection.execute(delete(table).where(table.c.pending_num.in_(waiting)))
     connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(added)))
     forget_sketches(connection, select(topics.c.topic).where(topics.c.branch_num.in_(of_repo)))
     of_topics = select(topics.c.num).where(topics.c.branch_num.in_(of_repo))

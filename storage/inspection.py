@@ -48,6 +48,7 @@ REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
     (schema.pending.c.branch_num, schema.branches.c.num),
     (schema.pending.c.topic_num, schema.topics.c.num),
     (schema.pending_causes.c.pending_num, schema.pending.c.num),
+    (schema.pending_publications.c.pending_num, schema.pending.c.num),
     (schema.rejections.c.branch_num, schema.branches.c.num),
     (schema.imports.c.branch_num, schema.branches.c.num),
     (schema.pack_blocks.c.pack_num, schema.packs.c.num),

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select
 
 from storage.id_keys import id_key
 from storage.schema import commits, pending, rejections
-from storage.waiting import CAUSES
+from storage.waiting import UNREAD
 
 _FOUND_MAX = 3
 
@@ -38,11 +38,11 @@ def find_commits(connection: Connection, low: bytes, high: bytes) -> list[FoundC
     found += [FoundCommit(row[0], row[1], "rejected", row[2], row[3]) for row in connection.execute(rejected)]
     waiting = (
         select(pending.c.commit_id, pending.c.branch_num, pending.c.reason)
-        .where(pending.c.commit_id.between(low, high))
+        .where(pending.c.id_key.between(id_key(low), id_key(high)), pending.c.commit_id.between(low, high))
         .limit(_FOUND_MAX)
     )
     found += [
-        FoundCommit(row[0], row[1], "pending" if row[2] == CAUSES else "unread")
+        FoundCommit(row[0], row[1], "unread" if row[2] == UNREAD else "pending")
         for row in connection.execute(waiting)
     ]
     return found

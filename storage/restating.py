@@ -36,12 +36,13 @@ from storage.schema import (
     order_spans,
     pending,
     pending_causes,
+    pending_publications,
     sketches,
     topics,
 )
 from storage.streaming import stream_rows
 from storage.sums import sum_of
-from storage.waiting import CAUSES
+from storage.waiting_checks import find_wrong_waiting
 
 _BATCH: Final = 500
 
@@ -212,26 +213,13 @@ def drop_wrong_sketches(connection: Connection) -> int:
 
 
 def drop_wrong_waiting(connection: Connection) -> int:
-    """Forget what waits and is not what it is kept as, is accepted already, or waits for nothing: it comes again."""
-    wrong: list[int] = []
-    has_causes = select(pending_causes.c.pending_num).where(pending_causes.c.pending_num == pending.c.num)
-    is_stuck = (pending.c.reason == CAUSES) & ~has_causes.exists()
-    query = select(pending.c.num, pending.c.commit_id, pending.c.publication, is_stuck)
-    for num, commit_id, publication, has_none in stream_rows(connection, query, _BATCH):
-        try:
-            found = decode_publication(publication).commit_id
-        except DecodeError:
-            found = b""
-        if found != commit_id or has_none:
-            wrong.append(num)
-    ids = connection.execute(select(pending.c.num, pending.c.commit_id)).all()
-    for some in chunks(ids):
-        rows = find_rows(connection, [commit_id for _, commit_id in some])
-        wrong += [num for num, commit_id in some if commit_id in rows]
-    for part in chunks(sorted(set(wrong))):
-        connection.execute(delete(pending_causes).where(pending_causes.c.pending_num.in_(part)))
+    """Forget what waits and is not what it is kept as, is accepted already, or counts its causes wrongly: it comes again."""
+    wrong = {num for num, _, _ in find_wrong_waiting(connection)}
+    for part in chunks(sorted(wrong)):
+        for table in (pending_causes, pending_publications):
+            connection.execute(delete(table).where(table.c.pending_num.in_(part)))
         connection.execute(delete(pending).where(pending.c.num.in_(part)))
-    return len(set(wrong))
+    return len(wrong)
 
 
 def restate_relayed(connection: Connection) -> int:

@@ -30,6 +30,7 @@ from storage.schema import (
     packs,
     pending,
     pending_causes,
+    pending_publications,
     rejections,
 )
 from storage.streaming import stream_rows
@@ -48,6 +49,7 @@ _DERIVED: Final = frozenset(
         imports,
         pending,
         pending_causes,
+        pending_publications,
         rejections,
         relay_commits,
         relay_heads,

@@ -276,21 +276,38 @@ pending = Table(
     Column("num", NUM, primary_key=True),
     Column("branch_num", NUM, nullable=False),
     Column("topic_num", NUM, nullable=False),
-    Column("commit_id", Bytes(32), nullable=False),
-    Column("publication", Bytes(), nullable=False),
-    Column("reason", String, nullable=False),  # "causes", or "version" for a format that is not known here
-    Index("pending_commit", "commit_id"),  # one row each, but of those not known here
+    Column("id_key", BigInteger, nullable=False),
+    Column("commit_id", Bytes(32), nullable=False),  # one row each, but of those not known here
+    Column("author_key", BigInteger, nullable=False),  # the key of its author; 0 where that cannot be read
+    # "causes", "ready" once these have come, or "version" for a format that is not known here
+    Column("reason", String, nullable=False),
+    Column("size", BigInteger, nullable=False),  # bytes of the publication
+    Column("cause_count", BigInteger, nullable=False),  # causes that it lacked when it came
+    Column("lacking", BigInteger, nullable=False),  # causes that it lacks now
+    Index("pending_id_key", "id_key"),
     Index("pending_branch", "branch_num"),
-    Index("pending_topic", "topic_num"),
+    Index("pending_reason", "reason", "num"),
+    # With what is summed, so that no row is looked at to tell what a topic or an author has here.
+    Index("pending_room", "topic_num", "author_key", "size", "cause_count"),
+)
+"""Narrow rows, since the causes that come change them; see `waiting` and `releasing`."""
+
+pending_publications = Table(
+    "pending_publications",
+    metadata,
+    Column("pending_num", NUM, primary_key=True),
+    Column("publication", Bytes(), nullable=False),
 )
 
 pending_causes = Table(
     "pending_causes",
     metadata,
-    Column("cause", Bytes(32), primary_key=True),
+    # Of the cause's id: the id itself would make a row as large as what was sent to cause it.
+    Column("id_key", BigInteger, primary_key=True),
     Column("pending_num", NUM, primary_key=True),
-    Index("pending_causes_pending", "pending_num"),
+    sqlite_with_rowid=False,
 )
+"""What waits for which causes. Rows of one cause lie together, and go together."""
 
 rejections = Table(
     "rejections",

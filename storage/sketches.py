@@ -68,6 +68,7 @@ class Sketches:
         self._size = 0
         self._leaving: dict[TopicSet, _Sketch] = {}
         """What has left memory and is worth writing; it is, soon."""
+        self._forgotten = 0  # how often, changed inside transactions only
 
     def digest(self, connection: Connection, kept: TopicSet) -> bytes:
         """The set digest of a topic (`set_digest`), of all that `connection` sees of it."""
@@ -80,28 +81,38 @@ class Sketches:
             return self._current(connection, kept).prefix.symbols()
 
     def write(self) -> None:
-        """Write those that have grown enough since they were read, or since they left memory. Raises StorageError."""
+        """Write those that have grown enough since they were read, or since they left memory. Raises StorageError.
+
+        The lock is not held while another writer is waited for: who compares topics meanwhile would wait too.
+        """
         with self._lock:
             grown = [sketch for sketch in self._kept.values() if sketch.is_due]
             grown += self._leaving.values()
-            if not grown:
-                return
-            with self._database.write() as connection:
-                for sketch in grown:
-                    _write(connection, sketch)
-            for sketch in grown:
-                sketch.written = sketch.prefix.id_count
-            self._leaving.clear()
+            rows = [_row_of(sketch) for sketch in grown]
+            counts = [sketch.prefix.id_count for sketch in grown]
+            forgotten = self._forgotten
+        if not grown:
+            return
+        with self._database.write() as connection:
+            if self._forgotten != forgotten:
+                return  # one of these may be of a set that is another one now; they are written next time
+            for sketch, row in zip(grown, rows, strict=True):
+                _write(connection, sketch.kept, row)
+        with self._lock:
+            for sketch, count in zip(grown, counts, strict=True):
+                sketch.written = max(sketch.written, count)
+                if self._leaving.get(sketch.kept) is sketch:
+                    del self._leaving[sketch.kept]
 
     def forget(self, topic: bytes) -> None:
         """Make a topic's sketches anew when they are asked for: its set is another one. Raises StorageError."""
-        with self._lock:
+        with self._database.write() as connection, self._lock:
+            self._forgotten += 1
             for kept in [one for one in self._kept if one.topic == topic]:
                 self._size -= self._kept.pop(kept).size
             for kept in [one for one in self._leaving if one.topic == topic]:
                 del self._leaving[kept]
-            with self._database.write() as connection:
-                connection.execute(delete(sketches).where(sketches.c.topic == topic))
+            connection.execute(delete(sketches).where(sketches.c.topic == topic))
 
     def _current(self, connection: Connection, kept: TopicSet) -> _Sketch:
         sketch = self._kept.pop(kept, None)
@@ -131,20 +142,23 @@ class Sketches:
                 self._leaving[leaving] = sketch
 
 
-def _write(connection: Connection, sketch: _Sketch) -> None:
-    topic, place, of_topics = sketch.kept.topic, sketch.kept.place, sketch.kept.tables.topics.c
-    connection.execute(delete(sketches).where((sketches.c.topic == topic) & (sketches.c.place == place)))
-    here = select(of_topics.num).where(of_topics.num == sketch.kept.num, of_topics.topic == topic)
-    if connection.execute(here).first() is None:
-        return  # the topic was forgotten meanwhile
-    values = {
-        "topic": topic,
-        "place": place,
+def _row_of(sketch: _Sketch) -> dict[str, object]:
+    return {
+        "topic": sketch.kept.topic,
+        "place": sketch.kept.place,
         "upto": sketch.upto,
         "digest": sketch.digest.to_bytes(),
         "prefix": sketch.prefix.to_bytes(),
     }
-    connection.execute(insert(sketches).values(values))
+
+
+def _write(connection: Connection, kept: TopicSet, row: dict[str, object]) -> None:
+    here = (sketches.c.topic == kept.topic) & (sketches.c.place == kept.place)
+    connection.execute(delete(sketches).where(here))
+    of_topics = kept.tables.topics.c
+    followed = select(of_topics.num).where(of_topics.num == kept.num, of_topics.topic == kept.topic)
+    if connection.execute(followed).first() is not None:  # else it was forgotten meanwhile
+        connection.execute(insert(sketches).values(row))
 
 
 def _load(connection: Connection, kept: TopicSet) -> _Sketch:

@@ -1,32 +1,48 @@
-"""Commits that wait for their causes, bounded per topic, and commits that were rejected, bounded per branch.
+"""Commits that wait for their causes, bounded per topic and author, and commits that were rejected, bounded per branch.
 
-A waiting commit is kept as the publication it came in (a whole one takes the place of a bare one), under the ids of the
-causes it lacks; when one of these is accepted or rejected it is taken up again. What this node does not know how to read
-(another format version) is *unread*: it waits without causes until a newer Ravel starts, and is passed on meanwhile.
-Where numbers of commits are lists of what to send, unread ones are negative.
+A waiting commit is kept as the publication it came in (a whole one takes the place of a bare one), with how many of its
+causes are not here, and a row for each of these. Of a cause that row has only the key of its id: two causes with one key
+wake what waits for either, which is then judged by whole ids and waits on. What is done when causes come is `releasing`'s.
+What this node does not know how to read (another format version) is *unread*: it waits without causes until a newer Ravel
+starts, and is passed on meanwhile. Where numbers of commits are lists of what to send, unread ones are negative.
+
+Beyond a bound what is here stays and what comes is dropped: who sent it finds that it is lacking when topics are compared
+next, by which time what waits may have been released.
 """
 
 from array import array
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from protocol.limits import PENDING_COUNT_MAX, PENDING_SIZE_MAX, REJECTION_COUNT_MAX, UNREAD_SENT_MAX
+from protocol.limits import (
+    PENDING_AUTHOR_SHARE,
+    PENDING_CAUSE_COUNT_MAX,
+    PENDING_COUNT_MAX,
+    PENDING_SIZE_MAX,
+    REJECTION_COUNT_MAX,
+    UNREAD_SENT_MAX,
+)
 from protocol.publication import decode_publication, is_bare
+from storage.bulk import insert_rows
 from storage.database import Database
-from storage.id_keys import chunks
+from storage.id_keys import chunks, id_key
 from storage.repos import Branch
-from storage.schema import pending, pending_causes, rejections
+from storage.schema import pending, pending_causes, pending_publications, rejections
 from storage.sums import sum_of
 from verifier.verify import Rejected
 
 CAUSES: Final = "causes"
+READY: Final = "ready"
 UNREAD: Final = "version"
-"""Why a commit waits, as stored: for its causes, or for a Ravel that knows its format version."""
+"""Why a commit waits, as stored: for its causes, for its turn as these have come, or for a Ravel that knows its version."""
 _ANY_REJECTION = select(rejections.c.num).limit(1)
-_ANY_WAITING = select(pending.c.num).limit(1)
+_PUBLICATIONS = select(pending.c.commit_id, pending_publications.c.publication).join(
+    pending_publications, pending_publications.c.pending_num == pending.c.num
+)
+_TOTALS = select(func.count(), sum_of(pending.c.size), sum_of(pending.c.cause_count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +53,33 @@ class Waiting:
     publication: bytes
     causes: tuple[bytes, ...]
     reason: str = CAUSES
+    author: bytes = b""
+    """Who signed it; empty where that cannot be read, which counts as one author."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """How many of a batch wait now, those that did before included, and the numbers of those newly kept and unread."""
+    """What became of a batch, with those of it that waited before."""
+
+    ids: set[bytes] = field(default_factory=set)  # what waits for causes
+    unread: tuple[int, ...] = ()  # numbers (negative) of those newly kept and unread
+    count: int = 0  # of all that wait now, unread ones included
+    refused: int = 0  # how many did not fit
+
+
+@dataclass(slots=True)
+class _Room:
+    """What may still be kept of a topic, or of one author on it."""
 
     count: int
-    unread: tuple[int, ...]
+    size: int
+    causes: int
+
+    def fits(self, size: int, causes: int) -> bool:
+        return self.count >= 1 and self.size >= size and self.causes >= causes
+
+    def take(self, size: int, causes: int) -> None:
+        self.count, self.size, self.causes = self.count - 1, self.size - size, self.causes - causes
 
 
 def keep_waiting(
@@ -52,53 +87,83 @@ def keep_waiting(
 ) -> Kept:
     """Keep what came by one topic and fits under its bounds."""
     if not waiting:
-        return Kept(0, ())
+        return Kept()
     known = _find_known(connection, waiting)
     # Of the topic: whoever still holds an older epoch's secrets fills that, and not the room of those that follow.
-    totals = select(func.count(), sum_of(func.length(pending.c.publication))).where(
-        pending.c.topic_num == branch.topic_num
-    )
-    count, size = connection.execute(totals).one()
-    kept = len(known)
+    room = _room(connection, branch.topic_num)
+    of_authors = {item.author: _room(connection, branch.topic_num, item.author) for item in waiting}
+    ids = {item.commit_id for item in waiting if item.reason == CAUSES and item.commit_id in known}
+    count, refused = len(known), 0
     unread: list[int] = []
     for item in waiting:
+        keys = {id_key(cause) for cause in item.causes}
+        of_author, size = of_authors[item.author], len(item.publication)
         if _name(item) in known:
             if item.reason == CAUSES and not is_bare(item.publication):
-                size += _complete(connection, item, PENDING_SIZE_MAX - size)
+                grown = _complete(connection, item, min(room.size, of_author.size))
+                room.size, of_author.size = room.size - grown, of_author.size - grown
             continue
-        count, size = count + 1, size + len(item.publication)
-        if count > PENDING_COUNT_MAX or size > PENDING_SIZE_MAX:
-            break
+        if not (room.fits(size, len(keys)) and of_author.fits(size, len(keys))):
+            refused += 1
+            continue
+        room.take(size, len(keys))
+        of_author.take(size, len(keys))
         known.add(_name(item))
         num = database.next_nums(connection, pending, 1)[0]
-        connection.execute(
-            insert(pending).values(
-                num=num,
-                branch_num=branch.num,
-                topic_num=branch.topic_num,
-                commit_id=item.commit_id,
-                publication=item.publication,
-                reason=item.reason,
-            )
-        )
-        if item.causes:
-            connection.execute(
-                insert(pending_causes), [{"cause": cause, "pending_num": num} for cause in item.causes]
-            )
-        kept += 1
+        _keep(connection, branch, num, item, sorted(keys))
+        count += 1
         if item.reason == UNREAD:
             unread.append(-num)
-    return Kept(kept, tuple(unread))
+        else:
+            ids.add(item.commit_id)
+    return Kept(ids, tuple(unread), count, refused)
+
+
+def _room(connection: Connection, topic_num: int, author: bytes | None = None) -> _Room:
+    """Of a topic, or of one author on it."""
+    query, share = _TOTALS.where(pending.c.topic_num == topic_num), 1
+    if author is not None:
+        query, share = query.where(pending.c.author_key == id_key(author)), PENDING_AUTHOR_SHARE
+    count, size, causes = connection.execute(query).one()
+    return _Room(
+        PENDING_COUNT_MAX // share - count,
+        PENDING_SIZE_MAX // share - size,
+        PENDING_CAUSE_COUNT_MAX // share - causes,
+    )
+
+
+def _keep(connection: Connection, branch: Branch, num: int, item: Waiting, keys: Sequence[int]) -> None:
+    connection.execute(
+        insert(pending).values(
+            num=num,
+            branch_num=branch.num,
+            topic_num=branch.topic_num,
+            id_key=id_key(item.commit_id),
+            commit_id=item.commit_id,
+            author_key=id_key(item.author),
+            reason=item.reason,
+            size=len(item.publication),
+            cause_count=len(keys),
+            lacking=len(keys),
+        )
+    )
+    connection.execute(insert(pending_publications).values(pending_num=num, publication=item.publication))
+    insert_rows(connection, pending_causes, ("id_key", "pending_num"), [(key, num) for key in keys])
 
 
 def _complete(connection: Connection, item: Waiting, room: int) -> int:
     """Keep a whole publication where a bare one waits, if it takes at most `room` bytes more; how many it takes."""
-    waits = (pending.c.commit_id == item.commit_id) & (pending.c.reason == CAUSES)
-    kept = connection.execute(select(pending.c.publication).where(waits)).scalar()
-    if kept is None or not is_bare(kept) or len(item.publication) - len(kept) > room:
+    query = select(pending.c.num, pending_publications.c.publication).join(
+        pending_publications, pending_publications.c.pending_num == pending.c.num
+    )
+    is_it = (pending.c.id_key == id_key(item.commit_id)) & (pending.c.commit_id == item.commit_id)
+    row = connection.execute(query.where(is_it, pending.c.reason != UNREAD)).first()
+    if row is None or not is_bare(row[1]) or len(item.publication) - len(row[1]) > room:
         return 0
-    connection.execute(update(pending).where(waits).values(publication=item.publication))
-    return len(item.publication) - len(kept)
+    here = pending_publications.c.pending_num == row[0]
+    connection.execute(update(pending_publications).where(here).values(publication=item.publication))
+    connection.execute(update(pending).where(pending.c.num == row[0]).values(size=len(item.publication)))
+    return len(item.publication) - len(row[1])
 
 
 def has_incomplete(connection: Connection, branch_nums: Sequence[int]) -> bool:
@@ -114,33 +179,46 @@ def _name(item: Waiting) -> bytes:
 
 def _find_known(connection: Connection, waiting: Sequence[Waiting]) -> set[bytes]:
     """Names of those of these that wait already."""
-    known: set[bytes] = set()
-    for part in chunks([item.commit_id for item in waiting if item.reason == CAUSES]):
-        query = select(pending.c.commit_id).where(pending.c.commit_id.in_(part), pending.c.reason == CAUSES)
-        known.update(connection.execute(query).scalars())
-    for part in chunks([item.commit_id for item in waiting if item.reason == UNREAD]):
-        kept = select(pending.c.commit_id, pending.c.publication).where(
-            pending.c.commit_id.in_(part), pending.c.reason == UNREAD
+    known = find_waiting(connection, [item.commit_id for item in waiting if item.reason == CAUSES])
+    unread = {item.commit_id for item in waiting if item.reason == UNREAD}
+    for part in chunks([id_key(raw) for raw in unread]):
+        query = _PUBLICATIONS.where(pending.c.id_key.in_(part), pending.c.reason == UNREAD)
+        known.update(
+            _name(Waiting(commit_id, publication, (), UNREAD))
+            for commit_id, publication in connection.execute(query)
+            if commit_id in unread
         )
-        known.update(_name(Waiting(row[0], row[1], (), UNREAD)) for row in connection.execute(kept))
     return known
+
+
+def find_waiting(connection: Connection, ids: Collection[bytes]) -> set[bytes]:
+    """Those of these commits that wait for causes, or for their turn."""
+    wanted = set(ids)
+    found: set[bytes] = set()
+    for part in chunks([id_key(raw) for raw in wanted]):
+        query = select(pending.c.commit_id).where(pending.c.id_key.in_(part), pending.c.reason != UNREAD)
+        found.update(wanted.intersection(connection.execute(query).scalars()))
+    return found
 
 
 def find_unread(connection: Connection, topic_num: int, ids: Sequence[bytes] | None = None) -> "array[int]":
     """Numbers (negative) of a topic's unread commits, oldest first: of these ids, or the first UNREAD_SENT_MAX of all."""
-    query = select(pending.c.num).where(pending.c.topic_num == topic_num, pending.c.reason == UNREAD)
+    query = select(pending.c.num, pending.c.commit_id).where(
+        pending.c.topic_num == topic_num, pending.c.reason == UNREAD
+    )
     if ids is not None:
-        query = query.where(pending.c.commit_id.in_(ids))
-    nums = connection.execute(query.order_by(pending.c.num).limit(UNREAD_SENT_MAX)).scalars()
-    return array("q", (-num for num in nums))
+        query = query.where(pending.c.id_key.in_([id_key(raw) for raw in ids]))
+    rows = connection.execute(query.order_by(pending.c.num).limit(UNREAD_SENT_MAX))
+    return array("q", (-num for num, commit_id in rows if ids is None or commit_id in ids))
 
 
 def load_unread(connection: Connection, nums: Sequence[int], size_target: int) -> list[bytes]:
     """Publications of unread commits by their (negative) numbers in order, until `size_target` bytes are passed."""
     items: list[bytes] = []
     size = 0
+    kept = pending_publications.c
     for part in chunks([-num for num in nums]):
-        query = select(pending.c.publication).where(pending.c.num.in_(part)).order_by(pending.c.num)
+        query = select(kept.publication).where(kept.pending_num.in_(part)).order_by(kept.pending_num)
         for publication in connection.execute(query).scalars():
             if items and size >= size_target:
                 return items
@@ -149,62 +227,13 @@ def load_unread(connection: Connection, nums: Sequence[int], size_target: int) -
     return items
 
 
-def take_unread(connection: Connection) -> dict[int, list[bytes]]:
-    """All unread publications by the topic's number; they are no longer kept."""
-    query = select(pending.c.topic_num, pending.c.publication).where(pending.c.reason == UNREAD)
-    taken: dict[int, list[bytes]] = {}
-    for topic_num, publication in connection.execute(query.order_by(pending.c.num)):
-        taken.setdefault(topic_num, []).append(publication)
-    connection.execute(delete(pending).where(pending.c.reason == UNREAD))
-    return taken
-
-
-def take_waiting(connection: Connection, causes: Iterable[bytes]) -> dict[int, list[bytes]]:
-    """Publications by topic number of all that waited for any of these causes; they are no longer kept."""
-    nums: set[int] = set()
-    if connection.execute(_ANY_WAITING).first() is None:
-        return {}  # the usual case, and this stands in the way of every batch
-    for part in chunks(list(causes)):
-        nums.update(
-            connection.execute(
-                select(pending_causes.c.pending_num).where(pending_causes.c.cause.in_(part))
-            ).scalars()
-        )
-    taken: dict[int, list[bytes]] = {}
-    for numbers in chunks(sorted(nums)):
-        query = select(pending.c.topic_num, pending.c.publication).where(pending.c.num.in_(numbers))
-        for topic_num, publication in connection.execute(query.order_by(pending.c.num)):
-            taken.setdefault(topic_num, []).append(publication)
-        connection.execute(delete(pending_causes).where(pending_causes.c.pending_num.in_(numbers)))
-        connection.execute(delete(pending).where(pending.c.num.in_(numbers)))
-    return taken
-
-
 def count_waiting(connection: Connection, branch_num: int | None = None, *, reason: str = CAUSES) -> int:
-    """How many commits wait for that reason, in one branch or in all."""
-    query = select(func.count()).select_from(pending).where(pending.c.reason == reason)
+    """How many commits are unread, or wait for causes (and for their turn), in one branch or in all."""
+    is_it = pending.c.reason == UNREAD if reason == UNREAD else pending.c.reason != UNREAD
+    query = select(func.count()).select_from(pending).where(is_it)
     if branch_num is not None:
         query = query.where(pending.c.branch_num == branch_num)
     return int(connection.execute(query).scalar_one())
-
-
-def missing_causes(connection: Connection, topic_num: int, limit: int) -> list[bytes]:
-    """Causes that commits of a topic wait for and that do not wait themselves, oldest waiting first: what to ask for."""
-    query = (
-        select(pending_causes.c.cause)
-        .join(pending, pending.c.num == pending_causes.c.pending_num)
-        .where(pending.c.topic_num == topic_num)
-        .where(pending_causes.c.cause.not_in(select(pending.c.commit_id)))
-        .group_by(pending_causes.c.cause)
-        .order_by(func.min(pending.c.num))
-        .limit(limit)
-    )
-    return list(connection.execute(query).scalars())
-
-
-def load_all_causes(connection: Connection) -> set[bytes]:
-    """All that anything waits for."""
-    return set(connection.execute(select(pending_causes.c.cause).distinct()).scalars())
 
 
 def load_waiting(
@@ -212,26 +241,27 @@ def load_waiting(
 ) -> list[tuple[bytes, int, bytes]]:
     """(id, number of the topic, publication) of a branch's commits that wait for causes and are not `known`, in order."""
     query = select(pending.c.num, pending.c.commit_id).where(
-        pending.c.branch_num == branch_num, pending.c.reason == CAUSES
+        pending.c.branch_num == branch_num, pending.c.reason != UNREAD
     )
     nums = [row[0] for row in connection.execute(query.order_by(pending.c.num)) if row[1] not in known]
     found: list[tuple[bytes, int, bytes]] = []
     for part in chunks(nums):
-        columns = select(pending.c.commit_id, pending.c.topic_num, pending.c.publication)
-        rows = connection.execute(columns.where(pending.c.num.in_(part)).order_by(pending.c.num))
-        found += [(row[0], row[1], row[2]) for row in rows]
+        rows = connection.execute(
+            _PUBLICATIONS.add_columns(pending.c.topic_num)
+            .where(pending.c.num.in_(part))
+            .order_by(pending.c.num)
+        )
+        found += [(row[0], row[2], row[1]) for row in rows]
     return found
 
 
-def load_causes(connection: Connection, commit_id: bytes) -> list[bytes]:
-    """What a waiting commit waits for."""
-    query = (
-        select(pending_causes.c.cause)
-        .join(pending, pending.c.num == pending_causes.c.pending_num)
-        .where(pending.c.commit_id == commit_id)
-        .order_by(pending_causes.c.cause)
+def load_waiting_one(connection: Connection, commit_id: bytes) -> tuple[int, bytes] | None:
+    """(number of the topic, publication) of a commit that waits for causes."""
+    query = _PUBLICATIONS.add_columns(pending.c.topic_num).where(
+        pending.c.id_key == id_key(commit_id), pending.c.commit_id == commit_id, pending.c.reason != UNREAD
     )
-    return list(connection.execute(query).scalars())
+    row = connection.execute(query).first()
+    return None if row is None else (row[2], row[1])
 
 
 def keep_rejections(

@@ -94,9 +94,8 @@ class World:
         epoch = self.replica.writing_epoch(self.repo)
         if not is_writer:
             epoch = replace(epoch, write_secret=None)
-        with replica.database.write() as connection:
-            add_repo(replica.database, connection, replace(self.repo, name="copy"), epoch)
-        replica.refresh()
+        with replica.change() as change:
+            add_repo(replica.database, change.connection, replace(self.repo, name="copy"), epoch)
         root = self.replica.root_branch(self.repo)
         give(replica, replica.by_topic[root.topic], self.publications(root))
         branch = replica.by_topic[self.branch.topic]

@@ -182,7 +182,7 @@ class History:
         if any(cause in self.rejected for cause in step.causes):
             return "rejected_cause"
         if any(ack in self.ancestors[other] for ack in step.acks for other in step.acks):
-            return "implied_ack"
+            return "refused"  # for this or for the author's rights, which Ravel looks at first
         past = self.seen[step.number]
         if step.branch == ROOT:
             return "" if self.rules.take(step, past) else "refused"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from protocol.codec import Value
-from verifier.ancestry import Place
+from verifier.ancestry import AckWalks, Place
 
 
 class CommitFacts(Value, frozen=True):
@@ -20,6 +20,11 @@ class CommitFacts(Value, frozen=True):
 
 class CommitLookup(Protocol):
     """Accepted and rejected commits of one node, as they stand now."""
+
+    @property
+    def walks(self) -> AckWalks:
+        """What earlier looks for implied acks have walked."""
+        ...
 
     def accepted(self, commit_id: bytes) -> CommitFacts | None:
         """Facts of an accepted commit, or None."""

@@ -12,7 +12,7 @@ Two steps, so that the costly one may run beside others:
   V3  Outside the root branch it says which root branch commits its author had seen (its place in the group tangle).
   V4  No cause of it was rejected. (A cause is what it acks, depends on, or follows in its feed or in the group tangle.)
   V5  All causes are accepted here; else it is pending until they are.
-  V6  Acks, deps and feed links point where such links may point; no ack is implied by another (`ancestry.find_implied`).
+  V6  Acks, deps and feed links point where such links may point.
   V7  Its author was permitted to, in its own causal past (membership rules M1 to M15). Who follows a branch by itself
       cannot know: there the topic's signature stands for it, which only holders of the write secret can make.
 
@@ -20,6 +20,8 @@ Two steps, so that the costly one may run beside others:
   V9  Outside the root branch, a commit whose header says that its body is of an erasable kind (`protocol.said_kind`) is
       judged by its header alone, as one that says this: whoever never sees the body comes to the same verdict. What its
       body turns out to be changes none; one that is not what was said says nothing.
+  V10 No ack is implied by another (`verifier.ancestry`). It comes last because it may walk over thousands of commits:
+      an author without the right to write must not be able to cause that.
 
 A verdict of rejection depends on the commit and its past alone, so every node rejects it, and for good. Pending is no
 verdict on the commit, only on what is known here.
@@ -41,10 +43,8 @@ from protocol.body import (
 from protocol.codec import Value
 from protocol.commit import NO_EPOCH, Commit, lipmaa
 from protocol.content import Compaction, Files
-from protocol.limits import IMPLIED_ACK_VISITS_MAX
 from protocol.said_kind import said_kind
 from protocol.signing import Claim
-from verifier.ancestry import find_implied
 from verifier.facts import BranchFacts, CommitFacts, CommitLookup
 from verifier.membership import Membership
 from verifier.operations import Operation
@@ -129,6 +129,15 @@ def sign_off(commit: Commit, body: Body | UnknownBody, *, holds: bool) -> Signed
     return SignedCommit(commit, body, _MAKER)
 
 
+def find_causes(commit: Commit, branch: BranchFacts) -> tuple[bytes, ...]:
+    """What must be accepted before a commit that was published in the branch can be; some may stand twice."""
+    links = commit.links
+    feed_links = tuple(link for link in (commit.content.feed_previous, links.lipmaa) if link is not None)
+    place = None if branch.is_root_branch or not branch.has_members else commit.place(GROUP)
+    seen = () if place is None else place.previous
+    return commit.acks + feed_links + seen + links.deps + links.ndeps
+
+
 def judge(signed: SignedCommit, branch: BranchFacts, lookup: CommitLookup, membership: Membership) -> Verdict:
     """The verdict on a signed commit that was published in `branch`."""
     try:
@@ -150,11 +159,9 @@ def _judge(
     _check_place(commit, branch)
     _check_files(commit, body)
     seen = _group_previous(commit, branch)
-    links = commit.links
-    feed_links = tuple(link for link in (commit.content.feed_previous, links.lipmaa) if link is not None)
     if not branch.has_members:  # its author's rights are the word of who holds the topic's key
         seen = ()
-    causes = dict.fromkeys(commit.acks + feed_links + seen + links.deps + links.ndeps)
+    causes = dict.fromkeys(find_causes(commit, branch))
 
     facts: dict[bytes, CommitFacts] = {}
     missing: list[bytes] = []
@@ -170,7 +177,6 @@ def _judge(
         return Pending(signed, tuple(missing))
 
     _check_links(commit, branch, facts, seen)
-    _check_implied(commit, facts, lookup)
     operation = None
     if branch.is_root_branch:
         operation = membership.authorise_root_commit(commit, body)
@@ -179,6 +185,7 @@ def _judge(
         membership.authorise_content(commit.content.author, seen, needs)
         if isinstance(body, Checkpoint):
             membership.authorise_checkpoint(body.proposal, branch.branch_id, commit.acks, seen)
+    _check_implied(commit, facts, lookup)
     rank = 1 + max((facts[ack].rank for ack in commit.acks), default=-1)
     return Accepted(VerifiedCommit(commit, signed.body, rank, operation, _MAKER))
 
@@ -199,11 +206,9 @@ def _check_implied(commit: Commit, facts: dict[bytes, CommitFacts], lookup: Comm
     suspects = [facts[ack].rank for ack in commit.acks if facts[ack].rank < top and lookup.is_acked(ack)]
     if not suspects:
         return
-    implied = find_implied(
-        commit.acks, lookup.ancestors, floor=min(suspects), visits_max=IMPLIED_ACK_VISITS_MAX
-    )
+    implied = lookup.walks.find_implied(commit.commit_id, commit.acks, lookup.ancestors, floor=min(suspects))
     if implied:
-        raise Refused("implied_ack", f"V6: {min(implied).hex()} is implied by another ack")
+        raise Refused("implied_ack", f"V10: {min(implied).hex()} is implied by another ack")
 
 
 def _check_files(commit: Commit, body: Body | UnknownBody) -> None:

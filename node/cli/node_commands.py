@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from node.cli.shared import (
+    JsonObject,
     JsonOption,
     client,
     iso_time,
@@ -77,7 +78,7 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
                     topic["name"],
                     f"stalled since {iso_time(topic['stalled_since'])}: {topic['stalled_because'].replace('_', ' ')}"
                     if topic["stalled_since"]
-                    else topic["state"],
+                    else _state_line(topic),
                     topic["behind"],
                     topic["to_send"],
                     topic["sent"],
@@ -109,6 +110,12 @@ def storage(context: typer.Context, as_json: JsonOption = False) -> None:
 
 def _mebibytes(size: int) -> str:
     return f"{size / (1 << 20):,.1f} MiB"
+
+
+def _state_line(topic: JsonObject) -> str:
+    if not topic["bodiless"]:
+        return str(topic["state"])
+    return f"{topic['state']}, but for commits that need bodies which the peer has erased"
 
 
 def _awaited_line(awaited: dict[str, int]) -> str:

@@ -18,6 +18,10 @@ repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repo
 
 RepoArgument = Annotated[str, typer.Argument(help="Name, id, or unique prefix of an id.")]
 _NOT_YET = "\nNo peer of the link has answered yet; the daemon goes on trying. `ravel status` shows how."
+_BODILESS = (
+    "Not here: commits whose bodies are needed to judge them and that peer has erased, and what follows them. "
+    "They come from a peer that has the bodies."
+)
 _POLL_SECONDS = 0.2
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
@@ -145,7 +149,8 @@ def sync(
                 )
             time.sleep(_POLL_SECONDS)  # the daemon is another process, and has no answer that waits for this
     commits = sum(int(item["commits"]) for item in branches)
-    answer = {"repo": repo, "branches": len(branches), "commits": commits}
+    bodiless = all(any(topic["bodiless"] for topic in topics) for peer, topics in peers if peer in held_by)
+    answer = {"repo": repo, "branches": len(branches), "commits": commits, "bodiless": bodiless}
     is_relay = {peer["peer"]: peer["relay"] for peer in held_by}  # one may have two connections
     holders = [{"peer": peer, "relay": relay} for peer, relay in sorted(is_relay.items())]
     if as_json:
@@ -154,12 +159,19 @@ def sync(
     print_fields(answer.items())
     for holder in holders:
         print(f"held by {'relay' if holder['relay'] else 'peer'} {holder['peer']}")
+    if bodiless:
+        print(_BODILESS)
 
 
 def _holds_the_same(topics: list[JsonObject], ids: set[str]) -> bool:
-    """Whether a peer follows all these branches, and is in sync on every topic of them that it follows."""
+    """Whether a peer follows all these branches, and is in sync on every topic of them that it follows.
+
+    Where it has erased bodies that commits are judged by, it gives no more: what follows these waits here.
+    """
     joined = [topic for topic in topics if topic["state"] != "not joined"]
-    is_in_sync = all(topic["state"] == "in sync" and not topic["behind"] for topic in joined)
+    is_in_sync = all(
+        topic["state"] == "in sync" and (not topic["behind"] or topic["bodiless"]) for topic in joined
+    )
     return is_in_sync and ids <= {topic["branch"] for topic in joined}
 
 

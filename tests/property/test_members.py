@@ -63,8 +63,9 @@ PART: Final = 50
 WAYS: Final = ("causes first", "any order", "as made", "causes first")
 """How the publications come to the first nodes, the second, ...: to two, in every eighth history to three."""
 NAME_OF: Final = {user_of(name): name for name in NAMES}
-CODES: Final = ("", "bad_signature", "rejected_cause", "implied_ack")
-"""Verdicts that the reference names as Ravel does; whatever the membership rules refuse is `refused` there."""
+CODES: Final = ("", "bad_signature", "rejected_cause")
+"""Verdicts that the reference names as Ravel does; whatever the membership rules refuse, and implied acks, are `refused`
+there."""
 
 
 @dataclass(frozen=True)

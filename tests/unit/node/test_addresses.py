@@ -1,7 +1,11 @@
 """What is learned of peers' addresses stays within its bounds, whoever tells it."""
 
+import pytest
+import trio
+from trio.testing import MockClock
+
 from node.addresses import AddressBook, Learned, Source
-from node.admission import Admission
+from node.admission import Admission, HalfOpen
 from protocol.limits import (
     ADDRESS_BARRED_SECONDS,
     ADDRESS_FAILURES_MAX,
@@ -13,9 +17,11 @@ from protocol.limits import (
     ADDRESSES_PER_REPO_MAX,
     ADDRESSES_PER_TELLER_MAX,
     CONNECTIONS_PER_HOST_SHARE,
+    HANDSHAKE_ACCEPT_SECONDS,
     HOST_TRIES_MAX,
     HOST_TRIES_SECONDS,
     HOSTS_TRIED_MAX,
+    KNOWN_PLACES_SHARE,
     LEARNED_PAUSE_MAX_SECONDS,
     REACHED_FAILURES_MAX,
 )
@@ -209,15 +215,47 @@ def test_what_is_old_is_forgotten() -> None:
     assert book.due(ADDRESS_UNREACHED_SECONDS + 1) == []
 
 
-def test_one_host_has_its_share_of_the_places_and_this_machine_has_all() -> None:
+def test_one_host_has_its_share_of_the_places_and_this_machine_has_all_that_strangers_have() -> None:
     admission = Admission(16)
-    share = 16 // CONNECTIONS_PER_HOST_SHARE
+    share, most = 16 // CONNECTIONS_PER_HOST_SHARE, 16 - 16 // KNOWN_PLACES_SHARE
     assert [admission.admit("10.0.0.1:1") for _ in range(share)] == [None] * share
     assert admission.admit("10.0.0.1:1") == "too many connections from one host"
-    assert [admission.admit("127.0.0.1:1") for _ in range(16 - share)] == [None] * (16 - share)
+    assert [admission.admit("127.0.0.1:1") for _ in range(most - share)] == [None] * (most - share)
     assert admission.admit("10.0.0.2:1") == "too many connections"
     admission.leave("10.0.0.1:1")
     assert admission.admit("10.0.0.1:1") is None
+
+
+def test_strangers_leave_places_for_known_peers_and_one_who_becomes_known_makes_room() -> None:
+    admission = Admission(16)
+    while admission.admit("127.0.0.1:1") is None:
+        pass
+    for _ in range(16 // KNOWN_PLACES_SHARE):
+        assert admission.admit("10.0.0.1:1", is_known=True) is None
+    admission.become_known("127.0.0.1:1")
+    assert admission.admit("127.0.0.1:1") == "too many connections", "all places are taken"
+    admission.leave("10.0.0.1:1", is_known=True)
+    assert admission.admit("127.0.0.1:1") is None
+    assert admission.admit("10.0.0.1:1", is_known=True) == "too many connections"
+
+
+async def test_half_open_connections_make_room_for_the_newest_of_another_host(
+    autojump_clock: MockClock,
+) -> None:
+    half_open, ended = HalfOpen(3), list[tuple[str, float]]()
+
+    async def hold(address: str) -> None:
+        with half_open.place(address):
+            await trio.sleep(2 * HANDSHAKE_ACCEPT_SECONDS)
+        ended.append((address, trio.current_time() - began))
+
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        for address in ("10.0.0.2:1", "10.0.0.1:1", "10.0.0.1:2", "10.0.0.3:1"):
+            nursery.start_soon(hold, address)
+            await trio.testing.wait_all_tasks_blocked()
+        assert ended == [("10.0.0.1:1", 0.0)], "the oldest of the host that has most"
+    assert [seconds for _, seconds in ended[1:]] == [pytest.approx(HANDSHAKE_ACCEPT_SECONDS)] * 3
 
 
 def test_one_ipv6_network_has_one_share() -> None:

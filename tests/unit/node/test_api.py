@@ -17,10 +17,18 @@ from trio.testing import MockClock, memory_stream_pair
 from node import api_requests
 from node import http_server as http_server_module
 from node.api import create_app
+from node.api_gate import TRUSTED
+from node.client_calls import path_part
 from node.errors import ERROR_KINDS
 from node.http_server import serve_connection
 from node.service import NodeService
-from protocol.limits import IMPORT_BATCH_COUNT_MAX, IMPORTED_WINDOW_MAX, TEXT_SIZE_MAX
+from protocol.limits import (
+    API_STRANGER_SECONDS,
+    IMPORT_BATCH_COUNT_MAX,
+    IMPORTED_WINDOW_MAX,
+    PAGE_CODE_BODY_SIZE_MAX,
+    TEXT_SIZE_MAX,
+)
 from protocol.text import id_text, parse_invitation
 from tests.fuzz.api import Loopback
 from tests.fuzz.seeds import CORPUS
@@ -514,3 +522,92 @@ async def test_headers_that_come_byte_by_byte_are_given_up(autojump_clock: MockC
                     await client.send_all(bytes([byte]))
                     await trio.sleep(1)
     assert trio.current_time() - began < 10
+
+
+_UNFINISHED = b"POST /open HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n{"
+
+
+async def test_a_body_of_a_stranger_that_comes_byte_by_byte_is_given_up(autojump_clock: MockClock) -> None:
+    async def app(_scope: Scope, receive: Receive, _send: Send) -> None:
+        while (await receive())["type"] == "http.request":
+            pass
+
+    client, stream = memory_stream_pair()
+    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    began = trio.current_time()
+    with trio.fail_after(600):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            await client.send_all(_UNFINISHED)
+            with pytest.raises(trio.BrokenResourceError):
+                for _ in range(400):
+                    await client.send_all(b" ")
+                    await trio.sleep(1)
+    assert trio.current_time() - began <= API_STRANGER_SECONDS + 2
+
+
+async def test_who_has_shown_the_token_may_take_its_time(autojump_clock: MockClock) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["extensions"][TRUSTED]()
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"at last"})
+
+    client, stream = memory_stream_pair()
+    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    with trio.fail_after(600):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            await client.send_all(_UNFINISHED)
+            for _ in range(499):
+                await trio.sleep(API_STRANGER_SECONDS / 10)
+                await client.send_all(b" ")
+            said = b""
+            while b"at last" not in said:
+                said += await client.receive_some()
+            await client.aclose()
+
+
+async def test_strangers_do_not_keep_the_api_from_who_has_the_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server_module, "API_CONNECTIONS_MAX", 5)
+    monkeypatch.setattr(http_server_module, "API_STRANGERS_MAX", 3)
+    async with _served(tmp_path) as client:
+        port = client.base_url.port or 0
+        strangers = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(20)]
+        for stream in strangers:
+            with contextlib.suppress(trio.BrokenResourceError):
+                await stream.send_all(_UNFINISHED)
+        assert (await client.get("/api/v1/status")).status_code == 200
+        for stream in strangers:
+            await stream.aclose()
+
+
+async def test_a_code_is_short(tmp_path: Path) -> None:
+    async with _served(tmp_path) as client:
+        answer = await client.post("/open", json={"code": "x" * PAGE_CODE_BODY_SIZE_MAX})
+        assert answer.json()["error"]["code"] == "too_large"
+
+
+@pytest.mark.parametrize("name", ["../../x", "..", "a/b", "/etc/passwd"])
+async def test_a_file_is_asked_for_by_its_name_whatever_that_is(tmp_path: Path, name: str) -> None:
+    async with _served(tmp_path) as client:
+        await _post(client, "/repos", {"name": "notes"})
+        path = f"/api/v1/branches/main/files/{path_part(name)}"
+        error = (await client.get(path)).json()["error"]
+        assert (error["code"], error["message"]) == ("not_found", f"no file is called {name!r}")
+        await client.post("/api/v1/branches/main/files", params={"name": name}, content=b"content")
+        assert (await client.get(path)).content == b"content"
+
+
+async def test_a_clock_that_cannot_be_read_ends_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> float:
+        raise OverflowError("timestamp too large to convert to C _PyTime_t")
+
+    async with _served(tmp_path) as client:
+        monkeypatch.setattr("hypercorn.config.time", fail)
+        assert (await client.get("/healthz")).json() == {"status": "ok"}

@@ -75,7 +75,7 @@ async def _fetching(node: Node) -> AsyncIterator[None]:
 
 async def _all_there(node: Node) -> None:
     while _is_awaiting(node):
-        await node.hub.wait_for_change()
+        await node.hub.wait_for_change(node.hub.change_count)
 
 
 async def _strip(alice: Node, carol: Node, count: int) -> list[bytes]:

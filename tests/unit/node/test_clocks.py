@@ -7,6 +7,11 @@ import pytest
 import trio
 from sqlalchemy import select
 
+from node.clock import LATEST_MS, now_ms, now_seconds
+from node.drafting import Draft
+from node.errors import ServiceError
+from node.outbound import Author
+from protocol.content import Post
 from protocol.limits import CLOCK_DRIFT_MAX_SECONDS
 from storage.display import load_display_window
 from storage.schema import commits
@@ -49,3 +54,28 @@ async def test_a_clock_that_is_ten_years_off_loses_nothing(tmp_path: Path, off: 
             assert times == sorted(times)
         latest = next(bob._clock)
         assert max(times) <= latest, "who has a right clock shows nothing in ten years' time"
+
+
+@pytest.mark.parametrize(
+    "says, ms, when",
+    [(-1000.0, 0, "before 1970"), (0.0, 0, "before 1970"), (None, LATEST_MS, "past the year 2262")],
+)
+def test_a_clock_that_cannot_be_used_is_named_and_nothing_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: float | None, ms: int, when: str
+) -> None:
+    def read() -> float:
+        if says is None:
+            raise OverflowError("timestamp too large to convert to C _PyTime_t")
+        return says
+
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        before = ids(alice)
+        monkeypatch.setattr("node.clock.time.time", read)
+        assert (now_ms(), now_seconds()) == (ms, ms / 1000)
+        author = Author(alice.replica, alice.user_seed, now_ms)
+        with pytest.raises(ServiceError, match=when) as refused:
+            author.write(branch, Post("when?"))
+        assert "set the clock" in refused.value.next_step
+        author.write(branch, Draft(Post("dated elsewhere"), timestamp=1_700_000_000_000))
+        assert len(ids(alice)) == len(before) + 1

@@ -12,7 +12,7 @@ from node.addresses import Source
 from node.connection import Connection, Ended
 from node.hub import NotFetched
 from node.network import PeerState
-from node.transport import TransportError
+from node.transport import SecureStream, TransportError
 from node.views import JsonObject, peer_view
 from protocol.block import seal_block
 from protocol.codec import encode
@@ -41,6 +41,10 @@ from tests.strangers import met
 UNREADABLE: dict[str, tuple[bytes, str]] = {
     "garbage": (b"\xff" * 100, "bad_message:unknown_message"),
     "unknown_message": (b"\x91\xa8nothing1", "bad_message:unknown_message"),
+    "tag_in_another_form": (b"\x91\xd9\x06alive1", "bad_message:not_canonical"),
+    "array_in_another_form": (b"\xdc\x00\x01\xa6alive1", "bad_message:not_canonical"),
+    "unknown_in_another_form": (b"\xdd\x00\x00\x00\x01\xda\x00\x04nil1", "bad_message:unknown_message"),
+    "cut_short": (b"\x91\xda\x00", "bad_message:unknown_message"),
     "trailing_bytes": (encode(KeepAlive()) + b"\x00", "bad_message:bad_shape"),
     "short_id": (b"\x92\xa8receipt1\xc4\x01x", "bad_message:bad_shape"),
     "deep_nesting": (b"\x92\xa5want1" + b"\x91" * 50_000, "bad_message:bad_shape"),
@@ -55,6 +59,7 @@ async def test_a_frame_that_is_no_message_ends_the_connection(
     with open_nodes(tmp_path, "alice") as (alice,):
         async with met(alice) as stranger:
             await stranger.stream.send_frame(frame)
+            assert (await stranger.hear(Goodbye)).reason == reason
     assert stranger.ended == Ended(reason)
 
 
@@ -328,3 +333,27 @@ async def test_news_at_any_moment_of_a_connections_end_fail_nobody(
                 alice.write(branch, f"at moment {moment}")
             assert stranger.ended == Ended("closed")
             assert alice.hub.sources == []
+
+
+async def test_silence_ends_it_with_a_goodbye(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with met(alice) as stranger:
+            assert (await stranger.hear(Goodbye)).reason == "idle"
+    assert stranger.ended == Ended("idle")
+
+
+async def test_a_frame_of_an_illegal_length_ends_it_with_a_goodbye(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receive = SecureStream.receive_frame
+
+    async def receive_too_much(stream: SecureStream) -> bytes | None:
+        if stream.is_dialer:
+            return await receive(stream)
+        raise TransportError("frame_too_large", "the peer announced a frame of gigabytes")
+
+    monkeypatch.setattr(SecureStream, "receive_frame", receive_too_much)
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with met(alice) as stranger:
+            assert (await stranger.hear(Goodbye)).reason == "frame_too_large"
+    assert stranger.ended == Ended("frame_too_large")

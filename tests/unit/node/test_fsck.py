@@ -101,8 +101,8 @@ SQL: dict[str, tuple[str, str]] = {
     "topic_missing": ("UPDATE commits SET topic_num = 99 WHERE rank = 2", "reference"),
     "repo_secret": ("UPDATE epochs SET read_secret = :junk", "repo"),
     "waiting": (
-        "INSERT INTO pending (num, branch_num, topic_num, commit_id, publication, reason) "
-        "SELECT 1, 2, 2, commit_id, :zero, 'causes' FROM commits WHERE num = 5",
+        "INSERT INTO pending (num, branch_num, topic_num, id_key, commit_id, author_key, reason, size, cause_count, "
+        "lacking) SELECT 1, 2, 2, id_key, commit_id, 0, 'causes', 0, 0, 0 FROM commits WHERE num = 5",
         "waiting",
     ),
 }

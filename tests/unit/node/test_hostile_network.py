@@ -23,7 +23,7 @@ from protocol.limits import (
     SEND_TIMEOUT_SECONDS,
     TIMESTAMP_MAX_MS,
 )
-from protocol.messages import Fetch, Goodbye, Publications, Receipt, Reconcile
+from protocol.messages import Fetch, Goodbye, KeepAlive, Publications, Receipt, Reconcile
 from protocol.reconciling import FrameKind
 from protocol.symbols import AskSymbols
 from storage.difference import load_publications, plan_sending
@@ -228,3 +228,28 @@ async def test_clocks_that_are_wrong_by_ages_change_no_order(
                 node.hub.announce(intake)
                 await until_equal(alice, bob)
                 assert len(node.heads(node.branch())) == 1, "each stands on what its author had seen"
+
+
+@pytest.mark.parametrize(
+    "bound, reason",
+    [("KEEP_ALIVES_AT_ONCE_MAX", "too_many_keep_alives"), ("MESSAGES_AT_ONCE_MAX", "too_many_messages")],
+)
+async def test_a_flood_of_tiny_messages_ends_the_connection(
+    tmp_path: Path,
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+    bound: str,
+    reason: str,
+) -> None:
+    monkeypatch.setattr(f"node.connection.{bound}", 8)
+    monkeypatch.setattr("node.connection.MESSAGES_PER_SECOND_MAX", 1)
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with met(alice) as stranger:
+            await stranger.say(*[KeepAlive()] * 8)
+            await trio.sleep(60)
+            await stranger.say(*[KeepAlive()] * 8)
+            await trio.sleep(0.01)
+            assert stranger.ended is None
+            await stranger.say(*[KeepAlive()] * 9)
+            assert await stranger.hear(Goodbye) == Goodbye(reason)
+    assert stranger.ended == Ended(reason)

@@ -195,9 +195,8 @@ async def test_what_was_followed_by_itself_can_be_forgotten(
         await bob.joiner.follow_branch(link)
         await meet(alice, bob)
         assert len(ids(bob)) == 2
-        with bob.replica.database.write() as connection:
-            forget_repo(connection, bob.repo().num)
-        bob.replica.refresh()
+        with bob.replica.change() as change:
+            forget_repo(change.connection, bob.repo().num)
         assert not bob.replica.repos
         assert not bob.replica.branches
         await bob.joiner.begin(alice.invite(repo))

@@ -3,20 +3,29 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
 import trio
 from trio.testing import MockClock
 
 from node.addresses import Learned, Source
+from node.connection import Connection, Ended
 from node.network import Network, listening_address, open_listener
 from node.peers import Peers
-from node.transport import dial
-from protocol.limits import CONNECTIONS_MAX, DIAL_BACKOFF_MAX_SECONDS, IDLE_TIMEOUT_SECONDS
+from node.transport import TransportError, dial
+from protocol.limits import (
+    DIAL_BACKOFF_MAX_SECONDS,
+    DUPLICATE_SECONDS,
+    IDLE_TIMEOUT_SECONDS,
+    STRANGER_IDLE_SECONDS,
+)
+from protocol.messages import KeepAlive
 from protocol.text import id_text
 from storage.peers import load_links, load_peers
 from tests.nodes import Node, open_nodes
 from tests.relays import open_relay, until
+from tests.strangers import met
 
 KEY = b"k" * 32
 
@@ -160,20 +169,27 @@ async def test_a_connection_that_slept_longer_than_peers_wait_is_made_anew(
             assert (at_alice.peers[0].connection is not before) == is_ended
 
 
-@pytest.mark.slow
-async def test_so_many_connections_are_accepted(tmp_path: Path, autojump_clock: MockClock) -> None:
-    with open_nodes(tmp_path, "alice") as (alice,):
-        async with _running(alice) as network:
-            host, _, port = network.introducer.own.address.rpartition(":")
-            streams = [await trio.open_tcp_stream(host, int(port)) for _ in range(CONNECTIONS_MAX)]
+@pytest.mark.parametrize("kind", ["half open", "idle"])
+async def test_strangers_do_not_keep_a_known_peer_out(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("node.network.CONNECTIONS_MAX", 8)
+    monkeypatch.setattr("node.admission.HALF_OPEN_MAX", 8)
+    with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        async with _running(alice) as at_alice, _running(bob) as at_bob:
+            host, _, port = at_alice.introducer.own.address.rpartition(":")
+            streams: list[trio.SocketStream] = []
+            for number in range(12):
+                stream = await trio.open_tcp_stream(host, int(port))
+                streams.append(stream)
+                if kind == "idle":
+                    await dial(stream, number.to_bytes(32, "big"), alice.key, b"d" * 32)
             await trio.testing.wait_all_tasks_blocked()
-            async with await trio.open_tcp_stream(host, int(port)) as one_more:
-                with trio.fail_after(1), suppress(trio.BrokenResourceError):
-                    assert await one_more.receive_some() == b""
-            await streams.pop().aclose()
-            await trio.testing.wait_all_tasks_blocked()
-            secure = await dial(await trio.open_tcp_stream(host, int(port)), b"s" * 32, alice.key, b"d" * 32)
-            await secure.aclose()
+            assert len(at_alice.peers) == (6 if kind == "idle" else 0)
+            at_alice.keep(bob.key, "127.0.0.1:9")
+            at_bob.keep(alice.key, at_alice.introducer.own.address)
+            with trio.fail_after(4):  # before a half-open connection's time is over
+                await until(lambda: at_alice.is_connected(bob.key))
             for stream in streams:
                 await trio.aclose_forcefully(stream)
 
@@ -208,3 +224,64 @@ async def test_a_connection_that_is_cancelled_while_it_is_noted_is_closed(
             nursery.cancel_scope.cancel()
         with trio.fail_after(1):
             await until(lambda: not at_bob.is_connected(alice.key))
+
+
+async def test_a_stranger_without_a_topic_is_left_after_a_while_and_one_with_a_topic_is_not(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        began = trio.current_time()
+        async with met(alice) as stranger:
+            with suppress(TransportError):
+                while await stranger.stream.receive_frame() is not None:
+                    await stranger.say(KeepAlive())
+        assert stranger.ended == Ended("no_common_topic")
+        assert STRANGER_IDLE_SECONDS <= trio.current_time() - began < 2 * STRANGER_IDLE_SECONDS
+        began = trio.current_time()
+        async with met(alice) as other:
+            await other.join(branch)
+            for _ in range(6):
+                await other.say(KeepAlive())
+                await trio.sleep(STRANGER_IDLE_SECONDS / 3)
+            await other.stream.aclose()
+        assert other.ended == Ended("closed")
+
+
+class _Parted:
+    """What is left of a connection where only its end matters."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+
+    def part(self, reason: str) -> None:
+        self.reason = reason
+
+
+def _stays(network: Network, peer: bytes, directions: tuple[str, str], gap: float) -> int:
+    """Which of two connections with a peer stays, that began after each other."""
+    states = [network._new_state(peer, "host:7474", one, "connected", Source.INCOMING) for one in directions]
+    network._inbound = states
+    connections = [_Parted(), _Parted()]
+    for number, (state, connection) in enumerate(zip(states, connections, strict=True)):
+        state.connection, state.met_at = cast(Connection, connection), 100.0 + number * gap
+        network._settle_duplicates(state)
+    (left,) = [number for number, one in enumerate(connections) if not one.reason]
+    assert connections[1 - left].reason == "duplicate"
+    return left
+
+
+@pytest.mark.parametrize("gap", [0.0, DUPLICATE_SECONDS - 1, DUPLICATE_SECONDS, 1000.0])
+@pytest.mark.parametrize("directions", [("out", "in"), ("in", "out"), ("out", "out"), ("in", "in")])
+async def test_of_two_connections_both_nodes_keep_the_same(
+    tmp_path: Path, directions: tuple[str, str], gap: float
+) -> None:
+    other_side = {"out": "in", "in": "out"}
+    with open_nodes(tmp_path, "alice", "bob") as nodes:
+        small, large = sorted(nodes, key=lambda node: node.key)
+        ours = _stays(Network(small.hub, small.seed, lambda: 0.0), large.key, directions, gap)
+        mirrored = (other_side[directions[0]], other_side[directions[1]])
+        theirs = _stays(Network(large.hub, large.seed, lambda: 0.0), small.key, mirrored, gap)
+    assert ours == theirs
+    is_at_once = gap < DUPLICATE_SECONDS and directions[0] != directions[1]
+    assert ours == (directions.index("out") if is_at_once else 1)

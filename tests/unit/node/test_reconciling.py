@@ -13,8 +13,10 @@ from trio.testing import MockClock
 from node import exchange
 from node.connection import Connection
 from node.drafting import Draft
+from node.exchange import RangeSet, topic_set
 from protocol.content import Post
 from protocol.hashing import symbol_key
+from protocol.range_items import END, START
 from protocol.riblt import Prefix, prefix_length
 from protocol.session_events import OpenReconciliation, Reconciled
 from storage.difference import REPLICA
@@ -205,3 +207,30 @@ async def test_many_topics_that_differ_are_reconciled_a_few_at_a_time(
             for name in names:
                 await until_equal(alice, bob, name)
             assert {one.state for one in connection.topics} == {"in sync"}
+
+
+@pytest.mark.parametrize("bound, expected", [(4, [1, 1, 2]), (2, [1, 2, 3])])
+def test_a_set_for_ranges_is_read_once_until_the_topic_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: int, expected: list[int]
+) -> None:
+    loads: list[TopicSet] = []
+
+    def count_loads(connection: StoreConnection, kept: TopicSet) -> object:
+        loads.append(kept)
+        return load_set(connection, kept)
+
+    monkeypatch.setattr(exchange, "load_set", count_loads)
+    monkeypatch.setattr(exchange, "RANGE_SET_KEPT_COUNT_MAX", bound)
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        _write(alice, 2)
+        branch, ranges, counted = alice.branch(), RangeSet(), []
+        kept = topic_set(branch, of_publications=False)
+        for more in (0, 0, 1):
+            if more:
+                _write(alice, more)
+            with alice.replica.database.read() as connection:
+                count = ranges.find(alice.replica, connection, kept).count(START, END)
+                assert count == len(load_set(connection, kept)[1])
+            counted.append(len(loads))
+        assert counted == expected

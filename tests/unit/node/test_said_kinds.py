@@ -3,7 +3,9 @@
 import pytest
 from sqlalchemy import select, update
 
-from node.erasing import ERASABLE_KINDS
+from node.cli.repo_commands import _holds_the_same
+from node.drafting import Draft
+from node.erasing import ERASABLE_KINDS, find_compactable, find_erasable
 from node.fsck import check_store
 from node.intake import Intake
 from node.past import describe
@@ -13,6 +15,7 @@ from node.views import timeline_items
 from protocol.body import Body, encode_body, kind_name
 from protocol.commit import Commit, open_commit
 from protocol.content import (
+    Compaction,
     DictEdit,
     DictEntry,
     DictSqueeze,
@@ -34,9 +37,9 @@ from storage.commits import load_timeline
 from storage.erasing import Erasure, erase_bodies
 from storage.id_keys import id_key
 from storage.repos import Branch
-from storage.schema import blocks, commits, erasures, pending
+from storage.schema import blocks, commits, erasures, pending_publications
 from storage.waiting import count_rejections
-from tests.builders import STORE_KEY, World, give, timeline
+from tests.builders import NOW_MS, STORE_KEY, World, give, timeline
 from tests.forging import BAD_BODIES, Forger, bare_of
 from verifier.documents import DOCUMENTS, reduce_dict, reduce_set, reduce_text
 
@@ -152,6 +155,27 @@ def test_where_no_kind_is_said_the_body_decides_as_ever(world: World, metadata: 
     assert _reasons(give(replica, branch, [compaction])) == ["not_permitted"]
 
 
+def test_a_body_whose_header_says_no_kind_is_never_erased(world: World) -> None:
+    """A newcomer would take neither the commit without it nor what follows."""
+    forger = Forger(world)
+    silent, said = [forger.write(encode_body(Post("words")), metadata) for metadata in (b"", None)]
+    give(world.replica, world.branch, [silent, said])
+    world.author.write(world.branch, Draft(Compaction()))
+    with world.replica.database.read() as connection:
+        for rows in (
+            find_erasable(world.replica, connection, world.branch, NOW_MS + 1),
+            find_compactable(world.replica, connection, world.branch),
+        ):
+            assert [row.commit_id for row in rows] == [decode_publication(said).commit_id]
+
+
+def test_a_sync_ends_where_the_peer_has_erased_what_is_needed() -> None:
+    topic = {"branch": "b", "state": "in sync", "behind": 3, "bodiless": False}
+    assert not _holds_the_same([topic], {"b"})
+    assert _holds_the_same([topic | {"bodiless": True}], {"b"})
+    assert not _holds_the_same([topic | {"bodiless": True, "state": "receiving"}], {"b"})
+
+
 def test_what_is_wrong_with_the_publication_is_its_carriers_fault(world: World) -> None:
     forger = Forger(world)
     item, other = forger.write(encode_body(Post("words"))), forger.write(encode_body(Post("more")))
@@ -222,14 +246,15 @@ def test_a_bare_one_waits_for_causes_and_a_whole_one_takes_its_place_within_the_
 
     def kinds() -> list[bool]:
         with replica.database.read() as connection:
-            query = select(pending.c.publication).order_by(pending.c.num)
-            return [is_bare(kept) for kept in connection.execute(query).scalars()]
+            kept = pending_publications.c
+            query = select(kept.publication).order_by(kept.pending_num)
+            return [is_bare(one) for one in connection.execute(query).scalars()]
 
     size = len(bare_of(items[2])) + len(items[1])
-    monkeypatch.setattr(waiting_module, "PENDING_SIZE_MAX", size - 1)
+    monkeypatch.setattr(waiting_module, "PENDING_SIZE_MAX", 2 * (size - 1))
     give(replica, branch, items[1:2])
     assert kinds() == [True, True], "a byte over"
-    monkeypatch.setattr(waiting_module, "PENDING_SIZE_MAX", size)
+    monkeypatch.setattr(waiting_module, "PENDING_SIZE_MAX", 2 * size)  # an author's half
     give(replica, branch, items[1:])
     assert kinds() == [False, True]
     give(replica, branch, [bare_of(items[1])])

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
 
@@ -49,6 +50,38 @@ def test_a_worker_that_dies_is_done_without(pool: SignaturePool) -> None:
     os.kill(pool._workers[0].pid, signal.SIGKILL)
     for _ in range(2):
         assert list(pool.check(claims)) == check_claims(claims)
+
+
+def test_a_worker_that_dies_is_replaced(pool: SignaturePool, monkeypatch: pytest.MonkeyPatch) -> None:
+    claims = _claims(100)
+    (first,) = pool._workers
+    os.kill(first.pid, signal.SIGKILL)
+    expected = list(pool.check(claims))
+    (second,) = pool._workers
+    assert second.pid != first.pid
+    monkeypatch.setattr(signature_pool, "check_claims", lambda _: pytest.fail("it was not asked"))
+    assert list(pool.check(claims)) == expected
+
+
+def test_workers_that_die_one_after_the_other_are_started_again_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started, now = list[int](), [0.0]
+
+    def start() -> "subprocess.Popen[bytes]":
+        worker = subprocess.Popen(["false"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        started.append(worker.wait())
+        return worker
+
+    monkeypatch.setattr(SignaturePool, "_start", staticmethod(start))
+    pool, claims = SignaturePool(worker_count=1, clock=lambda: now[0]), _claims(16)
+    for _ in range(3 * signature_pool._RESTARTS_MAX):
+        assert list(pool.check(claims)) == check_claims(claims)
+    assert len(started) == 1 + signature_pool._RESTARTS_MAX
+    now[0] += signature_pool._RESTARTS_SECONDS
+    pool.check(claims)
+    assert len(started) == 2 + signature_pool._RESTARTS_MAX
+    pool.close()
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from node.transport import SecureStream, TransportError, accept, dial
-from protocol.limits import FRAME_SIZE_MAX, HANDSHAKE_TIMEOUT_SECONDS
+from protocol.limits import FRAME_SIZE_MAX, FRAMES_WITHOUT_YIELD_MAX, HANDSHAKE_TIMEOUT_SECONDS
 from protocol.signing import public_key
 from tests.streams import (
     ACCEPTOR_EPHEMERAL,
@@ -290,3 +290,24 @@ async def test_use_after_close_and_broken_streams_are_transport_errors() -> None
     with pytest.raises(TransportError) as error:
         await acceptor.send_frame(b"to nobody")
     assert error.value.reason == "closed"
+
+
+async def test_other_tasks_get_turns_while_one_read_brings_many_frames() -> None:
+    with trio.fail_after(DEADLINE_SECONDS):
+        dialer, acceptor = await connected()
+        count = 10 * FRAMES_WITHOUT_YIELD_MAX
+        await dialer.send_frames([b"k"] * count)
+        turns, received = 0, 0
+
+        async def look_on() -> None:
+            nonlocal turns
+            while received < count:
+                turns += 1
+                await trio.lowlevel.checkpoint()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(look_on)
+            for _ in range(count):
+                assert await acceptor.receive_frame() == b"k"
+                received += 1
+        assert turns >= 9

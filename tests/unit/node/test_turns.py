@@ -1,10 +1,9 @@
-"""Whose turn it is: in order where that matters, and short work before long work that waits."""
+"""Batches of a connection are stored in order where that matters, and only so much of them waits."""
 
-import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from node.turns import SHORT_COUNT_MAX, Backlog, Previous, ShortFirst, Turns
+from node.turns import Backlog, Previous, Turns
 
 ROOT, BIG, SMALL = b"root", b"big", b"small"
 
@@ -35,43 +34,6 @@ async def test_a_batch_waits_for_earlier_ones_of_its_topic_and_of_root_branches_
     assert [await _is_ready(one) for one in (second, root, later)] == [True, True, False]
     root_done.set()
     assert not await _is_ready(later), "the small one before it is not stored yet"
-
-
-async def test_short_work_goes_first_and_long_work_is_not_kept_waiting_for_ever() -> None:
-    lock, order = ShortFirst(), list[str]()
-
-    async def work(name: str, count: int) -> None:
-        async with lock.held(count):
-            order.append(name)
-
-    async with trio.open_nursery() as nursery, lock.held(1):
-        nursery.start_soon(work, "long", SHORT_COUNT_MAX + 1)
-        await wait_all_tasks_blocked()
-        for number in range(12):
-            nursery.start_soon(work, f"short {number}", SHORT_COUNT_MAX)
-        await wait_all_tasks_blocked()
-    assert order.index("long") == 8, "after as many as may overtake it"
-    assert len(order) == 13
-
-
-@pytest.mark.parametrize("when", ["waiting", "handed over"])
-async def test_who_is_cancelled_while_it_waits_holds_up_nobody(when: str) -> None:
-    lock, scope = ShortFirst(), trio.CancelScope()
-
-    async def wait() -> None:
-        with scope:
-            async with lock.held(1):
-                raise AssertionError("it was cancelled")
-
-    with trio.fail_after(1):
-        async with trio.open_nursery() as nursery, lock.held(1):
-            nursery.start_soon(wait)
-            await wait_all_tasks_blocked()
-            scope.cancel()
-            if when == "waiting":
-                await wait_all_tasks_blocked()
-        async with lock.held(1):
-            pass
 
 
 async def test_no_more_is_read_while_too_much_waits() -> None:

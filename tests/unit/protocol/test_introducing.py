@@ -195,3 +195,13 @@ def test_every_interface_is_the_one_that_the_peer_is_seen_at() -> None:
     assert as_seen("10.0.0.9:7474", "10.0.0.2:5") == "10.0.0.9:7474"
     assert as_seen("host.example:7474", "10.0.0.2:5") is None
     assert as_seen("0.0.0.0:7474", "unknown") is None
+
+
+def test_who_says_after_its_topics_that_it_introduces_is_parted_from() -> None:
+    announcement = Announce((announced_topic(b"other".ljust(32), SESSION_ID, by_dialer=False),))
+    heard = Session(SESSION_ID, is_dialer=True, introduces=True)
+    assert _hear(heard, announcement) == []
+    assert _hear(heard, Introductions()) == [Close("late_introductions")]
+    joined = Session(SESSION_ID, is_dialer=True, introduces=True)
+    _join(joined)
+    assert _hear(joined, Introductions()) == [Close("late_introductions")]

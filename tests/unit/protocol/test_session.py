@@ -67,6 +67,7 @@ from protocol.session_events import (
     TopicsRefused,
     WantedFound,
 )
+from protocol.topic_progress import TopicProgress
 
 SESSION_ID = b"s" * 32
 MAIN, ROOT = b"m" * 32, b"r" * 32
@@ -133,6 +134,15 @@ def test_who_sends_back_what_was_announced_has_not_shown_to_know_the_topic() -> 
     session.take(TopicFollowed(MAIN, is_root=False))
     assert session.take(MessageReceived(Announce((OUR_MAIN, BLIND_MAIN, MAIN)))) == []
     assert not session.topics[0].is_joined
+
+
+def test_whether_a_topic_is_joined_is_found_without_looking_at_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = _joined(MAIN)
+    session.take(TopicFollowed(ROOT, is_root=True))
+    monkeypatch.setattr(TopicProgress, "topic", property(lambda _: pytest.fail("it was looked at")))
+    assert [session.has_joined(topic) for topic in (MAIN, ROOT, EMPTY)] == [True, False, False]
 
 
 def test_a_topic_is_never_named_in_clear() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verifier.ancestry import Place, find_implied
+from verifier.ancestry import AckWalks, Place, find_implied
 
 
 def _id(number: int) -> bytes:
@@ -81,3 +81,61 @@ def test_a_long_chain_is_walked_no_further_than_the_bound_or_the_floor() -> None
     assert graph.loaded < 1100
     assert graph.implied({49_990, 50_000}, floor=49_990) == {49_990}
     assert graph.loaded < 1200
+
+
+@given(dag=_dags(), bound=st.integers(1, 40), rank_gain=st.integers(0, 2))
+def test_walks_that_go_on_from_earlier_ones_find_what_fresh_ones_find(
+    dag: list[set[int]], bound: int, rank_gain: int
+) -> None:
+    graph, walks = _Graph(dag), AckWalks(bound)
+    for number, acks in enumerate(dag):
+        named = [_id(ack) for ack in sorted(acks)]
+        floor = min((graph.places[raw].rank for raw in named), default=0) + rank_gain
+        found = walks.find_implied(_id(number), named, graph.load, floor=floor)
+        assert found == find_implied(named, graph.load, floor=floor, visits_max=bound)
+
+
+def _merges(count: int, *, every: int, back: int) -> list[set[int]]:
+    """A chain in which each so many-th commit acks an old side commit of one that lies so far back, too."""
+    dag: list[set[int]] = [set()]
+    tip = 0
+    for number in range(1, count + 1):
+        if number % every:
+            dag.append({tip})
+        else:
+            dag += [{max(0, tip - back)}, {tip, len(dag)}]
+        tip = len(dag) - 1
+    return dag
+
+
+def test_a_history_of_merges_is_walked_once_and_not_for_each_merge() -> None:
+    dag = _merges(3000, every=2, back=900)
+    graph, walks = _Graph(dag), AckWalks(10_000)
+    merges = 0
+    for number, acks in enumerate(dag):
+        if len(acks) > 1:
+            merges += 1
+            assert not walks.find_implied(_id(number), [_id(ack) for ack in sorted(acks)], graph.load)
+    assert merges == 1500
+    assert walks.visits < 6 * len(dag), "a fresh walk for each merge would visit over 500 commits each"
+
+
+def test_merges_with_an_old_ack_cost_one_walk_of_the_chain() -> None:
+    graph, walks = _Graph([set(), *({number} for number in range(6000))]), AckWalks(10_000)
+    for old in range(100):
+        assert walks.find_implied(b"", [_id(old), _id(6000)], graph.load) == {_id(old)}
+    assert walks.visits < 2 * 100 * 6100
+    assert graph.loaded < 100 * 6100
+
+
+def test_what_one_search_visits_is_bounded_when_much_has_come_since_the_walk_that_it_goes_on_from() -> None:
+    chain = [set(), *({number} for number in range(100))]
+    wide = [{0} for _ in range(400)]
+    graph = _Graph([*chain, {100, 5}, *wide, {102, *range(103, 103 + 398)}])
+    walks = AckWalks(100)
+    walks.find_implied(_id(101), [_id(5), _id(100)], graph.load)
+    before = walks.visits
+    assert walks.find_implied(b"", [_id(5), _id(101), _id(501)], graph.load) == find_implied(
+        [_id(5), _id(101), _id(501)], graph.load, visits_max=100
+    )
+    assert walks.visits - before < 3 * 500

@@ -1,0 +1,63 @@
+"""What one transaction releases of what waited: which commits, in which order, and when it has done enough.
+
+Whole chains are woken before the first of them is judged, on the guess that it will be accepted: so a chain costs one
+round of verdicts and not one for each link. Nothing rests on the guess, since verdicts look at what is accepted: what was
+woken too early waits again.
+"""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from protocol.limits import RELEASED_CAUSE_COUNT_MAX, RELEASED_COUNT_MAX, RELEASED_SIZE_MAX
+from storage.releasing import Woken, is_any_waiting, load_ready, mark_ready, settle_causes
+
+
+@dataclass(slots=True)
+class Budget:
+    """What a transaction may still do."""
+
+    commits: int = RELEASED_COUNT_MAX
+    size: int = RELEASED_SIZE_MAX
+    causes: int = RELEASED_CAUSE_COUNT_MAX
+    has_left_some: bool = False
+    """Whether commits were marked as ready for want of it."""
+
+
+def _have_room(woken: list[Woken], budget: Budget) -> bool:
+    return len(woken) < budget.commits and sum(one.size for one in woken) < budget.size
+
+
+def find_woken(
+    connection: Connection, settled: dict[int, bool], budget: Budget, *, with_ready: bool
+) -> list[Woken]:
+    """Commits to judge now, causes before effects; of `settled` those remain that there was no time for."""
+    if min(budget.commits, budget.size, budget.causes) <= 0 or not (settled or with_ready):
+        return []
+    if not is_any_waiting(connection):
+        settled.clear()
+        return []
+    woken = load_ready(connection, budget.commits + 1) if with_ready else []
+    front, is_first = dict(settled), True
+    # What there is no room for is then of one step, in which none waits for another: it may be judged in any order later.
+    while front and budget.causes > 0 and _have_room(woken, budget):
+        found = settle_causes(connection, front, budget.causes)
+        budget.causes -= found.count
+        if is_first:
+            settled.clear()
+            settled.update(found.left)
+        # Others need not be remembered: they are settled once they are judged.
+        is_first = False
+        woken += found.woken
+        front = {one.key: one.is_doomed for one in found.woken}
+    chosen: list[Woken] = []
+    for one in woken:
+        if len(chosen) >= budget.commits or (chosen and one.size > budget.size):
+            break
+        chosen.append(one)
+        budget.size -= one.size
+    budget.commits -= len(chosen)
+    if len(chosen) < len(woken):
+        mark_ready(connection, woken[len(chosen) :])
+        budget.has_left_some = True
+    return chosen

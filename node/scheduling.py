@@ -1,0 +1,267 @@
+"""Who pays for what: each peer has an account of the work it causes, and turns go by what was used.
+
+Everything that a peer makes this node do is charged to its account, in seconds of the processor: measured where a worker
+did it, a fixed price for each frame and byte. Strangers of one network share one account, so that new keys buy nothing. Two
+uses are made of it:
+
+- *turns*: a `FairLock` is handed from account to account by deficit round robin, so that what is expensive delays its own
+  account alone. Work is done in slices (`Pace` says how large), and the lock is given up between them.
+- *budget*: work that came to nothing stays on the account and is forgiven slowly. Beyond one bound the peer is read from
+  less often, beyond another it is left. What was of use is earned back at once, so an honest sync of any size costs nothing.
+
+No clock inside: the ledger asks the one that it is given.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import trio
+
+from protocol.limits import (
+    ACCOUNTS_MAX,
+    FRUITLESS_FORGIVEN_SHARE,
+    FRUITLESS_SECONDS_MAX,
+    FRUITLESS_SLOWED_SECONDS,
+    FRUITLESS_SLOWED_SHARE,
+    SLICE_SECONDS,
+    SLOWED_PAUSE_SECONDS_MAX,
+)
+
+SHORT_COUNT_MAX: Final = 64
+"""Publications of a batch that counts as short: some milliseconds of work, where a full one takes a tenth of a second."""
+_OVERTAKEN_MAX: Final = 8
+"""Short batches of one account that go before a long one of it that waits: half a full one's time."""
+_FIRST_COUNT: Final = 64
+"""Publications of a first slice, of whose cost nothing is known: all at the cost of the dearest commits took seconds."""
+_DEBT_MAX_SECONDS: Final = 2.0
+"""Seconds of others' work that an account waits for at most after it has worked alone, however long that was."""
+_TELLING_COUNT_MIN: Final = 16
+"""Publications below which a slice tells nothing of larger ones: most of its cost is that of a transaction."""
+
+
+class Account:
+    """What a peer, or the strangers of a network together, have had this node do."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._fruitless = 0.0
+        self._asked_at = clock()
+        self._unpaused = 0.0  # charged since the last pause
+        self._is_over = False
+        self.used = 0.0
+        """Seconds of the processor, altogether."""
+        self.credit = 0.0
+        """Seconds that it may use before others have their turn; below 0 what it has used before its turn."""
+        self.reading, self.storing = Pace(), Pace()
+
+    def charge(self, seconds: float) -> None:
+        """Note work that it has caused; `earn` takes back what was of use."""
+        self.used += seconds
+        self._fruitless = self.fruitless + seconds
+        self._unpaused += seconds
+        self._is_over = self._is_over or self._fruitless > FRUITLESS_SECONDS_MAX
+
+    def earn(self, seconds: float) -> None:
+        """Take back the charge for work that was of use."""
+        self._fruitless = max(0.0, self.fruitless - seconds)
+        self._unpaused = max(0.0, self._unpaused - seconds)
+
+    @property
+    def fruitless(self) -> float:
+        """Seconds of work that came to nothing, as far as they are not forgiven yet."""
+        now = self._clock()
+        self._fruitless = max(0.0, self._fruitless - (now - self._asked_at) * FRUITLESS_FORGIVEN_SHARE)
+        self._asked_at = now
+        return self._fruitless
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has used up its budget. Until most is forgiven: a peer that returns at once is none the better."""
+        if self._is_over and self.fruitless <= FRUITLESS_SLOWED_SECONDS:
+            self._is_over = False
+        return self._is_over
+
+    def take_pause(self) -> float:
+        """Seconds to wait before more is read from it, so that its fruitless work takes a share of the processor only."""
+        if self.fruitless <= FRUITLESS_SLOWED_SECONDS:
+            return 0.0
+        unpaused, self._unpaused = self._unpaused, 0.0
+        return min(SLOWED_PAUSE_SECONDS_MAX, unpaused / FRUITLESS_SLOWED_SHARE)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it can be forgotten without loss to others."""
+        return not self._is_over and self.fruitless == 0 and self.credit >= 0
+
+
+class Bill:
+    """What one piece of work costs its account: many go on at a time, and each earns back its own cost alone."""
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self.total = 0.0
+
+    def charge(self, seconds: float) -> None:
+        """Charge the account."""
+        self.total += seconds
+        self.account.charge(seconds)
+
+    def earn(self, share: float = 1.0) -> None:
+        """Take back a share of all of it, which was of use."""
+        self.account.earn(self.total * min(1.0, share))
+
+
+class Pace:
+    """How many publications fit a slice, by what the last ones cost."""
+
+    def __init__(self) -> None:
+        self._seconds_each = SLICE_SECONDS / _FIRST_COUNT
+
+    @property
+    def count(self) -> int:
+        """Publications of the next slice, one at least."""
+        return max(1, int(SLICE_SECONDS / self._seconds_each))
+
+    def note(self, count: int, seconds: float) -> None:
+        """So many took so long. What is dearer counts at once, what is cheaper by and by."""
+        if count < min(_TELLING_COUNT_MIN, self.count) and seconds < SLICE_SECONDS:
+            return
+        each = max(seconds, 1e-6) / count
+        self._seconds_each = each if each > self._seconds_each else (self._seconds_each + each) / 2
+
+
+class Ledger:
+    """All accounts, of which only so many are remembered."""
+
+    def __init__(self, clock: Callable[[], float] = trio.current_time) -> None:
+        """`clock` counts seconds."""
+        self._clock = clock
+        self._accounts: OrderedDict[bytes | str, Account] = OrderedDict()
+
+    def of_peer(self, peer: bytes) -> Account:
+        """The account of a peer that is known."""
+        return self._find(peer)
+
+    def of_strangers(self, network: str) -> Account:
+        """The one account of all strangers of a network (`reach.network_of`)."""
+        return self._find(network)
+
+    def __len__(self) -> int:
+        """How many are remembered."""
+        return len(self._accounts)
+
+    def _find(self, name: bytes | str) -> Account:
+        account = self._accounts.get(name)
+        if account is None:
+            account = self._accounts[name] = Account(self._clock)
+            if len(self._accounts) > ACCOUNTS_MAX:
+                self._forget_one(name)
+        self._accounts.move_to_end(name)
+        return account
+
+    def _forget_one(self, but: bytes | str) -> None:
+        """Forget the one used longest ago, of those that owe nothing if there is one."""
+        names = [name for name in self._accounts if name != but]
+        del self._accounts[next((name for name in names if self._accounts[name].is_settled), names[0])]
+
+
+class FairLock:
+    """A lock that accounts take in turn, each as long as its credit lasts: deficit round robin, paid afterwards.
+
+    What the work has really cost is read from its bill afterwards, since it is not known before. Within one account, short
+    work goes before long work that waits, some times in a row at most.
+    """
+
+    def __init__(self, places: int = 1) -> None:
+        """`places`: how many hold it at a time."""
+        self._free = places
+        self._waiting: OrderedDict[int, _Queue] = (
+            OrderedDict()
+        )  # by account's identity, in the order of turns
+
+    @asynccontextmanager
+    async def held(self, bill: Bill, count: int = 1) -> AsyncIterator[None]:
+        """Hold it for work on so many publications."""
+        account, before = bill.account, bill.total
+        await self._acquire(account, is_short=count <= SHORT_COUNT_MAX)
+        try:
+            yield
+        finally:
+            account.credit = max(account.credit - (bill.total - before), -_DEBT_MAX_SECONDS)
+            self._release()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anyone waits for it."""
+        return bool(self._waiting)
+
+    async def _acquire(self, account: Account, *, is_short: bool) -> None:
+        if self._free:
+            assert not self._waiting, "a free place is taken at once"
+            self._free -= 1
+            return
+        queue = self._waiting.get(id(account))
+        if queue is None:
+            queue = self._waiting[id(account)] = _Queue(account)
+        event = queue.add(is_short=is_short)
+        try:
+            await event.wait()
+        except trio.Cancelled:
+            if event.is_set():  # it was handed over a moment before
+                self._release()
+            else:
+                queue.remove(event)
+                if not queue.waiting:
+                    del self._waiting[id(account)]
+            raise
+
+    def _release(self) -> None:
+        if not self._waiting:
+            self._free += 1
+            return
+        queue = self._choose()
+        event = queue.take_next()
+        if not queue.waiting:
+            del self._waiting[id(queue.account)]
+            queue.account.credit = min(queue.account.credit, 0.0)  # what was not used in time is lost
+        event.set()
+
+    def _choose(self) -> "_Queue":
+        """The first with credit left; where none has any, after as many rounds of SLICE_SECONDS for each as it takes."""
+        ready = next((queue for queue in self._waiting.values() if queue.account.credit > 0), None)
+        if ready is None:
+            ready = max(self._waiting.values(), key=lambda queue: queue.account.credit)
+            rounds = int(-ready.account.credit // SLICE_SECONDS) + 1
+            for queue in self._waiting.values():
+                queue.account.credit += rounds * SLICE_SECONDS
+        # Those before it have no credit: they are behind it until they get some.
+        while next(iter(self._waiting.values())) is not ready:
+            self._waiting.move_to_end(next(iter(self._waiting)))
+        return ready
+
+
+class _Queue:
+    """Work of one account that waits for a lock."""
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self.waiting: deque[tuple[bool, trio.Event]] = deque()  # whether it is short
+        self._overtaken = 0  # times in a row that the first was not the next
+
+    def add(self, *, is_short: bool) -> trio.Event:
+        event = trio.Event()
+        self.waiting.append((is_short, event))
+        return event
+
+    def remove(self, event: trio.Event) -> None:
+        self.waiting.remove(next(one for one in self.waiting if one[1] is event))
+
+    def take_next(self) -> trio.Event:
+        chosen = self.waiting[0]
+        if self._overtaken < _OVERTAKEN_MAX:
+            chosen = next((one for one in self.waiting if one[0]), chosen)
+        self._overtaken = 0 if chosen is self.waiting[0] else self._overtaken + 1
+        self.waiting.remove(chosen)
+        return chosen[1]
