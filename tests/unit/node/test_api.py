@@ -42,7 +42,7 @@ ITEM = {"id": "a", "parents": [], "author": "me", "time": 1, "text": "hello"}
 async def _api(
     folder: Path, *, listen: str = "127.0.0.1:7474", advertise: str = ""
 ) -> AsyncIterator[httpx.AsyncClient]:
-    with trio.fail_after(30), open_nodes(folder, "alice") as (node,):
+    with trio.fail_after(300), open_nodes(folder, "alice") as (node,):
         app = create_app(service_of(node, folder, listen, advertise), TOKEN)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(
