@@ -79,9 +79,8 @@ def following(folder: Path, vector: Vector) -> Iterator[Replica]:
     repo = Repo(0, repo_id, "", init_id, init_key, 0, is_behind=False, invitation=None)
     with closing(Replica(folder, STORE_KEY)) as replica:
         epoch = Epoch(0, 0, init_id, founder, epoch_read_secret(write_secret), write_secret)
-        with replica.database.write() as connection:
-            add_repo(replica.database, connection, repo, epoch)
-        replica.refresh()
+        with replica.change() as change:
+            add_repo(replica.database, change.connection, repo, epoch)
         cat = Author(replica, bytes.fromhex(vector["seeds"]["cat"]), lambda: NOW_MS)
         keeper = EpochKeeper(replica, cat)
         for told in vector["commits"]:
