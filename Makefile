@@ -24,7 +24,7 @@ COUNT ?= 20000
 FUZZER := .venv/fuzzer
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-rest test-all coverage coverage-floors check check-format check-lint check-types check-imports format bench dist histories fuzz sim sim-long nets crash vectors reference lock clean
+.PHONY: help setup java demo test test-rest test-all coverage coverage-floors check check-format check-lint check-types check-imports format bench dist histories fuzz hostile powercut bitrot sim sim-long nets crash vectors reference lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -96,6 +96,15 @@ $(FUZZER)/.ready: tests/fuzz/requirements.lock | $(READY)
 		echo "make fuzz needs atheris, which has wheels for Python 3.11 to 3.14 on x86-64 Linux; this is" \
 			"$$($(VENV)/python --version) on $$(uname -sm). See the message above." >&2; exit 1; }
 	@touch $@
+
+hostile: setup ## Let every hostile peer at a real daemon at full speed (SECONDS_EACH=60, ATTACK=name)
+	$(VENV)/python -m tests.hostile.run --seconds $(or $(SECONDS_EACH),60) $(if $(ATTACK),--attack $(ATTACK))
+
+powercut: setup ## Record a daemon's writes, replay power cuts, and start a node on each (STATES=10000, SEED=n)
+	$(VENV)/python -m tests.powercut.run --states $(or $(STATES),10000) --seed $(or $(SEED),0)
+
+bitrot: setup ## Flip bits of a node's files; all damage must be noticed, and healed by a peer (FLIPS=2000, SEED=n)
+	$(VENV)/python -m tests.powercut.bitrot --flips $(or $(FLIPS),2000) --seed $(or $(SEED),0)
 
 sim: setup ## Replay one simulated run of many sessions (SEED=n)
 	$(VENV)/python -m tests.simulation.run --seed $(or $(SEED),0)

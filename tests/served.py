@@ -20,6 +20,7 @@ from node.service import NodeService
 from protocol.text import id_text
 from tests.builders import STORE_KEY
 from tests.nodes import Node, open_nodes
+from tests.support.machine import fail_after
 
 TOKEN: Final = "t" * 64
 AUTH: Final = {"Authorization": f"Bearer {TOKEN}"}
@@ -59,7 +60,7 @@ class Served:
 @asynccontextmanager
 async def served(folder: Path) -> AsyncIterator[Served]:
     """A node and its server, for at most half a minute."""
-    with trio.fail_after(30), open_nodes(folder, "alice") as (node,):
+    with fail_after(30), open_nodes(folder, "alice") as (node,):
         streams = EventStreams()
         app = create_app(service_of(node, folder), TOKEN, streams)
         async with trio.open_nursery() as nursery:

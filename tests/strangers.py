@@ -15,6 +15,7 @@ from protocol.messages import Announce, Message, Publications, Summary, decode_m
 from storage.repos import Branch
 from tests.nodes import Node
 from tests.streams import StreamPair
+from tests.support.machine import fail_after
 
 Heard = TypeVar("Heard", bound=Message)
 
@@ -81,6 +82,6 @@ async def met(node: Node, make: StreamPair = memory_stream_pair) -> AsyncIterato
     async with trio.open_nursery() as nursery:
         nursery.start_soon(converse)
         yield stranger
-        with trio.fail_after(IDLE_TIMEOUT_SECONDS * 2):
+        with fail_after(IDLE_TIMEOUT_SECONDS * 2):
             await done.wait()
         await streams["ours"].aclose()

@@ -23,6 +23,7 @@ from node.files import OpenFile
 from node.http_server import serve_connection
 from node.service import NodeService
 from tests.streams import ScriptedStream
+from tests.support.machine import fail_after
 
 TOKEN: Final = "t" * 64
 CONTENT: Final = bytes(range(100))
@@ -84,7 +85,7 @@ def take_http(data: bytes) -> str:
     app = _watched(create_app(cast(NodeService, service), TOKEN), faults)
 
     async def serve() -> None:
-        with trio.fail_after(_SECONDS):
+        with fail_after(_SECONDS):
             await serve_connection(app, stream)  # type: ignore[arg-type]  # a stream is enough
 
     # A connection may wait for seconds: for its client, or until it is idle.

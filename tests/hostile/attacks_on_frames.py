@@ -80,7 +80,7 @@ async def half_open_connections(mallory: Attacker) -> None:
         await trio.sleep(1)
 
 
-@attack(Role.STRANGER)
+@attack(Role.STRANGER, ends=("duplicate", ""))
 async def one_key_many_times(mallory: Attacker) -> None:
     """One key on several connections is served on each, and costs no more than several keys."""
     for _ in range(8):

@@ -93,7 +93,11 @@ async def questions_for_symbols(mallory: Attacker) -> None:
             await peer.hear(Reconcile)
 
 
-@attack(Role.READER, ends=("bad_reconciliation:too_many_frames", "too_many_frames", ""))
+@attack(
+    Role.READER,
+    ends=("bad_reconciliation:too_many_frames", "too_many_frames", ""),
+    work=Work(listed=2000),  # the set, once for each change of the topic
+)
 async def questions_for_ranges(mallory: Attacker) -> None:
     """A question of 85 bytes does not have the victim read its whole set once more (M4)."""
     peer, topic, _ = await _opened(mallory)

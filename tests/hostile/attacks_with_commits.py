@@ -37,7 +37,8 @@ def _merges(feed: Feed, chain: Sequence[bytes], count: int) -> list[Forged]:
 @attack(
     Role.WRITER,
     stores={"rejections": 30},
-    work=Work(signatures=60, opened=30, places=400, statements=600),
+    # Each of them may be a slice, and with that a transaction, of its own; without walks that go on it is 3,300 places.
+    work=Work(signatures=60, opened=30, places=1500, statements=1200),
 )
 async def merges_with_an_old_ack(mallory: Attacker) -> None:
     """Looking for implied acks costs what the walk visits, and others get their turn meanwhile (H1)."""
@@ -78,7 +79,7 @@ async def merges_of_a_reader(mallory: Attacker) -> None:
 
 @attack(
     Role.WRITER,
-    stores={"commits": 10, "pending": 20, "pending_causes": 260},
+    stores={"commits": 10, "pending": 20, "pending_publications": 20, "pending_causes": 260},
     work=Work(signatures=60, opened=60, statements=1000),
 )
 async def waiting_for_many_causes(mallory: Attacker) -> None:
@@ -110,7 +111,7 @@ async def waiting_on_the_root_topic(mallory: Attacker) -> None:
 
 @attack(
     Role.WRITER,
-    stores={"pending": 15, "pending_causes": 15 * ACK_COUNT_MAX},
+    stores={"pending": 15, "pending_publications": 15, "pending_causes": 15 * ACK_COUNT_MAX},
     work=Work(signatures=30, opened=20),
 )
 async def causes_that_do_not_exist(mallory: Attacker) -> None:
@@ -232,7 +233,7 @@ async def publications_that_do_not_open(mallory: Attacker) -> None:
     await _send_rounds(mallory, peer, topic, make)
 
 
-@attack(Role.WRITER, stores={"pending": 15}, work=Work(signatures=30, opened=15))
+@attack(Role.WRITER, stores={"pending": 15, "pending_publications": 15}, work=Work(signatures=30, opened=15))
 async def commits_of_another_version(mallory: Attacker) -> None:
     """What cannot be read yet is kept and passed on, within the bounds of its topic."""
     stage = mallory.stage

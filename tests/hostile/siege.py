@@ -35,6 +35,7 @@ from storage.schema import commits  # noqa: F401  # the tables are in the metada
 from tests.hostile.stage import Stage, furnish, stage_of
 from tests.nodes import Node, open_nodes, share, together, until_equal
 from tests.relays import PLENTY
+from tests.support.machine import fail_after
 
 PLACES: Final = 16
 """Connections that a victim accepts here: as many as are needed to take all of them quickly."""
@@ -53,7 +54,7 @@ def prepare(folder: Path) -> Stage:
     """Stores of a victim and an honest peer that agree, in a folder to be copied from."""
 
     async def make() -> Stage:
-        with trio.fail_after(1000), open_nodes(folder, "victim", "honest") as (victim, honest):
+        with fail_after(1000), open_nodes(folder, "victim", "honest") as (victim, honest):
             await share(victim, honest)
             repo = victim.repo()
             granted = furnish(victim.replica, victim.author, repo, CHAIN_LENGTH)
@@ -168,7 +169,7 @@ class Siege:
 
     async def until_equal(self) -> None:
         """Wait until both show the same, or fail."""
-        with trio.fail_after(_SECONDS_MAX):
+        with fail_after(_SECONDS_MAX):
             await until_equal(self.victim, self.honest)
 
     async def write(self) -> None:

@@ -21,6 +21,7 @@ from protocol.body import Permission
 from protocol.text import id_text
 from storage.difference import load_publications, plan_sending
 from tests.nodes import Node, connected, ids, members_of, open_nodes, renewing_of, share
+from tests.support.machine import fail_after
 from tests.support.tiers import in_tiers
 
 KEPT_SEEDS: Final = (98, 106)
@@ -41,7 +42,7 @@ def test_who_remains_agrees_and_who_was_excluded_reads_nothing_new(seed: int, tm
 
 
 async def _live(nodes: list[Node], random: Random) -> None:
-    with trio.fail_after(3600):
+    with fail_after(3600):
         alice, *others = nodes[:-1]  # the last comes by an invitation, some time
         await share(alice, *others)
         for admin in random.sample(others, random.randint(1, 2)):

@@ -27,7 +27,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     began, used = time.perf_counter(), _processor_seconds()
     yield
     waited, used = time.perf_counter() - began, _processor_seconds() - used
-    if item.config.getoption(_OPTION) or item.get_closest_marker("slow"):
+    config = item.config
+    # The second tier repeats tests with more examples, and with another database.
+    if config.getoption(_OPTION) or config.getoption("--tier") != "quick" or item.get_closest_marker("slow"):
         return
     if _is_slow(used, waited, slowness()) and _is_slow(used, waited, measure_slowness()):
         pytest.fail(

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from analytics.edit_streams import EditCounts, replay
 from analytics.tangle_models import MODELS, Graph, deliver_in_order, deliver_random_feed, two_feeds
 
+pytestmark = pytest.mark.extended  # the first of them waits for numba's compiler
+
 
 class ListTimeline:
     """ScuttleSort on a list, step by step as published: slow, and nothing clever."""
@@ -123,7 +125,6 @@ def test_any_graph_in_any_order_costs_what_the_list_costs(drawn: tuple[Graph, li
     assert (counts.reference, counts.net) == slow_counts(graph, delivery)
 
 
-@pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 @given(seed=st.integers(0, 10_000), height=st.integers(10, 40), width=st.integers(4, 8))
@@ -148,7 +149,6 @@ def test_a_chain_backwards_waits_whole_and_moves_once_each() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.extended
 def test_a_large_tangle_costs_what_lists_in_python_counted() -> None:
     """So large that ranks outgrow their room and all of them move together; no list of the published algorithm ends here."""
     graph = two_feeds(32 * 1024, 64, 0)

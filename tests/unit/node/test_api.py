@@ -34,6 +34,7 @@ from tests.fuzz.api import Loopback
 from tests.fuzz.seeds import CORPUS
 from tests.nodes import open_nodes
 from tests.served import AUTH, TOKEN, served, service_of
+from tests.support.machine import fail_after
 
 ITEM = {"id": "a", "parents": [], "author": "me", "time": 1, "text": "hello"}
 
@@ -42,7 +43,7 @@ ITEM = {"id": "a", "parents": [], "author": "me", "time": 1, "text": "hello"}
 async def _api(
     folder: Path, *, listen: str = "127.0.0.1:7474", advertise: str = ""
 ) -> AsyncIterator[httpx.AsyncClient]:
-    with trio.fail_after(300), open_nodes(folder, "alice") as (node,):
+    with fail_after(300), open_nodes(folder, "alice") as (node,):
         app = create_app(service_of(node, folder, listen, advertise), TOKEN)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(
@@ -500,7 +501,7 @@ async def test_an_answer_may_take_its_time(autojump_clock: MockClock) -> None:
 
     client, stream = memory_stream_pair()
     stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
-    with trio.fail_after(7200):
+    with fail_after(7200):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
             await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -514,7 +515,7 @@ async def test_headers_that_come_byte_by_byte_are_given_up(autojump_clock: MockC
     client, stream = memory_stream_pair()
     stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
     began = trio.current_time()
-    with trio.fail_after(60):
+    with fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
             with pytest.raises(trio.BrokenResourceError):
@@ -535,7 +536,7 @@ async def test_a_body_of_a_stranger_that_comes_byte_by_byte_is_given_up(autojump
     client, stream = memory_stream_pair()
     stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
     began = trio.current_time()
-    with trio.fail_after(600):
+    with fail_after(600):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
             await client.send_all(_UNFINISHED)
@@ -556,7 +557,7 @@ async def test_who_has_shown_the_token_may_take_its_time(autojump_clock: MockClo
 
     client, stream = memory_stream_pair()
     stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
-    with trio.fail_after(600):
+    with fail_after(600):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
             await client.send_all(_UNFINISHED)

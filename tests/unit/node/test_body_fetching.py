@@ -20,6 +20,7 @@ from storage.erasing import find_missing
 from tests.builders import STORE_KEY, give
 from tests.forging import bare_of
 from tests.nodes import Node, connected, open_nodes, share, until_equal
+from tests.support.machine import fail_after
 
 
 @pytest.fixture
@@ -97,7 +98,7 @@ async def test_bodies_that_somebody_stripped_come_from_who_has_them(
     await _strip(alice, carol, 5)
     assert _texts(carol) == [None] * 5
     async with _fetching(carol), connected(carol, alice):
-        with trio.fail_after(10):
+        with fail_after(10):
             await _all_there(carol)
     assert _texts(carol) == [f"post {number}" for number in range(5)]
     carol.replica.close()
@@ -122,7 +123,7 @@ async def test_who_withholds_bodies_delays_them_and_is_asked_once_while_it_is_co
         await trio.sleep(10 * FETCH_TIMEOUT_SECONDS)
         assert silent.asked == another.asked == [latest], "for the latest, as many as one message takes"
         async with connected(carol, alice):
-            with trio.fail_after(10):
+            with fail_after(10):
                 await _all_there(carol)
         assert silent.asked == [latest]
     assert None not in _texts(carol)
@@ -160,7 +161,7 @@ async def test_who_had_all_before_is_asked_for_what_comes_bare_later(
     alice, _, carol = nodes
     await _strip(alice, carol, 2)
     async with _fetching(carol), connected(carol, alice):
-        with trio.fail_after(10):
+        with fail_after(10):
             await _all_there(carol)
         await trio.sleep(10)
         silent = _Source()
@@ -170,7 +171,7 @@ async def test_who_had_all_before_is_asked_for_what_comes_bare_later(
         item = _publications(alice)[-1]
         carol.hub.announce(give(carol.replica, carol.branch(), [bare_of(item)]))
         assert _is_awaiting(carol)
-        with trio.fail_after(2 * FETCH_TIMEOUT_SECONDS):
+        with fail_after(2 * FETCH_TIMEOUT_SECONDS):
             await _all_there(carol)
     assert _texts(carol)[-1] == "not told to carol"
 
@@ -191,9 +192,9 @@ async def test_members_who_erased_send_the_bare_ones_again_and_nothing_changes(
         await trio.sleep(10 * FETCH_TIMEOUT_SECONDS)
         assert _texts(carol) == _texts(bob) == [None, None]
     async with _fetching(carol), connected(carol, alice):
-        with trio.fail_after(10):
+        with fail_after(10):
             await _all_there(carol)
     async with _fetching(bob), connected(bob, carol):
-        with trio.fail_after(10):
+        with fail_after(10):
             await _all_there(bob)
     assert _texts(bob) == ["one", "two"]

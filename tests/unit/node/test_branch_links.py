@@ -29,6 +29,7 @@ from protocol.text import (
 from storage.forgetting import forget_repo
 from storage.schema import branches, commits, files, numbers, repos
 from tests.nodes import Node, connected, ids, meet, members_of, open_nodes, renewing_of, share, together
+from tests.support.machine import fail_after
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ async def test_a_link_opens_one_branch_and_tells_nothing_of_others_or_of_members
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         alice.hub.announce(alice.author.create_branch(alice.repo(), "private")[1])
         alice.write(alice.branch("private"), "not for carol")
@@ -86,7 +87,7 @@ async def test_a_renewal_ends_what_a_link_opens_and_members_go_on(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         alice.write(alice.branch(), "before")
         await carol.joiner.follow_branch(await _link(alice))
@@ -111,7 +112,7 @@ async def test_a_renewal_ends_what_a_link_opens_and_members_go_on(
 @pytest.mark.slow
 async def test_an_exclusion_ends_what_a_link_opens_too(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         await carol.joiner.follow_branch(await _link(alice))
         await members_of(alice).remove("", id_text(bob.author.user), "")
@@ -131,7 +132,7 @@ async def test_who_may_not_manage_renews_nothing_and_generations_are_not_passed_
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, _ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         with pytest.raises(ServiceError, match="permission to manage"):
             await renewing_of(bob).renew_branch("main")
@@ -146,7 +147,7 @@ async def test_the_whole_repo_takes_the_place_of_a_branch_that_was_followed_by_i
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, _, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         alice.create_repo()
         alice.write(alice.branch(), "one")
         sharing = _sharing(alice)
@@ -168,7 +169,7 @@ async def test_a_link_that_lies_about_its_repo_stands_in_nobodys_way(
 ) -> None:
     """Mallory's links name alice's branch with another init, another repo, and her root branch."""
     alice, _, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         repo, branch = alice.create_repo()
         alice.write(branch, "one")
         link = await _link(alice)

@@ -4,7 +4,6 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-import trio
 from sqlalchemy import select
 
 from node.clock import LATEST_MS, now_ms, now_seconds
@@ -16,6 +15,7 @@ from protocol.limits import CLOCK_DRIFT_MAX_SECONDS
 from storage.display import load_display_window
 from storage.schema import commits
 from tests.nodes import Node, connected, ids, open_nodes, share, until_equal
+from tests.support.machine import fail_after
 
 _TEN_YEARS_MS = 10 * 365 * 24 * 3600 * 1000
 
@@ -34,7 +34,7 @@ def _display_times(node: Node) -> list[int]:
 @pytest.mark.parametrize("off", [_TEN_YEARS_MS, -_TEN_YEARS_MS])
 async def test_a_clock_that_is_ten_years_off_loses_nothing(tmp_path: Path, off: int) -> None:
     assert abs(off) > 1000 * CLOCK_DRIFT_MAX_SECONDS
-    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
         right = alice._clock
         alice._clock = count(next(right) + off)

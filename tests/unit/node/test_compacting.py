@@ -42,6 +42,7 @@ from tests.exports import export_node
 from tests.forging import bare_of
 from tests.nodes import Node, connected, members_of, open_nodes, share, together, until_equal
 from tests.relays import PLENTY
+from tests.support.machine import fail_after
 
 ANY_TIME = 1 << 62
 
@@ -118,7 +119,7 @@ async def test_a_compacted_branch_holds_what_it_held_and_its_bodies_are_gone(
     nodes: list[Node], tmp_path: Path
 ) -> None:
     alice = nodes[0]
-    with trio.fail_after(30):
+    with fail_after(30):
         alice.create_repo()
         await _fill(alice)
         before = alice.digest(alice.branch())
@@ -162,7 +163,7 @@ async def test_upstreams_case_a_delete_after_a_squeeze_takes_only_what_it_delete
     nodes: list[Node], tmp_path: Path
 ) -> None:
     alice = nodes[0]
-    with trio.fail_after(30):
+    with fail_after(30):
         alice.create_repo()
         for item in ("a", "b", "c"):
             await _documents(alice).edit_set("main", [item], [])

@@ -37,6 +37,7 @@ from protocol.messages import (
 from storage.difference import load_publications, plan_sending
 from tests.nodes import open_nodes
 from tests.strangers import met
+from tests.support.machine import fail_after
 
 UNREADABLE: dict[str, tuple[bytes, str]] = {
     "garbage": (b"\xff" * 100, "bad_message:unknown_message"),
@@ -203,7 +204,7 @@ async def test_all_who_wait_for_blocks_are_told_when_the_peer_leaves(
                 with pytest.raises(NotFetched):
                     await source.fetch(branch.topic, bytes([number]) * 32)
 
-            with trio.fail_after(5):
+            with fail_after(5):
                 async with trio.open_nursery() as nursery:
                     for number in range(3 * FETCHED_COUNT_MAX):
                         nursery.start_soon(ask, number)

@@ -21,6 +21,7 @@ from protocol.text import DeviceLink, id_text, parse_device_link
 from storage.repos import Repo
 from tests.nodes import Node, connected, open_nodes
 from tests.served import service_of
+from tests.support.machine import fail_after
 
 
 def user(node: Node) -> str:
@@ -47,7 +48,7 @@ def persons(node: Node, repo: Repo) -> dict[bytes, bytes]:
 async def settle(*nodes: Node) -> None:
     """Connect all to the first for a while, twice."""
     first, *others = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         for other in [*others, *others]:
             async with connected(other, first):
                 await trio.sleep(10)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-import trio
 from trio.testing import MockClock
 
 from node import documents as documents_module
@@ -19,6 +18,7 @@ from protocol.content import DictEdit, DictEntry, SetEdit
 from protocol.limits import BODY_SIZE_MAX, DEP_COUNT_MAX, DICT_VALUE_SIZE_MAX, SET_ITEM_SIZE_MAX
 from protocol.text import id_text
 from tests.nodes import Node, connected, members_of, open_nodes, share, together, until_equal
+from tests.support.machine import fail_after
 from verifier.documents import Word
 
 
@@ -63,7 +63,7 @@ def _say(node: Node, said: Body, branch: str = "main") -> bytes:
 
 async def test_a_set_holds_what_was_added_and_not_deleted_and_says_nothing_twice(nodes: list[Node]) -> None:
     alice = nodes[0]
-    with trio.fail_after(30):
+    with fail_after(30):
         alice.create_repo()
         assert await _add(alice, "pears", "Äpfel", "plums", "pears") == 1
         assert await _add(alice, "plums") == 0, "it is there"
@@ -88,7 +88,7 @@ async def test_an_add_that_the_deleter_had_not_seen_stays_and_replicas_agree(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, _ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         await _add(alice, "kept", "gone", "moved")
         await together(alice, bob)
@@ -111,7 +111,7 @@ async def test_concurrent_values_are_conflicts_until_somebody_puts_one(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, _ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         await _put(alice, colour="red", size="7")
         assert await _put(alice, colour="red") == 0, "it is so"
@@ -137,7 +137,7 @@ async def test_words_of_the_excluded_that_nobody_saw_count_for_nothing_and_what_
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol)
         await _add(alice, "old")
         await together(alice, bob, carol)
@@ -156,7 +156,7 @@ async def test_a_fork_shows_what_it_continues_and_what_it_deletes_is_deleted_by_
 ) -> None:
     alice, bob, _ = nodes
     merging = Merging(alice.hub, alice.author, alice.branch)
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         await _add(alice, "a", "b", "c")
         await merging.fork("main", "draft", "")
@@ -178,7 +178,7 @@ async def test_a_fork_shows_what_it_continues_and_what_it_deletes_is_deleted_by_
 
 async def test_a_word_names_what_it_replaces_in_its_header_too(nodes: list[Node]) -> None:
     alice = nodes[0]
-    with trio.fail_after(30):
+    with fail_after(30):
         alice.create_repo()
         added = (await documents_of(alice).edit_set("main", ["a"], ()))["commits"]
         deleted = (await documents_of(alice).edit_set("main", (), ["a"]))["commits"]
@@ -188,7 +188,7 @@ async def test_a_word_names_what_it_replaces_in_its_header_too(nodes: list[Node]
 
 async def test_what_liars_name_changes_nothing_of_other_items(nodes: list[Node]) -> None:
     alice = nodes[0]
-    with trio.fail_after(30):
+    with fail_after(30):
         alice.create_repo()
         first = _say(alice, SetEdit(("a", "b"), (), ()))
         _say(alice, SetEdit((), ("never was",), (first, b"?" * 32)))
@@ -205,7 +205,7 @@ async def test_a_document_that_is_too_large_is_refused_in_words(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = nodes[0]
-    with trio.fail_after(30):
+    with fail_after(30):
         alice.create_repo()
         await _add(alice, "a", "b", "c")
         monkeypatch.setattr(documents_module, "DOCUMENT_WORD_COUNT_MAX", 3)
@@ -226,7 +226,7 @@ async def test_a_document_that_is_too_large_is_refused_in_words(
 @pytest.mark.slow
 async def test_what_is_remembered_is_bounded_and_changes_no_answer(nodes: list[Node]) -> None:
     alice = nodes[0]
-    with trio.fail_after(30):
+    with fail_after(30):
         _, branch = alice.create_repo()
         for number in range(5):
             await _add(alice, str(number), "x")
@@ -271,7 +271,7 @@ async def test_a_request_may_have_as_many_of_the_largest_items_as_one_commit_can
     nodes: list[Node],
 ) -> None:
     alice = nodes[0]
-    with trio.fail_after(30):
+    with fail_after(30):
         alice.create_repo()
         items = ["é" * (SET_ITEM_SIZE_MAX - 3) + f"{number:03}" for number in range(400)]
         assert await _add(alice, *items) == 2

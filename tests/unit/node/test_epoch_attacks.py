@@ -20,6 +20,7 @@ from protocol.hashing import epoch_read_secret, root_topic_seed
 from protocol.signing import public_key
 from protocol.text import id_text
 from tests.nodes import Node, connected, ids, meet, members_of, open_nodes, share, together, until_equal
+from tests.support.machine import fail_after
 from verifier.membership import mark_of
 
 
@@ -52,7 +53,7 @@ async def test_the_secrets_of_a_fork_do_not_reach_whom_it_excludes(
 ) -> None:
     """Two admins exclude different people; they meet, and nobody has merged yet."""
     alice, bob, carol, dave, erin = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         await _among(nodes, bob)
         await members_of(alice).remove("", id_text(dave.author.user), "")
         await members_of(bob).remove("", id_text(erin.author.user), "")
@@ -72,7 +73,7 @@ async def test_an_ex_admin_gives_nobody_who_was_away_false_secrets(
 ) -> None:
     """Bob has not heard of mallory's exclusion, and is given mallory's own secrets for the epoch that it starts."""
     alice, mallory, bob, carol, _ = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         await _among([alice, mallory, bob, carol], mallory, *([bob] if is_admin else []))
         await members_of(alice).remove("", id_text(mallory.author.user), "")
         await meet(alice, mallory)
@@ -94,7 +95,7 @@ async def test_the_author_of_an_epoch_who_is_excluded_later_shuts_nobody_out_of_
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, mallory, bob, carol, _ = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         await _among([alice, mallory, bob, carol], mallory)
         await members_of(mallory).remove("", id_text(carol.author.user), "")
         await together(alice, mallory, bob)
@@ -115,7 +116,7 @@ async def test_an_epoch_with_the_secrets_of_the_first_is_passed_over_by_the_next
     nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice, mallory, bob, *_ = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         await _among([alice, mallory, bob], mallory)
         old, fresh = mallory.epoch(), secrets.token_bytes
         with monkeypatch.context() as patch:
@@ -136,7 +137,7 @@ async def test_a_topic_that_somebody_states_elsewhere_is_given_to_whose_it_is(
 ) -> None:
     """Alice follows a repo of mallory's, where mallory states the root topic of a repo that alice joins later."""
     alice, mallory, bob, *_ = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         bait, _ = mallory.create_repo("bait")
         await alice.joiner.follow(mallory.capability())
         async with connected(alice, mallory):
@@ -160,7 +161,7 @@ async def test_admins_who_write_at_the_same_time_stop_starting_epochs(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, _, dave, erin = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         await _among(nodes, bob)
         await members_of(alice).remove("", id_text(dave.author.user), "")
         await members_of(bob).remove("", id_text(erin.author.user), "")
@@ -178,7 +179,7 @@ async def test_one_exclusion_is_followed_by_one_history_of_whoever_makes_it(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol, dave, erin = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         await _among(nodes, bob, carol, dave)
         async with connected(bob, alice), connected(carol, alice), connected(dave, alice):
             await trio.sleep(5)
@@ -193,7 +194,7 @@ async def test_who_is_invited_again_and_who_follows_again_reads_on(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, _, bob, carol, _ = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         await share(alice, bob)
         await carol.joiner.follow(alice.capability())
         await together(alice, carol)
@@ -213,7 +214,7 @@ async def test_who_is_granted_writing_beside_an_epoch_may_write_in_it(
 ) -> None:
     """Bob, a reader, is raised while carol excludes dave, with a box for a reader."""
     alice, _, bob, carol, dave = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         await _among([alice, bob, carol, dave], carol)
         await members_of(alice).remove("", id_text(bob.author.user), "read")
         await together(alice, bob, carol, dave)
@@ -230,7 +231,7 @@ async def test_what_an_ex_admin_starts_as_if_nothing_had_happened_is_read_within
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, mallory, bob, *_ = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         await _among([alice, mallory, bob], mallory)
         await members_of(alice).remove("", id_text(mallory.author.user), "")
         for _ in range(20):
@@ -247,7 +248,7 @@ async def test_a_revoked_join_that_was_handed_secrets_makes_an_epoch_due(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, _, bob, carol, _ = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         await share(alice, bob)
         await members_of(alice).grant("", id_text(bob.author.user), "admin")
         link = alice.invite(alice.repo())
@@ -268,7 +269,7 @@ async def test_an_epoch_that_was_started_for_a_write_that_failed_is_told_with_th
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, _, bob, carol, _ = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         await share(alice, bob, carol)
         root = alice.replica.root_branch(alice.repo())
         alice.hub.announce(alice.author.write(root, Remove(carol.author.user, None, ()))[1])

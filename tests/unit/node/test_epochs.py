@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trio
 from trio.testing import MockClock
 
 from node.errors import ServiceError
@@ -26,6 +25,7 @@ from tests.nodes import (
     together,
     until_equal,
 )
+from tests.support.machine import fail_after
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def _can_read(reader: Node, source: Node) -> bool:
 @pytest.mark.slow
 async def test_the_excluded_read_nothing_that_follows(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob, carol, *_ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol)
         alice.write(alice.branch(), "for all three")
         await together(alice, bob, carol)
@@ -78,7 +78,7 @@ async def test_who_was_away_for_several_epochs_catches_up(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol, dave, erin = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, *nodes[1:])
         bob.write(bob.branch(), "before I left")
         for gone in (carol, dave, erin):
@@ -98,7 +98,7 @@ async def test_who_joins_later_reads_all_that_was_before(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol, dave, erin = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol)
         alice.write(alice.branch(), "in the first epoch")
         for gone in (bob, carol):
@@ -125,7 +125,7 @@ async def test_forked_epochs_are_merged_and_nobody_else_is_lost(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol, dave, erin = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, *nodes[1:])
         await members_of(alice).grant("", id_text(bob.author.user), "admin")
         await together(alice, *nodes[1:])
@@ -153,7 +153,7 @@ async def test_who_joins_by_an_older_link_is_given_the_new_epoch(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol, *_ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         link = alice.invite(alice.repo(), Permission.WRITE)
         await members_of(alice).remove("", id_text(bob.author.user), "")
@@ -171,7 +171,7 @@ async def test_who_was_added_in_one_fork_is_given_the_other(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol, dave, erin = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol, dave)
         await members_of(alice).grant("", id_text(bob.author.user), "admin")
         await together(alice, bob)
@@ -197,7 +197,7 @@ async def test_a_reader_is_given_what_opens_and_not_what_writes(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol, *_ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol)
         await members_of(alice).remove("", id_text(bob.author.user), "read")
         alice.write(alice.branch(), "for readers too")
@@ -222,7 +222,7 @@ async def test_epochs_and_who_writes_in_which_survive_a_restart(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol, *_ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol)
         alice.write(alice.branch(), "before")
         await members_of(alice).remove("", id_text(bob.author.user), "")
@@ -244,7 +244,7 @@ async def test_an_epoch_that_an_exclusion_did_not_get_to_start_is_started_before
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol, *_ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol)
         first = alice.epoch()
         root = alice.replica.root_branch(alice.repo())
@@ -264,7 +264,7 @@ async def test_a_leaver_reads_nothing_that_admins_write_after(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol, *_ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol)
         await members_of(bob).leave("", force=False)
         await together(alice, bob, carol)
@@ -279,7 +279,7 @@ async def test_a_branch_added_beside_an_epoch_gets_a_topic_in_it(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol, *_ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol)
         await members_of(alice).grant("", id_text(bob.author.user), "manage")
         await together(alice, bob, carol)
@@ -304,7 +304,7 @@ async def test_a_box_of_garbage_is_passed_over_and_another_admin_helps(
 ) -> None:
     """Bob, an admin, starts an epoch with a box for dave that opens nothing."""
     alice, bob, carol, dave, _ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol, dave)
         await members_of(alice).grant("", id_text(bob.author.user), "admin")
         await together(alice, bob, carol, dave)
@@ -336,7 +336,7 @@ async def test_what_was_written_in_an_epoch_that_does_not_count_is_read_by_all(
 ) -> None:
     """Carol, the junior, excludes bob while bob excludes her; dave had heard of carol alone, and wrote in her epoch."""
     alice, bob, carol, dave, _ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol, dave)
         for admin in (bob, carol):
             await members_of(alice).grant("", id_text(admin.author.user), "admin")

@@ -25,6 +25,7 @@ from storage.repos import Branch
 from storage.voids import load_judged, mark_void
 from tests.nodes import ids, open_nodes
 from tests.served import Served, served
+from tests.support.machine import fail_after
 
 EDITS = "/api/v1/branches/main/edits"
 JsonObject = dict[str, Any]
@@ -264,7 +265,7 @@ async def test_edits_are_read_in_pieces_for_a_stream(tmp_path: Path, monkeypatch
 async def test_large_edits_are_read_in_smaller_pieces_for_a_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         for number in range(6):
             alice.write(branch, str(number) * 1000)
@@ -297,7 +298,7 @@ async def test_sources_at_one_cursor_share_a_read_and_miss_nothing(
         return read_window(hub, branch, since, limit, positions=positions, size_max=size_max)
 
     monkeypatch.setattr(edits_module, "read_window", counted)
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         shared = SharedReads(alice.hub)
         since = Cursor((await shared.read(branch, START))[0].next.change)
@@ -327,7 +328,7 @@ async def test_sources_at_one_cursor_share_a_read_and_miss_nothing(
 async def test_a_read_from_before_a_change_is_not_shared_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         shared, go_on, counts = SharedReads(alice.hub), trio.Event(), dict[str, int]()
         since = Cursor((await shared.read(branch, START))[0].next.change)

@@ -23,6 +23,7 @@ from storage.export_manifest import decode_manifest
 from storage.export_schema import MANIFEST_NAME
 from tests.builders import STORE_KEY, World
 from tests.e2e.cluster import until
+from tests.support.machine import fail_after
 
 
 def _exports(folder: Path, config: ExportConfig | None = None) -> Exports:
@@ -52,7 +53,7 @@ class Scripted(Exports):
 
 
 async def _run_all(exports: Scripted) -> list[float]:
-    with trio.fail_after(10**7):
+    with fail_after(10**7):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(exports.run)
             await exports.is_done.wait()
@@ -74,7 +75,7 @@ async def test_a_failed_export_is_tried_again_after_a_pause_that_doubles(autojum
 
 
 async def test_without_an_interval_nothing_is_exported(autojump_clock: MockClock) -> None:
-    with trio.fail_after(1):
+    with fail_after(1):
         await Scripted(0, [False]).run()
 
 
@@ -108,7 +109,7 @@ async def test_that_members_of_some_repos_are_not_told_is_logged(autojump_clock:
 async def test_an_export_is_written_beside_writers_by_another_process(tmp_path: Path) -> None:
     world = World(tmp_path)
     try:
-        with trio.fail_after(60), world.replica.database.write():
+        with fail_after(60), world.replica.database.write():
             summary = await _exports(tmp_path, ExportConfig(blocks=True)).write()
         assert (summary["commits"], summary["added"], summary["parts"]) == (3, 3, 5)
         assert summary["path"] == str(tmp_path / "exports")
@@ -126,7 +127,7 @@ async def test_an_export_is_written_beside_writers_by_another_process(tmp_path: 
 
 @pytest.mark.slow
 async def test_what_goes_wrong_in_the_process_is_said(tmp_path: Path) -> None:
-    with trio.fail_after(60), pytest.raises(ServiceError, match=r"ravel\.sqlite is not there"):
+    with fail_after(60), pytest.raises(ServiceError, match=r"ravel\.sqlite is not there"):
         await _exports(tmp_path).write()
 
 
@@ -136,7 +137,7 @@ async def test_a_daemon_that_stops_waits_for_no_export(tmp_path: Path) -> None:
 
     os.mkfifo(tmp_path / "ravel.sqlite")
     exports = _exports(tmp_path)
-    with trio.fail_after(60):
+    with fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(exports.write)
             await trio.testing.wait_all_tasks_blocked()

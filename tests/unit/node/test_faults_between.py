@@ -32,6 +32,7 @@ from storage.awaiting import Awaited
 from storage.database import StorageError
 from storage.repos import Repo
 from tests.nodes import Node, connected, open_nodes, share
+from tests.support.machine import fail_after
 
 T = TypeVar("T")
 
@@ -194,7 +195,7 @@ async def test_asking_for_what_was_damaged_goes_on_after_a_storage_failure(
     answers: list[Callable[..., Awaited | None]] = [_full, lambda _: Awaited(0, 0)]
     monkeypatch.setattr(mending, "count_awaited", lambda connection: answers.pop(0)(connection))
     alice.replica.has_awaited = True
-    with trio.fail_after(600):
+    with fail_after(600):
         await Mender(alice.hub).run()
     assert not alice.replica.has_awaited
 
@@ -204,7 +205,7 @@ async def test_a_join_is_told_of_though_its_link_could_not_be_forgotten(
 ) -> None:
     alice, bob = nodes
     told = _Told()
-    with trio.fail_after(120):
+    with fail_after(120):
         repo, _ = alice.create_repo()
         await bob.joiner.begin(alice.invite(repo))
         bob.hub.add(told)
@@ -333,7 +334,7 @@ async def test_a_connection_that_fails_when_it_is_told_ends(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     alice, bob = nodes
-    with trio.fail_after(60):
+    with fail_after(60):
         await share(alice, bob)
         async with connected(alice, bob) as (ours, _):
             take = ours._session.take

@@ -15,6 +15,7 @@ from node.hub import NotFetched
 from protocol.block import Block, seal_block
 from protocol.limits import FETCH_WINDOW_COUNT_MAX, LEAF_SIZE
 from tests.nodes import Node, connected, open_nodes, share, until_equal
+from tests.support.machine import fail_after
 
 
 def _files_of(node: Node) -> Files:
@@ -42,7 +43,7 @@ async def test_a_file_comes_from_a_peer_as_it_is_read_and_stays(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     data = os.urandom((FETCH_WINDOW_COUNT_MAX + 3) * LEAF_SIZE + 17)
-    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
         await _files_of(alice).add("main", "far", _stream(data))
         async with connected(bob, alice):
@@ -61,7 +62,7 @@ async def test_a_file_comes_from_a_peer_as_it_is_read_and_stays(
 async def test_without_a_peer_that_has_it_a_file_is_incomplete_and_says_what_to_do(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
         await share(alice, bob, carol)
         await _files_of(alice).add("main", "far", _stream(os.urandom(2 * LEAF_SIZE)))
         async with connected(bob, alice):
@@ -111,7 +112,7 @@ async def test_several_peers_give_what_each_has_and_one_may_leave(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     blocks = _blocks(40)
-    with trio.fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         sources = [
             _Source(branch.topic, blocks[:30]),
@@ -137,7 +138,7 @@ async def test_what_nobody_has_does_not_keep_back_what_came(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     blocks = _blocks(5)
-    with trio.fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         alice.hub.sources += [_Source(branch.topic, blocks[:2]), _Source(branch.topic, blocks[1:4])]
         with pytest.raises(ServiceError, match="has 1 of its blocks"):
@@ -150,7 +151,7 @@ async def test_what_nobody_has_does_not_keep_back_what_came(
 async def test_of_its_id_and_no_block_is_the_authors_fault_and_ends_nothing(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    with trio.fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         source = _Source(branch.topic, _blocks(1))
         source._blocks[b"w" * 32] = b"no block"

@@ -20,6 +20,7 @@ from storage.database import StorageError
 from storage.files import load_files
 from storage.repos import Branch
 from tests.nodes import Node, connected, open_nodes, until_equal
+from tests.support.machine import fail_after
 
 
 def _files_of(node: Node) -> Files:
@@ -44,7 +45,7 @@ def _content(size: int) -> bytes:
 @pytest.mark.parametrize("size", [0, 1, LEAF_SIZE, LEAF_SIZE + 1, 5 * LEAF_SIZE + 12345])
 async def test_a_file_comes_out_as_it_went_in_whole_and_by_range(tmp_path: Path, size: int) -> None:
     data = _content(size)
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
         files = _files_of(alice)
         view = await files.add("main", "a name", _stream(data[:100], b"", data[100:]))
@@ -60,7 +61,7 @@ async def test_a_file_comes_out_as_it_went_in_whole_and_by_range(tmp_path: Path,
 @pytest.mark.slow
 async def test_the_chunks_in_which_content_comes_do_not_matter(tmp_path: Path) -> None:
     data = _content(files_module.PIECE_SIZE * 2 + 12345)
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
         files = _files_of(alice)
         ids = set()
@@ -72,13 +73,13 @@ async def test_the_chunks_in_which_content_comes_do_not_matter(tmp_path: Path) -
 
 async def test_equal_content_is_stored_once_and_files_survive_a_restart(tmp_path: Path) -> None:
     data = _content(2 * LEAF_SIZE)
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
         first = await _files_of(alice).add("main", "one", _stream(data))
         second = await _files_of(alice).add("main", "two", _stream(data))
         assert first["file"] == second["file"]
         assert len(list((tmp_path / "alice" / "packs").iterdir())) == 1
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         file = await _files_of(alice).open("main", "two")
         assert b"".join([part async for part in _files_of(alice).read(file, 0, file.size)]) == data
 
@@ -89,7 +90,7 @@ async def test_an_upload_that_is_cut_leaves_nothing(tmp_path: Path) -> None:
             yield bytes([number]) * LEAF_SIZE
         raise ConnectionResetError
 
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         before = alice.digest(branch)
         with pytest.raises(ConnectionResetError):
@@ -101,7 +102,7 @@ async def test_an_upload_that_is_cut_leaves_nothing(tmp_path: Path) -> None:
 async def test_an_add_whose_transaction_fails_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
 
         def fail(*_: object, **__: object) -> None:
@@ -115,7 +116,7 @@ async def test_an_add_whose_transaction_fails_leaves_nothing(
 
 @pytest.mark.parametrize("name", ["", "x" * 256, "a\nb"])
 async def test_a_name_that_cannot_be_shown_is_refused(tmp_path: Path, name: str) -> None:
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
         with pytest.raises(ServiceError) as caught:
             await _files_of(alice).add("main", name, _stream(b"x"))
@@ -124,7 +125,7 @@ async def test_a_name_that_cannot_be_shown_is_refused(tmp_path: Path, name: str)
 
 async def test_a_file_has_a_largest_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files_module, "FILE_SIZE_MAX", 10)
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
         await _files_of(alice).add("main", "ten", _stream(b"0123456789"))
         with pytest.raises(ServiceError) as caught:
@@ -133,7 +134,7 @@ async def test_a_file_has_a_largest_size(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 async def test_names_prefixes_and_their_absence_are_clear(tmp_path: Path) -> None:
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
         files = _files_of(alice)
         for content in (_content(100), _content(101)):
@@ -149,7 +150,7 @@ async def test_names_prefixes_and_their_absence_are_clear(tmp_path: Path) -> Non
 
 
 async def test_two_small_files_of_one_id_are_two_files(tmp_path: Path) -> None:
-    with trio.fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         by_id: dict[bytes, bytes] = {}
         for content in (bytes([number]) for number in range(256)):
@@ -172,7 +173,7 @@ async def test_two_small_files_of_one_id_are_two_files(tmp_path: Path) -> None:
 @pytest.mark.slow
 async def test_an_add_that_the_remover_had_not_seen_stays(tmp_path: Path) -> None:
     data = _content(1000)
-    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         repo, _ = alice.create_repo()
         await bob.joiner.begin(alice.invite(repo))
         await _files_of(alice).add("main", "old", _stream(data))
@@ -189,7 +190,7 @@ async def test_an_add_that_the_remover_had_not_seen_stays(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 async def test_content_that_is_not_here_is_said(tmp_path: Path) -> None:
-    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         repo, _ = alice.create_repo()
         await bob.joiner.begin(alice.invite(repo))
         await _files_of(alice).add("main", "far", _stream(_content(3 * LEAF_SIZE)))
@@ -205,7 +206,7 @@ def _write(node: Node, branch: Branch, draft: Draft) -> None:
 
 
 async def test_an_author_who_lies_about_a_file_is_found_out(tmp_path: Path) -> None:
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         files = _files_of(alice)
         view = await files.add("main", "true", _stream(b"content"))
@@ -247,7 +248,7 @@ async def test_files_of_all_epochs_are_read_and_one_that_comes_in_meanwhile_is_r
     tmp_path: Path,
 ) -> None:
     """What was sealed for one epoch does not open with the secrets of the next."""
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         repo, _ = alice.create_repo()
         files = _files_of(alice)
         await files.add("main", "before", _stream(b"old"))

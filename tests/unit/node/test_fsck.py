@@ -4,7 +4,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import trio
 from sqlalchemy import text
 from trio.testing import MockClock
 
@@ -25,6 +24,7 @@ from storage.topic_sets import TopicSet
 from tests.builders import STORE_KEY, World
 from tests.nodes import Node, meet, members_of, open_nodes, share, together
 from tests.relays import PLENTY
+from tests.support.machine import fail_after
 
 
 def _world(folder: Path) -> World:
@@ -197,7 +197,7 @@ def test_a_damaged_page_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_voids_are_as_the_rules_say(tmp_path: Path, autojump_clock: MockClock) -> None:
-    with trio.fail_after(120), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
         await share(alice, bob, carol)
         bob.write(bob.branch(), "seen by all")
         await together(alice, bob, carol)

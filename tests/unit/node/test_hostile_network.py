@@ -30,6 +30,7 @@ from storage.difference import load_publications, plan_sending
 from storage.repos import Branch
 from tests.nodes import Node, connected, open_nodes, share, until_equal
 from tests.strangers import met
+from tests.support.machine import fail_after
 
 _MANY = 10_000
 
@@ -220,7 +221,7 @@ async def test_a_reconciliation_that_never_ends_is_ended(
 async def test_clocks_that_are_wrong_by_ages_change_no_order(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
         async with connected(bob, alice):
             for node, stamp in ((alice, TIMESTAMP_MAX_MS), (bob, 0), (alice, 1)):

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trio
 from msgspec.structs import replace
 from trio.testing import MockClock
 
@@ -21,6 +20,7 @@ from protocol.text import PeerAddress, id_text
 from storage.forgetting import forget_repo
 from storage.repos import Branch, Repo
 from tests.nodes import Node, ids, meet, members_of, open_nodes, share, together
+from tests.support.machine import fail_after
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ async def test_a_reader_comments_and_an_accepted_comment_is_followed_by_all(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         await share(alice, bob, carol)
         await members_of(alice).remove("", id_text(bob.author.user), "read")
         await together(alice, bob, carol)
@@ -101,7 +101,7 @@ async def test_who_is_no_member_offers_nothing_and_what_an_excluded_offered_is_g
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         await share(alice, bob)
         await carol.joiner.follow(alice.capability())
         await meet(alice, carol)
@@ -118,7 +118,7 @@ async def test_who_is_no_member_offers_nothing_and_what_an_excluded_offered_is_g
 @pytest.mark.slow
 async def test_a_fork_of_a_repo_offers_commits_back(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob, _ = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         await share(alice, bob)
         await members_of(alice).remove("", id_text(bob.author.user), "read")
         alice.write(alice.branch(), "original")
@@ -156,7 +156,7 @@ async def test_an_offer_of_something_unrelated_is_not_merged_and_one_that_is_unr
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, _ = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         await share(alice, bob)
         repo, _ = bob.author.create_repo("other")
         bob.author.create_branch(repo, "main")
@@ -188,7 +188,7 @@ async def test_what_was_followed_by_itself_can_be_forgotten(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, _ = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         repo, branch = alice.create_repo()
         alice.write(branch, "one")
         link = _inbox(alice)._sharing.capability_of(branch)
@@ -210,7 +210,7 @@ async def test_an_accepted_link_that_lies_is_passed_over_for_good(
 ) -> None:
     """Bob's link says that the document's own branch is another repo's: it is not followed, nor tried for ever."""
     alice, bob, _ = nodes
-    with trio.fail_after(240):
+    with fail_after(240):
         await share(alice, bob)
         document = _branch(bob, "repo:main")
         link = replace(_inbox(bob)._sharing.capability_of(document), repo=b"r" * 32)

@@ -20,6 +20,7 @@ from protocol.limits import (
 )
 from tests.multicast import need_multicast
 from tests.nodes import Node, open_nodes
+from tests.support.machine import fail_after
 from tests.unit.node.test_introductions import address_of, networked, until_met
 
 NEVER = "127.0.0.1:9"
@@ -47,7 +48,7 @@ class _Lan:
 
 async def test_a_kept_peer_is_found_where_it_is_now(tmp_path: Path, autojump_clock: MockClock) -> None:
     lan = _Lan()
-    with trio.fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         async with networked(alice) as at_alice, networked(bob) as at_bob, trio.open_nursery() as nursery:
             at_alice.keep(bob.key, NEVER)
             for network in (at_alice, at_bob):
@@ -146,7 +147,7 @@ async def test_two_processes_hear_each_other_by_mdns_on_loopback() -> None:
         if announcement == first:
             heard.set()
 
-    with trio.fail_after(30):
+    with fail_after(30):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch_lan, first, lambda _: None)
             nursery.start_soon(watch_lan, second, found)
@@ -164,7 +165,7 @@ async def test_a_process_that_does_not_do_its_work_is_ended_and_said(
     worker = tmp_path / "worker.py"
     worker.write_text(f"input()\n{program}\n")
     monkeypatch.setattr("node.lan._WORKER", worker)
-    with trio.fail_after(30), pytest.raises(OSError, match="has ended"):
+    with fail_after(30), pytest.raises(OSError, match="has ended"):
         await watch_lan(Announcement("127.0.0.1:7474", b"1" * 16, b"a" * 32), lambda _: None)
 
 
@@ -180,12 +181,12 @@ async def test_what_strangers_announce_may_be_anything(
     )
     monkeypatch.setattr("node.lan._WORKER", worker)
     heard: list[Announcement] = []
-    with trio.fail_after(30), pytest.raises(OSError, match="has ended"):
+    with fail_after(30), pytest.raises(OSError, match="has ended"):
         await watch_lan(Announcement("127.0.0.1:7474", b"1" * 16, b"a" * 32), heard.append)
     assert heard == [Announcement("10.0.0.1:1", bytes(16), b"\x11" * 32)]
 
 
 async def test_a_process_that_cannot_be_started_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/nowhere/python")
-    with trio.fail_after(30), pytest.raises(OSError, match="/nowhere/python"):
+    with fail_after(30), pytest.raises(OSError, match="/nowhere/python"):
         await watch_lan(Announcement("127.0.0.1:7474", b"1" * 16, b"a" * 32), lambda _: None)

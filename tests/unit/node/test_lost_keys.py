@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trio
 from trio.testing import MockClock
 
 from node.errors import ServiceError
@@ -22,6 +21,7 @@ from tests.nodes import (
     together,
     until_equal,
 )
+from tests.support.machine import fail_after
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ async def test_who_lost_a_disk_comes_back_by_an_invitation(
     tmp_path: Path, nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         bob.write(bob.branch(), "before")
         await together(alice, bob)
@@ -80,7 +80,7 @@ async def test_who_may_only_be_shown_a_capability_reads_and_an_admin_renews(
 ) -> None:
     """The founder's disk is lost, and a member who may only read is left: from there everything comes back."""
     alice, bob = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, permission=Permission.READ)
         alice.write(alice.branch(), "before")
         await together(alice, bob)
@@ -106,7 +106,7 @@ async def test_secrets_that_were_sealed_for_a_member_open_again(
     tmp_path: Path, nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         alice.hub.announce(alice.author.start_epoch(alice.repo()))
         await together(alice, bob)
@@ -130,7 +130,7 @@ async def test_one_key_on_two_nodes_forks_its_feed(
 ) -> None:
     """Why a device has a user of its own."""
     alice, bob = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         bob.write(bob.branch(), "one")
         await together(alice, bob)
@@ -152,7 +152,7 @@ async def test_a_device_is_a_member_of_its_own_and_is_excluded_when_it_is_lost(
     tmp_path: Path, nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob = nodes
-    with trio.fail_after(240), open_nodes(tmp_path, "phone") as (phone,):
+    with fail_after(240), open_nodes(tmp_path, "phone") as (phone,):
         await share(alice, bob, phone)
         await members_of(alice).grant("repo", id_text(phone.author.user), "admin")
         await together(alice, bob, phone)
@@ -176,7 +176,7 @@ async def test_a_new_user_takes_the_place_of_one_whose_key_is_known(
     tmp_path: Path, nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob = nodes
-    with trio.fail_after(240), open_nodes(tmp_path, "new") as (new,):
+    with fail_after(240), open_nodes(tmp_path, "new") as (new,):
         await share(alice, bob)
         await members_of(alice).grant("repo", id_text(bob.author.user), "admin")
         await together(alice, bob)

@@ -28,6 +28,7 @@ from storage.schema import blocks, commits
 from tests.builders import STORE_KEY
 from tests.nodes import Node, connected, open_nodes, share, together, until_equal
 from tests.relays import open_relay, visit
+from tests.support.machine import fail_after
 
 Harm = Callable[[Connection, tuple[int, ...]], object]
 
@@ -84,7 +85,7 @@ async def _mend(node: Node, other: Node) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("harm", HARM)
 async def test_a_damaged_commit_comes_back(tmp_path: Path, autojump_clock: MockClock, harm: str) -> None:
-    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
         for number in range(4):
             alice.write(alice.branch(), f"post {number}")
@@ -113,7 +114,7 @@ async def test_a_damaged_commit_comes_back(tmp_path: Path, autojump_clock: MockC
 async def test_until_it_is_back_the_others_are_shown_and_sent(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
         for number in range(4):
             alice.write(alice.branch(), f"post {number}")
@@ -152,7 +153,7 @@ async def test_until_it_is_back_the_others_are_shown_and_sent(
 async def test_a_root_branch_comes_back_and_with_it_what_waited_for_it(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
         await together(alice, bob)
         root = bob.branch("root")
@@ -177,7 +178,7 @@ async def test_a_root_branch_comes_back_and_with_it_what_waited_for_it(
 @pytest.mark.slow
 async def test_a_relay_brings_commits_back_too(tmp_path: Path, autojump_clock: MockClock) -> None:
     with (
-        trio.fail_after(300),
+        fail_after(300),
         open_nodes(tmp_path, "alice", "bob") as (alice, bob),
         open_relay(tmp_path / "r") as relay,
     ):
@@ -233,7 +234,7 @@ async def test_the_content_of_a_file_comes_back(
 ) -> None:
     data = os.urandom(3 * LEAF_SIZE)
     harm, count = PACKS[damage]
-    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
         await _files_of(alice).add("main", "far", _stream(data))
         async with connected(bob, alice):
@@ -253,7 +254,7 @@ async def test_the_content_of_a_file_comes_back(
 
 @pytest.mark.slow
 async def test_small_files_that_are_rows_come_back(tmp_path: Path, autojump_clock: MockClock) -> None:
-    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
         await _files_of(alice).add("main", "far", _stream(b"small"))
         async with connected(bob, alice):
@@ -275,7 +276,7 @@ async def test_small_files_that_are_rows_come_back(tmp_path: Path, autojump_cloc
 async def test_another_peer_is_asked_where_one_has_not_got_it(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
         await share(alice, bob, carol)
         for number in range(4):
             alice.write(alice.branch(), f"post {number}")

@@ -17,6 +17,7 @@ from protocol.codec import DecodeError
 from protocol.content import Imported, Post
 from protocol.text import id_text
 from tests.nodes import Node, connected, ids, members_of, open_nodes, share, together, until_equal
+from tests.support.machine import fail_after
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ async def test_a_fork_continues_a_commit_and_is_merged_back_once(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         for text in ("one", "two", "three"):
             alice.write(alice.branch(), text)
@@ -72,7 +73,7 @@ async def test_both_ways_and_between_siblings_only_what_is_new_is_carried(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, _ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         alice.create_repo()
         alice.write(alice.branch(), "base")
         left = await _merging(alice).fork("main", "left", "")
@@ -103,7 +104,7 @@ async def test_what_was_carried_already_is_known_to_forks_of_the_repo(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, _ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         repo, _ = alice.create_repo()
         fork = await _merging(alice).fork("main", "draft", "")
         alice.write(fork, "in the draft")
@@ -123,7 +124,7 @@ async def test_branches_without_a_common_ancestor_are_not_merged(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, _ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         repo, _ = alice.create_repo()
         alice.hub.announce(alice.author.create_branch(repo, "other")[1])
         with pytest.raises(ServiceError, match="no common ancestor"):
@@ -134,7 +135,7 @@ async def test_branches_without_a_common_ancestor_are_not_merged(
 
 async def test_the_shape_of_the_source_is_kept(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, _ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         alice.create_repo()
         fork = await _merging(alice).fork("main", "fork", "")
         root = fork.facts.root_id
@@ -161,7 +162,7 @@ async def test_the_shape_of_the_source_is_kept(nodes: list[Node], autojump_clock
 @pytest.mark.slow
 async def test_files_are_carried_within_an_epoch(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, _ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         repo, _ = alice.create_repo()
         files = Files(alice.hub, alice.author, alice.branch)
         await _merging(alice).fork("main", "fork", "")
@@ -184,7 +185,7 @@ async def test_what_is_void_is_not_carried_and_who_may_not_write_merges_nothing(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         await _merging(alice).fork("main", "fork", "")
         await together(alice, bob)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trio
 from trio.testing import MockClock
 
 from node.errors import ServiceError
@@ -12,6 +11,7 @@ from node.names import Names
 from protocol.text import id_text
 from storage.heads import load_heads
 from tests.nodes import Node, connected, meet, members_of, open_nodes, share, together, until_equal
+from tests.support.machine import fail_after
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def _shown(node: Node) -> list[tuple[str, bool]]:
 @pytest.mark.slow
 async def test_concurrent_names_end_equal(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob = nodes
-    with trio.fail_after(60):
+    with fail_after(60):
         await _share(alice, bob)
         await _names(alice).edit_branch("main", "drafts", archived=None)
         await _names(bob).edit_branch("main", "trunk", archived=True)
@@ -56,7 +56,7 @@ async def test_concurrent_names_end_equal(nodes: list[Node], autojump_clock: Moc
 @pytest.mark.slow
 async def test_what_a_removed_member_named_is_forgotten(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob = nodes
-    with trio.fail_after(60):
+    with fail_after(60):
         await _share(alice, bob)
         await _names(bob).edit_branch("main", "mine", archived=True)
         bob.hub.announce(bob.author.create_branch(bob.repo(), "spam")[1])
@@ -68,7 +68,7 @@ async def test_what_a_removed_member_named_is_forgotten(nodes: list[Node], autoj
 @pytest.mark.slow
 async def test_tags_are_set_moved_and_taken_away(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob = nodes
-    with trio.fail_after(60):
+    with fail_after(60):
         await _share(alice, bob)
         heads = []
         for text in ("one", "two"):
@@ -96,7 +96,7 @@ async def test_tags_are_set_moved_and_taken_away(nodes: list[Node], autojump_clo
 
 async def test_names_are_checked(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, _ = nodes
-    with trio.fail_after(60):
+    with fail_after(60):
         repo, _ = alice.create_repo()
         alice.hub.announce(alice.author.create_branch(repo, "other")[1])
         for name, code in (("a:b", "bad_request"), ("", "bad_request"), ("other", "already_exists")):

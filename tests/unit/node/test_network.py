@@ -26,6 +26,7 @@ from storage.peers import load_links, load_peers
 from tests.nodes import Node, open_nodes
 from tests.relays import open_relay, until
 from tests.strangers import met
+from tests.support.machine import fail_after
 
 KEY = b"k" * 32
 
@@ -35,7 +36,7 @@ async def _running(node: Node, clock: Callable[[], float] = lambda: 0.0) -> Asyn
     """The node's network on loopback; cancelled at the end."""
     listeners = await open_listener("127.0.0.1:0")
     network = Network(node.hub, node.seed, clock, own_address=listening_address(listeners))
-    with trio.fail_after(3600):
+    with fail_after(3600):
         async with trio.open_nursery() as nursery:
             await nursery.start(network.run, listeners)
             yield network
@@ -86,7 +87,7 @@ async def test_a_defect_in_one_connection_is_logged_and_the_peer_dialed_again(
 
 
 async def test_a_listener_needs_a_host() -> None:
-    with trio.fail_after(5), pytest.raises(OSError, match="not a host"):
+    with fail_after(5), pytest.raises(OSError, match="not a host"):
         await open_listener("ex..ample:0")
 
 
@@ -135,13 +136,13 @@ async def test_after_a_sleep_peers_are_dialed_at_once(tmp_path: Path, autojump_c
             (listener, *_) = await open_listener("127.0.0.1:0")
             network.keep(KEY, listening_address([listener]))
             for _ in range(20):  # until the pauses are the longest
-                with trio.fail_after(DIAL_BACKOFF_MAX_SECONDS + 1):
+                with fail_after(DIAL_BACKOFF_MAX_SECONDS + 1):
                     await _accept_and_close(listener)
             await trio.sleep(0.1)
             clock.slept += IDLE_TIMEOUT_SECONDS
-            with trio.fail_after(6):  # the clock is looked at every five seconds
+            with fail_after(6):  # the clock is looked at every five seconds
                 await _accept_and_close(listener)
-            with trio.fail_after(1):
+            with fail_after(1):
                 await _accept_and_close(listener)
             nursery.cancel_scope.cancel()
             await listener.aclose()
@@ -188,7 +189,7 @@ async def test_strangers_do_not_keep_a_known_peer_out(
             assert len(at_alice.peers) == (6 if kind == "idle" else 0)
             at_alice.keep(bob.key, "127.0.0.1:9")
             at_bob.keep(alice.key, at_alice.introducer.own.address)
-            with trio.fail_after(4):  # before a half-open connection's time is over
+            with fail_after(4):  # before a half-open connection's time is over
                 await until(lambda: at_alice.is_connected(bob.key))
             for stream in streams:
                 await trio.aclose_forcefully(stream)
@@ -222,7 +223,7 @@ async def test_a_connection_that_is_cancelled_while_it_is_noted_is_closed(
             nursery.start_soon(at_alice.try_learned, learned, reached)
             await proven.wait()
             nursery.cancel_scope.cancel()
-        with trio.fail_after(1):
+        with fail_after(1):
             await until(lambda: not at_bob.is_connected(alice.key))
 
 

@@ -13,6 +13,7 @@ from protocol.limits import BATCH_SIZE_TARGET
 from storage.database import DATABASE_NAME
 from storage.difference import load_publications, plan_sending
 from tests.nodes import open_nodes
+from tests.support.machine import fail_after
 
 _PAGE_SIZE = 4096
 
@@ -37,7 +38,7 @@ async def test_a_branch_whose_first_commit_has_not_come_is_not_written_to(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """As after joining over a line that was cut a moment later."""
-    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         alice.create_repo()
         link = alice.invite(alice.repo())
         await bob.joiner.begin(link)

@@ -19,6 +19,7 @@ from storage.feeds import load_feeds
 from storage.losses import Loss, read_loss, write_loss
 from tests.builders import STORE_KEY
 from tests.nodes import Node, connected, open_nodes, share, together, until_equal
+from tests.support.machine import fail_after
 
 
 def _damage_log(folder: Path, place: float) -> None:
@@ -51,7 +52,7 @@ def _refused(node: Node) -> bool:
 async def test_a_node_whose_log_was_damaged_asks_a_peer_before_it_writes(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
         _to_file(alice)
         for number in range(8):
@@ -103,7 +104,7 @@ async def test_a_peer_that_is_not_level_yet_settles_nothing(
         async def fetch(self, _topic: bytes, _wanted: bytes) -> bytes | None:
             return None
 
-    with trio.fail_after(300), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(300), open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
         write_loss(tmp_path / "alice", Loss(9, 3))
         alice.replica.own_feeds.load(repo.repo_id for repo in alice.replica.repos.values())

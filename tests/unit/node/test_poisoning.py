@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import trio
 from nacl import bindings
 from sqlalchemy import select, update
 from trio.testing import MockClock
@@ -12,6 +11,7 @@ from protocol.publication import NONCE_SIZE
 from storage.schema import commits
 from tests.nodes import Node, connected, ids, open_nodes, share, until_equal
 from tests.relays import open_relay, visit
+from tests.support.machine import fail_after
 
 FAULTS = ("seal_broken", "wrong_key", "missing_body", "surplus_blocks")
 """Why `node.opening` drops a publication whose topic's signature holds."""
@@ -53,7 +53,7 @@ async def test_a_relay_that_was_given_bad_publications_first_hands_on_the_good_o
 ) -> None:
     """Alice and Bob are never online together. Mallory is before Alice at the relay, with all that she wrote."""
     with (
-        trio.fail_after(600),
+        fail_after(600),
         open_nodes(tmp_path, "alice", "bob", "mallory") as (alice, bob, mallory),
         open_relay(tmp_path / "r") as relay,
     ):
@@ -85,7 +85,7 @@ async def test_a_bad_publication_that_is_passed_on_live_does_not_stand_in_for_th
 ) -> None:
     """All are there at once: Bob has refused Mallory's form when Alice's comes, and both come from the relay."""
     with (
-        trio.fail_after(600),
+        fail_after(600),
         open_nodes(tmp_path, "alice", "bob", "mallory") as (alice, bob, mallory),
         open_relay(tmp_path / "r") as relay,
     ):

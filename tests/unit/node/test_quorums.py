@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trio
 from trio.testing import MockClock
 
 from node.errors import ServiceError
@@ -16,6 +15,7 @@ from protocol.text import id_text
 from storage.difference import load_publications, plan_sending
 from storage.repos import Branch
 from tests.nodes import Node, ids, members_of, open_nodes, share, together
+from tests.support.machine import fail_after
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def test_a_checkpoint_is_made_by_the_last_signature_and_moves_what_is_besi
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await _with_quorum(alice, bob, carol)
         alice.write(alice.branch(), "first")
         await together(alice, bob)
@@ -90,7 +90,7 @@ async def test_a_checkpoint_is_void_when_an_approval_falls_and_everything_takes_
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await _with_quorum(alice, bob, carol)
         carol.write(carol.branch(), "beside")
         beside = ids(carol)[-1]
@@ -121,7 +121,7 @@ async def test_excluding_needs_the_signers_where_the_quorum_covers_it(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await _with_quorum(alice, bob, carol, removals=True)
         with pytest.raises(ServiceError, match="too few signers") as refused:
             await members_of(alice).remove("", _user(carol), "")
@@ -140,7 +140,7 @@ async def test_excluding_needs_the_signers_where_the_quorum_covers_it(
 @pytest.mark.slow
 async def test_nobody_signs_what_has_not_come(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await _with_quorum(alice, bob, carol)
         alice.write(alice.branch(), "not at bob's")
         proposed = await _quorums_of(alice).propose_checkpoint("main")
@@ -156,7 +156,7 @@ async def test_nobody_signs_what_has_not_come(nodes: list[Node], autojump_clock:
 
 async def test_what_a_user_can_get_wrong_is_said(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         quorums = _quorums_of(alice)
         for signers, threshold, says in (

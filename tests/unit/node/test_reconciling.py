@@ -23,6 +23,7 @@ from storage.difference import REPLICA
 from storage.sketches import _WRITTEN_FIRST, _WRITTEN_LEAVING, Sketches
 from storage.topic_sets import TopicSet, iterate_ids, load_set
 from tests.nodes import Node, connected, open_nodes, share, until_equal
+from tests.support.machine import fail_after
 
 
 def _write(node: Node, count: int) -> None:
@@ -49,7 +50,7 @@ def _sent(connection: Connection, node: Node) -> int:
 async def test_two_who_wrote_apart_send_what_the_other_lacks(
     tmp_path: Path, autojump_clock: MockClock, each: int
 ) -> None:
-    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _apart(alice, bob, 300, each)
         async with connected(bob, alice) as (of_bob, of_alice):
             await until_equal(alice, bob)
@@ -74,7 +75,7 @@ async def test_what_symbols_missed_is_found_by_ranges(
 
     really = exchange.reconcile
     monkeypatch.setattr("node.connection.reconcile", open_blindly)
-    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _apart(alice, bob, 300, 40)
         async with connected(bob, alice):
             await until_equal(alice, bob)
@@ -88,7 +89,7 @@ async def test_what_is_asked_for_in_many_frames_comes_causes_first_all_the_same(
 ) -> None:
     """Ids are named in no order: sent frame by frame, nearly all would wait for causes that come with a later one."""
     monkeypatch.setattr("protocol.symbols.SHORT_ID_FRAME_COUNT_MAX", 8)
-    with trio.fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _apart(alice, bob, 50, 60)
         async with connected(bob, alice) as (of_bob, of_alice):
             await until_equal(alice, bob)
@@ -192,7 +193,7 @@ def test_a_sketch_of_a_small_topic_is_written_when_it_has_doubled(tmp_path: Path
 async def test_many_topics_that_differ_are_reconciled_a_few_at_a_time(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    with trio.fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
         names = [f"branch {number}" for number in range(40)]
         for name in names:

@@ -17,6 +17,7 @@ from protocol.text import id_text
 from storage.relay_quotas import Visitor
 from tests.nodes import connected, ids, open_nodes, share
 from tests.relays import PLENTY, is_settled, open_relay, states, until, visit
+from tests.support.machine import fail_after
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ async def test_members_who_never_meet_agree_through_a_relay(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     with (
-        trio.fail_after(300),
+        fail_after(300),
         open_nodes(tmp_path, "alice", "bob") as (alice, bob),
         open_relay(tmp_path / "r") as relay,
     ):
@@ -50,7 +51,7 @@ async def test_members_who_never_meet_agree_through_a_relay(
 async def test_with_a_relay_only_what_differs_is_sent(tmp_path: Path, autojump_clock: MockClock) -> None:
     """Both compare publications: nothing where all is equal, and where both hold something new, that alone."""
     with (
-        trio.fail_after(300),
+        fail_after(300),
         open_nodes(tmp_path, "alice", "bob") as (alice, bob),
         open_relay(tmp_path / "r") as relay,
     ):
@@ -79,7 +80,7 @@ async def test_what_is_published_while_both_are_there_is_passed_on_at_once(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     with (
-        trio.fail_after(300),
+        fail_after(300),
         open_nodes(tmp_path, "alice", "bob") as (alice, bob),
         open_relay(tmp_path / "r") as relay,
     ):
@@ -92,7 +93,7 @@ async def test_what_is_published_while_both_are_there_is_passed_on_at_once(
 
 @pytest.mark.slow
 async def test_nothing_that_a_relay_keeps_opens_anything(tmp_path: Path, autojump_clock: MockClock) -> None:
-    with trio.fail_after(300), open_nodes(tmp_path, "alice") as (alice,), open_relay(tmp_path / "r") as relay:
+    with fail_after(300), open_nodes(tmp_path, "alice") as (alice,), open_relay(tmp_path / "r") as relay:
         alice.create_repo("a name of a repo")
         alice.write(alice.branch(), "a text that nobody else reads")
         await visit(alice, relay)
@@ -120,7 +121,7 @@ async def test_nothing_that_a_relay_keeps_opens_anything(tmp_path: Path, autojum
 async def test_over_its_quota_a_relay_says_so_and_goes_on(tmp_path: Path, autojump_clock: MockClock) -> None:
     tight = replace(PLENTY, topic=2_000)
     with (
-        trio.fail_after(300),
+        fail_after(300),
         open_nodes(tmp_path, "alice") as (alice,),
         open_relay(tmp_path / "r", tight) as relay,
     ):
@@ -141,7 +142,7 @@ async def test_a_stranger_is_told_that_only_known_peers_add_topics_and_uses_thos
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     with (
-        trio.fail_after(300),
+        fail_after(300),
         open_nodes(tmp_path, "alice", "bob") as (alice, bob),
         open_relay(tmp_path / "r", replace(PLENTY, takes_strangers=False)) as relay,
     ):
@@ -172,7 +173,7 @@ async def test_a_stranger_is_told_that_only_known_peers_add_topics_and_uses_thos
 async def test_topics_are_entrusted_to_whom_one_dials_and_to_nobody_who_comes(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    with trio.fail_after(300), open_nodes(tmp_path, "alice") as (alice,), open_relay(tmp_path / "r") as relay:
+    with fail_after(300), open_nodes(tmp_path, "alice") as (alice,), open_relay(tmp_path / "r") as relay:
         alice.create_repo()
         async with connected(relay, alice):
             await trio.sleep(10)
@@ -181,7 +182,7 @@ async def test_topics_are_entrusted_to_whom_one_dials_and_to_nobody_who_comes(
 
 
 async def test_an_operator_lists_pins_and_unpins(tmp_path: Path, autojump_clock: MockClock) -> None:
-    with trio.fail_after(300), open_nodes(tmp_path, "alice") as (alice,), open_relay(tmp_path / "r") as relay:
+    with fail_after(300), open_nodes(tmp_path, "alice") as (alice,), open_relay(tmp_path / "r") as relay:
         alice.create_repo()
         await visit(alice, relay)
         relaying = Relaying(relay.hub)
@@ -207,7 +208,7 @@ async def test_who_follows_a_topic_that_a_known_peers_took_the_place_of_is_left(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     with (
-        trio.fail_after(300),
+        fail_after(300),
         open_nodes(tmp_path, "alice", "bob") as (alice, bob),
         open_relay(tmp_path / "r", replace(PLENTY, topic_count=2)) as relay,
     ):
@@ -230,7 +231,7 @@ async def test_who_follows_a_forgotten_topic_is_left_and_entrusts_it_again(
 ) -> None:
     """The relay has room for one of two repos: the longest untouched goes, and comes back when its member does."""
     with (
-        trio.fail_after(300),
+        fail_after(300),
         open_nodes(tmp_path, "alice", "bob") as (alice, bob),
         open_relay(tmp_path / "r") as relay,
     ):

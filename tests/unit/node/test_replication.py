@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import trio
 from trio.testing import MockClock
 
 from node.errors import ServiceError
@@ -17,6 +16,7 @@ from storage.database import StorageError
 from storage.repos import Branch
 from storage.waiting import UNREAD, count_waiting
 from tests.nodes import Node, connected, open_nodes, until_equal
+from tests.support.machine import fail_after
 
 
 async def _join(alice: Node, bob: Node, permission: Permission = Permission.WRITE) -> None:
@@ -28,7 +28,7 @@ async def _join(alice: Node, bob: Node, permission: Permission = Permission.WRIT
 async def test_a_newcomer_replicates_everything_and_becomes_a_member(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _join(alice, bob)
         for number in range(700):
             alice.write(alice.branch(), f"post {number}")
@@ -44,7 +44,7 @@ async def test_a_newcomer_replicates_everything_and_becomes_a_member(
 async def test_who_follows_by_a_read_capability_reads_and_is_no_member(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         repo, branch = alice.create_repo()
         alice.write(branch, "for all to read")
         followed = await bob.joiner.follow(alice.capability())
@@ -62,7 +62,7 @@ async def test_who_follows_by_a_read_capability_reads_and_is_no_member(
 async def test_concurrent_writing_merges_into_one_timeline_and_one_head(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _join(alice, bob)
         async with connected(bob, alice):
             await until_equal(alice, bob)
@@ -83,7 +83,7 @@ async def test_concurrent_writing_merges_into_one_timeline_and_one_head(
 
 @pytest.mark.slow
 async def test_new_commits_are_pushed_in_both_directions(tmp_path: Path, autojump_clock: MockClock) -> None:
-    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _join(alice, bob)
         async with connected(bob, alice) as (ours, _):
             await until_equal(alice, bob)
@@ -98,7 +98,7 @@ async def test_new_commits_are_pushed_in_both_directions(tmp_path: Path, autojum
 
 @pytest.mark.slow
 async def test_a_reader_follows_and_cannot_write(tmp_path: Path, autojump_clock: MockClock) -> None:
-    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _join(alice, bob, Permission.READ)
         async with connected(bob, alice):
             await until_equal(alice, bob)
@@ -113,7 +113,7 @@ async def test_a_reader_follows_and_cannot_write(tmp_path: Path, autojump_clock:
 async def test_a_third_node_gets_everything_from_the_second(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
         repo, branch = alice.create_repo()
         link = alice.invite(repo, Permission.READ)
         for number in range(20):
@@ -131,7 +131,7 @@ async def test_a_third_node_gets_everything_from_the_second(
 async def test_a_writer_who_adds_a_branch_or_invites_is_refused_and_nothing_changes(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _join(alice, bob)
         async with connected(bob, alice):
             await until_equal(alice, bob)
@@ -160,7 +160,7 @@ async def test_a_join_is_finished_after_the_store_has_failed(
             raise error
         return write(author, *arguments, **options)  # type: ignore[arg-type]  # passed on as they are
 
-    with trio.fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _join(alice, bob)
         monkeypatch.setattr(Author, "write_many", fail_first)
         async with connected(bob, alice):
@@ -191,7 +191,7 @@ async def test_commits_of_a_later_version_are_passed_on_to_readers_too(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """Carol has only ever met bob, who can read as little of it as she can."""
-    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
         repo, branch = alice.create_repo()
         await bob.joiner.begin(alice.invite(repo))
         await carol.joiner.begin(alice.invite(repo, Permission.READ))

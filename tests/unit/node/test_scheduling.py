@@ -23,6 +23,7 @@ from protocol.messages import Goodbye, KeepAlive
 from tests.builders import World
 from tests.nodes import open_nodes
 from tests.strangers import met
+from tests.support.machine import fail_after
 
 
 class _Clock:
@@ -177,7 +178,7 @@ async def test_who_is_cancelled_while_it_waits_holds_up_nobody(when: str) -> Non
             async with lock.held(Bill(_account())):
                 raise AssertionError("it was cancelled")
 
-    with trio.fail_after(1):
+    with fail_after(1):
         async with trio.open_nursery() as nursery, lock.held(Bill(_account())):
             nursery.start_soon(wait)
             await wait_all_tasks_blocked()

@@ -20,6 +20,7 @@ from protocol.limits import (
 from protocol.session_events import FindPeers
 from protocol.text import PeerAddress
 from tests.nodes import Node, open_nodes
+from tests.support.machine import fail_after
 
 ACROSS = "10.1.0.1:5"
 
@@ -90,7 +91,7 @@ class _Search:
 
 @asynccontextmanager
 async def _searching(node: Node) -> AsyncIterator[_Search]:
-    with trio.fail_after(100_000):
+    with fail_after(100_000):
         async with trio.open_nursery() as nursery:
             search = _Search(node)
             nursery.start_soon(search.seeker.run)

@@ -16,6 +16,7 @@ from node.exchange import topic_set
 from protocol.content import Post
 from tests.nodes import Node, open_nodes
 from tests.served import service_of
+from tests.support.machine import fail_after
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ async def test_any_number_of_waiting_writers_leaves_room_for_readers(alice: Node
     _, branch = alice.create_repo()
     hub = alice.hub
     hub.run_blocking = threads()
-    with trio.fail_after(30):
+    with fail_after(30):
         async with trio.open_nursery() as nursery:
             with alice.replica.database._lock.held():
                 for number in range(20):

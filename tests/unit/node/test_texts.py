@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pycrdt import Doc, Text, merge_updates
@@ -23,6 +22,7 @@ from protocol.limits import TEXT_UPDATE_SIZE_MAX
 from protocol.text import id_text
 from storage.commits import load_timeline
 from tests.nodes import Node, members_of, open_nodes, share, together
+from tests.support.machine import fail_after
 from tests.vectors.generate import YJS_UPDATE
 
 pytestmark = pytest.mark.slow  # each merge starts a process
@@ -85,7 +85,7 @@ def _kinds(node: Node) -> list[str]:
 async def test_what_is_pushed_is_pulled_whole_and_nothing_is_written_twice(nodes: list[Node]) -> None:
     alice = nodes[0]
     editor = Editor(1)
-    with trio.fail_after(30):
+    with fail_after(30):
         alice.create_repo()
         assert (await texts_of(alice).pull("main", "t"))["text"] == ""
         hello = editor.write(0, "hello")
@@ -104,7 +104,7 @@ async def test_two_editors_on_two_nodes_come_to_one_text(
 ) -> None:
     alice, bob, _ = nodes
     of_alice, of_bob = Editor(1), Editor(2)
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         await texts_of(alice).push("main", of_alice.write(0, "tangle"))
         await together(alice, bob)
@@ -121,7 +121,7 @@ async def test_two_editors_on_two_nodes_come_to_one_text(
 @pytest.mark.parametrize("update", [JUNK, NESTED, b"\0", YJS_UPDATE[:-1]])
 async def test_an_update_that_cannot_be_taken_is_not_written(nodes: list[Node], update: bytes) -> None:
     alice = nodes[0]
-    with trio.fail_after(30):
+    with fail_after(30):
         alice.create_repo()
         with pytest.raises(ServiceError) as caught:
             await texts_of(alice).push("main", update)
@@ -134,7 +134,7 @@ async def test_bad_updates_of_others_stay_in_the_timeline_and_are_passed_over_an
 ) -> None:
     alice = nodes[0]
     editor = Editor(1)
-    with trio.fail_after(60):
+    with fail_after(60):
         alice.create_repo()
         _say(alice, TextUpdate(JUNK))
         await texts_of(alice).push("main", editor.write(0, "good"))
@@ -156,7 +156,7 @@ async def test_a_snapshot_stands_for_many_updates_and_changes_nothing(
     monkeypatch.setattr(texts_module, "TEXT_SNAPSHOT_AFTER", 5)
     alice, bob, _ = nodes
     editor = Editor(1)
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         pushed = [await texts_of(alice).push("main", editor.write(place, "x")) for place in range(5)]
         assert [one["snapshot"] is not None for one in pushed] == [False] * 4 + [True]
@@ -176,7 +176,7 @@ async def test_a_snapshot_of_what_became_void_counts_no_more(
     monkeypatch.setattr(texts_module, "TEXT_SNAPSHOT_AFTER", 3)
     alice, bob, carol = nodes
     good, bad = Editor(1), Editor(2)
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol)
         await texts_of(carol).push("main", good.write(0, "good"))
         await together(alice, bob, carol)
@@ -195,7 +195,7 @@ async def test_a_fork_continues_the_text_and_is_merged_back(nodes: list[Node]) -
     alice = nodes[0]
     merging = Merging(alice.hub, alice.author, alice.branch)
     editor = Editor(1)
-    with trio.fail_after(60):
+    with fail_after(60):
         alice.create_repo()
         await texts_of(alice).push("main", editor.write(0, "draft"))
         await merging.fork("main", "draft", "")
@@ -207,7 +207,7 @@ async def test_a_fork_continues_the_text_and_is_merged_back(nodes: list[Node]) -
 
 async def test_the_largest_update_is_pushed_and_one_that_is_larger_refused(nodes: list[Node]) -> None:
     alice = nodes[0]
-    with trio.fail_after(60):
+    with fail_after(60):
         alice.create_repo()
         room = TEXT_UPDATE_SIZE_MAX - len(Editor(1).write(0, "x" * 100_000)) + 100_000
         await texts_of(alice).push("main", Editor(1).write(0, "x" * room))
@@ -219,7 +219,7 @@ async def test_a_text_that_is_too_large_is_refused_in_words(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = nodes[0]
-    with trio.fail_after(30):
+    with fail_after(30):
         alice.create_repo()
         await texts_of(alice).push("main", Editor(1).write(0, "hello"))
         monkeypatch.setattr(texts_module, "DOCUMENT_SIZE_MAX", 20)
@@ -232,7 +232,7 @@ async def test_a_worker_that_does_not_come_to_an_end_is_given_up(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = nodes[0]
-    with trio.fail_after(30):
+    with fail_after(30):
         alice.create_repo()
         monkeypatch.setattr(texts_module, "TEXT_MERGE_SECONDS", 0.0)
         with pytest.raises(ServiceError) as caught:

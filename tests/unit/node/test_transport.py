@@ -21,12 +21,13 @@ from tests.streams import (
     ScriptedStream,
     connected,
 )
+from tests.support.machine import fail_after
 
 DEADLINE_SECONDS = 20
 
 
 async def test_frames_pass_in_order_both_ways_and_end_cleanly() -> None:
-    with trio.fail_after(DEADLINE_SECONDS):
+    with fail_after(DEADLINE_SECONDS):
         dialer, acceptor = await connected()
         assert dialer.peer_key == public_key(ACCEPTOR_SEED)
         assert acceptor.peer_key == public_key(DIALER_SEED)
@@ -54,7 +55,7 @@ async def test_loopback_tcp() -> None:
             await secure.send_frame(frame)
         await secure.aclose()
 
-    with trio.fail_after(DEADLINE_SECONDS):
+    with fail_after(DEADLINE_SECONDS):
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         async with trio.open_nursery() as nursery:
             nursery.start_soon(partial(trio.serve_listeners, serve, listeners))
@@ -78,7 +79,7 @@ async def test_wrong_peer_key_is_told_to_both_sides() -> None:
             await accept(theirs, ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL)
         reasons["acceptor"] = error.value.reason
 
-    with trio.fail_after(DEADLINE_SECONDS):
+    with fail_after(DEADLINE_SECONDS):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run_accept)
             with pytest.raises(TransportError) as error:
@@ -96,7 +97,7 @@ async def test_mirrored_peer_key_is_a_wrong_one() -> None:
         with pytest.raises(TransportError):
             await accept(theirs, ACCEPTOR_SEED, ACCEPTOR_EPHEMERAL)
 
-    with trio.fail_after(DEADLINE_SECONDS):
+    with fail_after(DEADLINE_SECONDS):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run_accept)
             with pytest.raises(TransportError) as error:
@@ -155,7 +156,7 @@ async def test_two_big_frames_both_ways_at_once() -> None:
         for _ in frames:
             received[name].append(await secure.receive_frame())
 
-    with trio.fail_after(DEADLINE_SECONDS):
+    with fail_after(DEADLINE_SECONDS):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(dialer.send_frames, frames)
             nursery.start_soon(acceptor.send_frames, frames)
@@ -167,7 +168,7 @@ async def test_two_big_frames_both_ways_at_once() -> None:
 async def test_many_tasks_may_send() -> None:
     dialer, acceptor = await connected(trio.testing.lockstep_stream_pair)
     received: set[bytes | None] = set()
-    with trio.fail_after(DEADLINE_SECONDS):
+    with fail_after(DEADLINE_SECONDS):
         async with trio.open_nursery() as nursery:
             for number in range(20):
                 nursery.start_soon(dialer.send_frames, [bytes([number]) * 100])
@@ -293,7 +294,7 @@ async def test_use_after_close_and_broken_streams_are_transport_errors() -> None
 
 
 async def test_other_tasks_get_turns_while_one_read_brings_many_frames() -> None:
-    with trio.fail_after(DEADLINE_SECONDS):
+    with fail_after(DEADLINE_SECONDS):
         dialer, acceptor = await connected()
         count = 10 * FRAMES_WITHOUT_YIELD_MAX
         await dialer.send_frames([b"k"] * count)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trio
 from trio.testing import MockClock
 
 from node import replica as replica_module
@@ -19,6 +18,7 @@ from protocol.text import id_text
 from storage.database import StorageError
 from storage.heads import load_heads
 from tests.nodes import Node, connected, ids, meet, members_of, open_nodes, share, together, until_equal
+from tests.support.machine import fail_after
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ async def test_what_the_excluded_wrote_unseen_is_void_everywhere(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol)
         bob.write(bob.branch(), "seen by all")
         await together(alice, bob, carol)
@@ -58,7 +58,7 @@ async def test_what_the_excluded_wrote_unseen_is_void_everywhere(
 @pytest.mark.slow
 async def test_void_work_is_adopted_and_counts_again(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol)
         bob.write(bob.branch(), "good work")
         await members_of(alice).remove("", id_text(bob.author.user), "")
@@ -79,7 +79,7 @@ async def test_void_work_is_adopted_and_counts_again(nodes: list[Node], autojump
 async def test_an_adoption_falls_with_its_author(nodes: list[Node], autojump_clock: MockClock) -> None:
     """Carol, an admin, adopts what bob wrote while alice excludes her."""
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol)
         await members_of(alice).grant("", id_text(carol.author.user), "admin")
         bob.write(bob.branch(), "good work")
@@ -102,7 +102,7 @@ async def test_void_work_comes_back_when_the_exclusion_is_void_itself(
 ) -> None:
     """Bob, an admin, excludes carol while alice excludes bob."""
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol)
         await members_of(alice).grant("", id_text(bob.author.user), "admin")
         await together(alice, bob, carol)
@@ -124,7 +124,7 @@ async def test_void_work_comes_back_when_the_exclusion_is_void_itself(
 async def test_what_rests_on_a_void_grant_is_void_too(nodes: list[Node], autojump_clock: MockClock) -> None:
     """Bob, an admin, lets carol write while alice excludes him."""
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         repo = alice.repo()
         await members_of(alice).grant("", id_text(bob.author.user), "admin")
@@ -150,7 +150,7 @@ async def test_a_backdated_leave_takes_nothing_from_others(
 ) -> None:
     """Bob is excluded, and then leaves as of before: what the exclusion names stays."""
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol)
         seen = bob.replica.membership(bob.repo().repo_id).operations.heads()
         bob.write(bob.branch(), "kept")
@@ -169,7 +169,7 @@ async def test_an_exclusion_ends_the_invitations_of_the_excluded(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, _ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         alice.invite(alice.repo())
         await members_of(alice).remove("", id_text(bob.author.user), "")
@@ -182,7 +182,7 @@ async def test_an_adoption_for_another_branch_adopts_nothing(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol)
         other, intake = alice.author.create_branch(alice.repo(), "other")
         alice.hub.announce(intake)
@@ -201,7 +201,7 @@ async def test_an_adoption_for_another_branch_adopts_nothing(
 @pytest.mark.slow
 async def test_a_false_write_secret_is_passed_over(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob, _ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, permission=Permission.READ)
         root = alice.replica.root_branch(alice.repo())
         box = alice.author.seal_secret(alice.repo(), bob.author.user, b"f" * 32)
@@ -220,7 +220,7 @@ async def test_a_store_that_fails_while_a_change_is_undone_loses_nothing(
     nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice, bob, _ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         members = alice.replica.members(alice.repo())
         root = alice.replica.root_branch(alice.repo())
@@ -239,7 +239,7 @@ async def test_the_last_owner_is_not_removed_by_any_command(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, _, _ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         alice.create_repo()
         for keeps in ("", "read"):
             with pytest.raises(ServiceError, match="last owner"):
@@ -255,7 +255,7 @@ async def test_a_forked_feed_keeps_what_the_removal_names_and_no_twin(
 ) -> None:
     """Bob backdates: a second commit at a place that the removal had seen taken."""
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, carol)
         twin = Author(carol.replica, bob.user_seed, lambda: 1_700_000_000_000)
         for number in range(9):
@@ -274,7 +274,7 @@ async def test_a_follower_who_is_granted_writing_gets_the_write_secret(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, _ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob, permission=Permission.READ)
         assert bob.epoch().write_secret is None
         await members_of(alice).grant("", id_text(bob.author.user), "write")
@@ -291,7 +291,7 @@ async def test_demoted_members_read_on_and_the_last_owner_does_not_leave_by_acci
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, _ = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         await share(alice, bob)
         await members_of(alice).remove("", id_text(bob.author.user), "read")
         await together(alice, bob)
@@ -311,7 +311,7 @@ async def test_a_revoked_invitation_admits_nobody_who_was_not_seen(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol = nodes
-    with trio.fail_after(120):
+    with fail_after(120):
         repo, _ = alice.create_repo()
         link = alice.invite(repo, uses=2)
         await bob.joiner.begin(link)

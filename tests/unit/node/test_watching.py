@@ -20,6 +20,7 @@ from storage.relay_quotas import Visitor
 from tests.nodes import Node, connected, open_nodes, share, until_equal
 from tests.relays import PLENTY, open_relay
 from tests.served import service_of
+from tests.support.machine import fail_after
 
 TOKEN = "t" * 64
 ROOT = Path(__file__).parents[3]
@@ -57,7 +58,7 @@ async def _scrape(client: httpx.AsyncClient) -> dict[str, float]:
 
 @pytest.mark.slow
 async def test_metrics_tell_what_the_node_did(tmp_path: Path) -> None:
-    with trio.fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
         bob.write(bob.branch(), "hello")
         async with connected(bob, alice):
@@ -79,7 +80,7 @@ async def test_metrics_tell_what_the_node_did(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 async def test_refusals_are_counted_by_their_code(tmp_path: Path) -> None:
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         await alice.hub.take(branch, [b"nonsense"], _set(), None)
         async with _client(alice, tmp_path / "alice") as client:
@@ -96,7 +97,7 @@ def _set() -> trio.Event:
 @pytest.mark.slow
 @pytest.mark.sqlite
 async def test_a_node_is_ready_while_it_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         database = alice.replica.database
         alice.create_repo()
         async with _client(alice, tmp_path / "alice") as client:
@@ -144,7 +145,7 @@ def test_histograms_add_up_and_labels_are_escaped() -> None:
 
 @pytest.mark.slow
 async def test_dashboard_and_docs_name_what_there_is(tmp_path: Path) -> None:
-    with trio.fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
+    with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         async with _client(alice, tmp_path / "alice") as client:
             await client.get("/api/v1/status", headers={"Authorization": f"Bearer {TOKEN}"})
             answer = await client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})

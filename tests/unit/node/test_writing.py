@@ -9,6 +9,7 @@ from node.writing import Outgoing
 from protocol.limits import OUTGOING_COUNT_MAX, OUTGOING_SIZE_MAX
 from protocol.messages import Blocks, KeepAlive, encode_message
 from protocol.signing import public_key
+from tests.support.machine import fail_after
 
 MIB = 1 << 20
 BLOCK = Blocks(b"t" * 32, (bytes(MIB),))
@@ -36,7 +37,7 @@ async def test_what_was_written_makes_room_and_nothing_is_put_after_the_end(
         pass
     waiting = outgoing.count
     ours, theirs = memory_stream_pair()
-    with trio.fail_after(60):
+    with fail_after(60):
         async with trio.open_nursery() as nursery:
 
             async def read() -> None:

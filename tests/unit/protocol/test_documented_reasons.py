@@ -81,6 +81,9 @@ ELSEWHERE: Final = {
     "taken": returned("protocol/introducing.py", "take"),
     "event.fault": faults_in_exchange(),
     "faults[0]": set(CARRIER_FAULTS),
+    "refusal": returned("node/connection.py", "_find_flood"),
+    "error.reason": {"frame_too_large"},  # the one of the transport's errors after which the peer still hears
+    "_DUPLICATE": {"duplicate"},
 }
 """Arguments of a `Close` or a `Goodbye` that are no literals, and what they may be."""
 
@@ -89,9 +92,10 @@ def goodbyes_in_code() -> set[str]:
     """What a `Close` or a `Goodbye` may say, wherever it is made."""
     found: set[str] = set()
     for path in (*(ROOT / "protocol").glob("*.py"), *(ROOT / "node").glob("*.py")):
-        if "protocol.session_events" not in path.read_text(encoding="utf-8"):
-            continue  # another thing is closed there
-        for call in calls(str(path.relative_to(ROOT)), "Close", "_close", "Goodbye"):
+        name = str(path.relative_to(ROOT))
+        # Elsewhere another thing is closed.
+        ends = ("Close", "_close", "Goodbye") if "protocol.session_events" in path.read_text("utf-8") else ()
+        for call in calls(name, "part", *ends):
             if call.args:  # else it is another method of that name
                 argument = call.args[0]
                 found |= codes(argument) or ELSEWHERE[ast.unparse(argument)]
