@@ -37,8 +37,8 @@ def _merges(feed: Feed, chain: Sequence[bytes], count: int) -> list[Forged]:
 @attack(
     Role.WRITER,
     stores={"rejections": 30},
-    # Each of them may be a slice, and with that a transaction, of its own; without walks that go on it is 3,300 places.
-    work=Work(signatures=60, opened=30, places=1500, statements=1200),
+    # A walk for each down the chain of 110, which the peer is charged with. Each may be a transaction of its own.
+    work=Work(signatures=60, opened=30, places=3400, statements=1200),
 )
 async def merges_with_an_old_ack(mallory: Attacker) -> None:
     """Looking for implied acks costs what the walk visits, and others get their turn meanwhile (H1)."""
