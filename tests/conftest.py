@@ -11,7 +11,7 @@
 - A test about cost counts steps, events or SQL statements.
 - A name says the rule that is tested; a new test has been seen to fail.
 
-Two tiers. `make test` runs the *quick* one: all but what is marked `extended`, 10 examples of each property. `make test-all`
+Two tiers. `make test` runs the *quick* one: all but what is marked `extended`, 6 examples of each property. `make test-all`
 also runs the *rest*: what is marked `extended`, storage with rows in a real PostgreSQL, and 200 examples of each property.
 `make test ARGS=--hypothesis-profile=deep` is a long search with examples that differ from run to run.
 
@@ -59,7 +59,7 @@ _COMPILED = ("test_edit_streams", "test_study")
 """Modules whose first test waits 20 s for numba's compiler."""
 
 # No deadline per example: how long one takes says more about the machine than about the code.
-settings.register_profile("quick", max_examples=10, deadline=None, derandomize=True)
+settings.register_profile("quick", max_examples=6, deadline=None, derandomize=True)
 settings.register_profile("rest", max_examples=200, deadline=None, derandomize=True)
 settings.register_profile("deep", max_examples=2000, deadline=None)
 

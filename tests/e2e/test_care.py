@@ -120,6 +120,7 @@ _READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$
 """For `unshare --mount sh -c`: the folder, and the command that sees it read-only."""
 
 
+@pytest.mark.extended
 def test_a_read_only_folder_is_said_and_left_alone(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         branch = _fill(alice)
@@ -188,6 +189,7 @@ def test_a_daemon_stops_in_seconds_whoever_holds_on_to_it(tmp_path: Path) -> Non
             assert time.monotonic() - began < 5
 
 
+@pytest.mark.extended
 def test_nothing_secret_is_logged_or_bundled(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         for peer in (alice, bob):

@@ -61,6 +61,7 @@ def test_a_large_file_goes_in_and_out_by_commands_with_flat_memory(tmp_path: Pat
         assert "large.bin" in run_ravel(alice, "file", "list", "main").stdout
 
 
+@pytest.mark.extended
 def test_a_get_that_was_cut_goes_on_where_it_stopped(tmp_path: Path) -> None:
     source, out = tmp_path / "source.bin", tmp_path / "out.bin"
     source.write_bytes(os.urandom(SIZE))

@@ -21,6 +21,7 @@ def _held(peer: Peer, user: str) -> str:
     return str(members.get(user, "none"))
 
 
+@pytest.mark.extended
 def test_an_excluded_member_writes_for_nobody(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob", "carol", introduces=False) as (alice, bob, carol):
         _, branch = join(alice, bob)

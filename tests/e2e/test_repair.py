@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
 DAMAGED = ERROR_KINDS["damaged"].exit_code
 
 
+@pytest.mark.extended
 def test_a_damaged_store_is_repaired_and_the_peer_brings_what_was_lost(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         _, branch = join(alice, bob)

@@ -55,6 +55,7 @@ def _posts(peer: Peer, branch: str) -> list[str]:
     return [item["text"] for item in peer.client.timeline(branch, -1, 100)["items"] if item["text"]]
 
 
+@pytest.mark.extended
 def test_a_shopping_list_is_one_also_after_time_apart(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         _, branch = join(alice, bob)

@@ -180,6 +180,7 @@ def test_a_bad_link_is_refused_with_advice(tmp_path: Path) -> None:
         assert bob.client.list_repos()["repos"][0]["repo"] == repo
 
 
+@pytest.mark.extended
 def test_a_repo_is_followed_by_its_read_capability(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         repo = alice.client.create_repo("shared")["repo"]

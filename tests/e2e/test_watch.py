@@ -51,6 +51,7 @@ def test_watching_goes_on_over_a_restart_of_the_daemon(tmp_path: Path) -> None:
         assert run_ravel(alice, "watch", "main", "--from", "x", code=3).stderr.startswith("error: 'x' is not")
 
 
+@pytest.mark.extended
 def test_a_timeline_is_shown_by_position_and_by_time(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")

@@ -221,6 +221,7 @@ def test_what_was_damaged_is_said(tmp_path: Path, page: Browser) -> None:
         )
 
 
+@pytest.mark.extended
 def test_the_page_is_used_by_keyboard_and_fits_a_phone(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")

@@ -23,7 +23,7 @@ from tests.sets import KEY, at_depths, ids, prefix_of
 
 _IDS: Final = ids(60)
 _SYMBOLS: Final = prefix_of(_IDS, 256).symbols()
-_OTHERS: Final = prefix_of(ids(40, "other"), 256).symbols()
+_OTHERS: Final = prefix_of(ids(40, "other"), 64).symbols()
 _ITEMS: Final = SortedItems(at_depths(_IDS))
 
 

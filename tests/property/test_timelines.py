@@ -153,6 +153,7 @@ def test_what_closes_a_circle_is_refused_and_changes_nothing(way: Way, data: st.
     assert list(timeline)[: len(placed)] == placed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 @given(story=_stories(), data=st.data())
 def test_void_commits_leave_and_come_back(way: Way, story: _Story, data: st.DataObject) -> None:

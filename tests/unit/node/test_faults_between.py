@@ -314,6 +314,7 @@ async def test_a_change_during_a_look_is_not_slept_through(
     assert bob.hub.change_count == 3
 
 
+@pytest.mark.slow
 async def test_a_listener_that_fails_silences_no_other_and_learns_that_it_missed_something(
     nodes: list[Node],
 ) -> None:
@@ -330,6 +331,7 @@ async def test_a_listener_that_fails_silences_no_other_and_learns_that_it_missed
     assert alice.hub.change_count == before + 1
 
 
+@pytest.mark.slow
 async def test_a_connection_that_fails_when_it_is_told_ends(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:

@@ -126,6 +126,7 @@ async def test_a_peer_that_asks_on_and_reads_nothing_is_left_at_the_bound(
     assert stranger.ended == Ended("peer_does_not_read")
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 async def test_ten_thousand_commits_wait_in_the_store_for_who_takes_none_and_none_is_lost(
     tmp_path: Path, autojump_clock: MockClock

@@ -189,6 +189,7 @@ def test_a_sketch_of_a_small_topic_is_written_when_it_has_doubled(tmp_path: Path
         assert written[1] == written[2] != written[3]
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 async def test_many_topics_that_differ_are_reconciled_a_few_at_a_time(
     tmp_path: Path, autojump_clock: MockClock

@@ -24,6 +24,7 @@ async def _join(alice: Node, bob: Node, permission: Permission = Permission.WRIT
     await bob.joiner.begin(alice.invite(repo, permission))
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 async def test_a_newcomer_replicates_everything_and_becomes_a_member(
     tmp_path: Path, autojump_clock: MockClock

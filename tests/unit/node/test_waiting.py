@@ -93,6 +93,7 @@ def _small(
     monkeypatch.setattr(inbound, "Budget", lambda: Budget(commits, size, causes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [{"commits": 3}, {"causes": 2}, {"size": 1}])
 @pytest.mark.parametrize("is_chain", [True, False])
 def test_what_is_released_is_judged_in_short_transactions_and_a_crash_between_them_loses_none(

@@ -40,6 +40,7 @@ async def test_files_need_no_token_and_forbid_everything_foreign(tmp_path: Path)
         assert (await one.client.get("/", headers={"Host": "example.org"})).status_code == 403
 
 
+@pytest.mark.slow
 async def test_a_code_gives_the_token_once_and_to_our_own_page_alone(tmp_path: Path) -> None:
     async with served(tmp_path) as one:
         code = (await one.client.post("/api/v1/codes")).json()

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 from node.opening import CARRIER_FAULTS
 
 ROOT: Final = Path(__file__).parents[3]
@@ -102,6 +104,7 @@ def goodbyes_in_code() -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_every_reason_of_a_goodbye_is_in_the_document() -> None:
     documented = {code for row in table("reason") for code in CODE.findall(row[0])}
     assert documented == goodbyes_in_code()

@@ -136,6 +136,7 @@ def test_a_commit_that_very_many_ack_costs_those_who_follow_nothing(tmp_path: Pa
     assert steps[1] < 2 * steps[0]
 
 
+@pytest.mark.slow
 def test_positions_and_windows_are_those_of_the_order_whatever_is_void(database: Database) -> None:
     keys = [*_star(300), *((rank % 3, rank, some_id(1000 + rank)) for rank in range(2, 700))]
     with database.write() as connection:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from sqlalchemy import insert, select, text
 
 from storage.database import Database
@@ -64,6 +65,7 @@ def test_causes_that_were_rejected_before_a_crash_are_found(tmp_path: Path) -> N
     database.close()
 
 
+@pytest.mark.slow
 def test_what_waited_in_an_older_store_waits_on(tmp_path: Path) -> None:
     database = Database(tmp_path)
     causes = [b"a" * 32, b"a" * 31 + b"b", b"c" * 32]  # two with one key

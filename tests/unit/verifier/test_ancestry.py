@@ -120,6 +120,7 @@ def test_a_history_of_merges_is_walked_once_and_not_for_each_merge() -> None:
     assert walks.visits < 6 * len(dag), "a fresh walk for each merge would visit over 500 commits each"
 
 
+@pytest.mark.slow
 def test_merges_with_an_old_ack_cost_one_walk_of_the_chain() -> None:
     graph, walks = _Graph([set(), *({number} for number in range(6000))]), AckWalks(10_000)
     for old in range(100):

@@ -70,6 +70,7 @@ def test_the_order_of_arrival_does_not_matter() -> None:
         assert sorted(replay(moved).check()) == members.split()
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_every_small_history_is_judged_as_the_reference_does() -> None:
     count = sum(1 for _ in _histories([], OPERATIONS))
