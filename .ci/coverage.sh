@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 jobs=$1
 # Percent, as measured when this was written. Raise them with the figures; a change that lowers one needs more tests.
-declare -A floors=([protocol]=0 [verifier]=0)
+declare -A floors=([protocol]=97.5 [verifier]=93.2)
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

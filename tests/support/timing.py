@@ -15,6 +15,9 @@ from tests.support.machine import measure_slowness, slowness
 
 SLOW_SECONDS: Final = 0.25
 _WAITED_SECONDS: Final = 4 * SLOW_SECONDS
+_TOLERANCE: Final = 2.0
+"""From run to run a test's processor time varies by half, as caches and the other worker have it. So a run fails for twice
+the time, and no test near the limit fails it now and then."""
 _OPTION: Final = "--any-speed"
 
 
@@ -39,7 +42,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 
 def _is_slow(used: float, waited: float, scale: float) -> bool:
-    return used > SLOW_SECONDS * scale or waited > _WAITED_SECONDS * scale
+    return used > _TOLERANCE * SLOW_SECONDS * scale or waited > _TOLERANCE * _WAITED_SECONDS * scale
 
 
 def _processor_seconds() -> float:

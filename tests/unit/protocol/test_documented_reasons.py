@@ -13,6 +13,8 @@ import pytest
 
 from node.opening import CARRIER_FAULTS
 
+pytestmark = pytest.mark.slow  # each parses all modules
+
 ROOT: Final = Path(__file__).parents[3]
 DOCUMENT: Final = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
 CODE: Final = re.compile(r"`([a-z_]+):?`")
@@ -104,7 +106,6 @@ def goodbyes_in_code() -> set[str]:
     return found
 
 
-@pytest.mark.slow
 def test_every_reason_of_a_goodbye_is_in_the_document() -> None:
     documented = {code for row in table("reason") for code in CODE.findall(row[0])}
     assert documented == goodbyes_in_code()
