@@ -77,6 +77,7 @@ def test_a_commit_that_is_void_before_it_comes_is_not_shown_and_counts_for_ranks
     assert timeline.restore([b"a"]).edits == (Insert(b"a", 0),)
 
 
+@pytest.mark.slow
 def test_positions_are_right_across_the_blocks_that_are_counted_together() -> None:
     timeline = CausalTimeline()
     names = [number.to_bytes(2, "big") for number in range(4200)]
