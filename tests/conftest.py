@@ -35,7 +35,7 @@ from tests.support.stores import share_compiled_statements, use_memory_for_files
 if TYPE_CHECKING:
     from tests.postgresql import PostgresqlServer
 
-pytest_plugins = ["tests.support.timing"]
+pytest_plugins = ["pytester", "tests.support.timing"]
 
 _ROWS_IN = ("sqlite", "postgresql")
 _HERE = Path(__file__).parent
