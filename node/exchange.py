@@ -103,7 +103,7 @@ class RangeSet:
         """The set as it is now: built anew where the topic has changed, or where it is too large to be kept."""
         digest = replica.sketches.digest(connection, kept)
         if self._items is None or self._digest != digest:
-            # All at one depth: ranges would keep late commits together, but a relay does not know them all.
+            # All at one depth: ranks would keep late commits together, but a relay does not know them all.
             _, ids = load_set(connection, kept)
             found = SortedItems((0, raw) for raw in ids)
             if len(ids) > RANGE_SET_KEPT_COUNT_MAX:
@@ -121,7 +121,7 @@ def reconcile(
 ) -> Reconciled:
     """The next step of a reconciliation, for which `ranges` are kept. Raises StorageError."""
     with replica.database.read() as connection:
-        held = _StoredSet(replica, connection, kept, ranges)
+        held = StoredSet(replica, connection, kept, ranges)
         try:
             if isinstance(work, OpenReconciliation):
                 step = reconciler.open(held, by_ranges=work.by_ranges)
@@ -132,7 +132,7 @@ def reconcile(
         return Reconciled(work.topic, step.frames, step.nums, step.is_over)
 
 
-class _StoredSet:
+class StoredSet:
     """What the store holds of a topic (`reconciling.HeldSet`)."""
 
     def __init__(self, replica: Replica, connection: Connection, kept: TopicSet, ranges: RangeSet) -> None:
@@ -148,9 +148,7 @@ class _StoredSet:
         return find_by_short_ids(self._connection, self._kept, short_ids)
 
     def lookup(self) -> RangeLookup:
-        # All at one depth: ranks would keep late commits together, but a relay does not know them all.
-        _, ids = load_set(self._connection, self._kept)
-        return SortedItems((0, raw) for raw in ids)
+        return self._ranges.find(self._replica, self._connection, self._kept)
 
     def everything(self) -> Sequence[int]:
         return load_set(self._connection, self._kept)[0]

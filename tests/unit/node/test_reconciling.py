@@ -13,7 +13,7 @@ from trio.testing import MockClock
 from node import exchange
 from node.connection import Connection
 from node.drafting import Draft
-from node.exchange import RangeSet, topic_set
+from node.exchange import RangeSet, StoredSet, topic_set
 from protocol.content import Post
 from protocol.hashing import symbol_key
 from protocol.range_items import END, START
@@ -232,7 +232,7 @@ def test_a_set_for_ranges_is_read_once_until_the_topic_changes(
             if more:
                 _write(alice, more)
             with alice.replica.database.read() as connection:
-                count = ranges.find(alice.replica, connection, kept).count(START, END)
+                count = StoredSet(alice.replica, connection, kept, ranges).lookup().count(START, END)
                 assert count == len(load_set(connection, kept)[1])
             counted.append(len(loads))
         assert counted == expected
