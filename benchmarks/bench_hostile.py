@@ -24,7 +24,7 @@ _CHOSEN: Final = (
     "half_open_connections",
     "dripping_requests",
     "questions_for_ranges",
-    "questions_for_symbols",
+    "questions_for_single_symbols",
     "merges_with_an_old_ack",
     "wide_merges",
     "merges_of_the_excluded",

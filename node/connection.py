@@ -395,6 +395,7 @@ class Connection:
         bill = Bill(self.account)
         kept = topic_set(followed, of_publications=self._session.compares_publications)
         step = await self._hub.look(bill, reconcile, self._hub.replica, kept, reconciler, ranges, work)
+        bill.charge(sum(len(frame) for _, frame in step.frames) * BYTE_SECONDS)
         if len(step.nums):
             bill.earn()
         if step.is_over:

@@ -142,15 +142,19 @@ class StoredSet:
         self._kept = kept
 
     def symbols(self) -> Sequence[int]:
+        """The kept prefix (`riblt.Prefix.symbols`)."""
         return self._replica.sketches.symbols(self._connection, self._kept)
 
     def find(self, short_ids: Sequence[bytes]) -> Mapping[bytes, int]:
+        """Numbers of the commits that have these short ids."""
         return find_by_short_ids(self._connection, self._kept, short_ids)
 
     def lookup(self) -> RangeLookup:
+        """The ids, sorted for questions about ranges."""
         return self._ranges.find(self._replica, self._connection, self._kept)
 
     def everything(self) -> Sequence[int]:
+        """Numbers of all commits."""
         return load_set(self._connection, self._kept)[0]
 
 

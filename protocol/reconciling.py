@@ -26,7 +26,15 @@ from protocol.limits import RECONCILIATION_FRAME_COUNT_MAX
 from protocol.range_items import RangeLookup
 from protocol.ranges import RangesAsker, answer_ranges
 from protocol.riblt import SHORT_ID_SIZE
-from protocol.symbols import SymbolsAsker, answer, decode_lacks, encode_lacks, opening
+from protocol.symbols import (
+    OPENING_COUNT,
+    SymbolsAsker,
+    answer,
+    decode_ask,
+    decode_lacks,
+    encode_lacks,
+    opening,
+)
 from protocol.unreconciled import Unreconciled
 
 
@@ -80,6 +88,7 @@ class Reconciler:
         self._is_answerer = is_answerer
         self._frame_count = 0
         self._symbols: Sequence[int] = ()
+        self._told_count = OPENING_COUNT  # symbols up to which the asker has been told
         # Numbers of what the asker lacks: in one go, for the frames that name them are in no order of causes.
         self._lacking: set[int] = set()
         self._given: set[int] = set()  # of what it was given, each once
@@ -104,8 +113,7 @@ class Reconciler:
             case FrameKind.SYMBOLS:
                 return self._peel(held, frame)
             case FrameKind.ASK_SYMBOLS:
-                frames = tuple((FrameKind.SYMBOLS, part) for part in answer(self._symbols, frame))
-                return Step(frames)
+                return self._answer(frame)
             case FrameKind.LACKS:
                 self._lacking.update(held.find(decode_lacks(frame)).values())
                 return Step()
@@ -119,6 +127,15 @@ class Reconciler:
                 return Step(nums=self._give(held.everything()))
             case FrameKind.OVER:
                 return Step(nums=self._give(self._lacking), is_over=True)
+
+    def _answer(self, frame: bytes) -> Step:
+        """Symbols that were asked for, each once: 60 bytes ask for up to 1.5 MB."""
+        asked = decode_ask(frame)
+        if asked.start < self._told_count:
+            raise Unreconciled("out_of_turn")
+        frames = tuple((FrameKind.SYMBOLS, part) for part in answer(self._symbols, frame))
+        self._told_count = asked.start + asked.count
+        return Step(frames)
 
     def _give(self, nums: Iterable[int]) -> list[int]:
         """Of these, what was not given before."""

@@ -83,13 +83,28 @@ async def symbols_for_nothing(mallory: Attacker) -> None:
             await peer.say(Reconcile(topic, FrameKind.SYMBOLS, frame))
 
 
-@attack(Role.READER, ends=("bad_reconciliation:too_many_frames", "too_many_frames", "peer_does_not_read", ""))
+@attack(Role.READER, ends=("bad_reconciliation:out_of_turn",))
 async def questions_for_symbols(mallory: Attacker) -> None:
-    """Who asks for the same symbols again and again gets them at its own cost, and not for ever."""
+    """Who asks for the same symbols again does not get them twice."""
     peer, topic, length = await _opened(mallory)
-    async for _ in mallory.rounds():
-        for _ in range(5 * mallory.size):
-            await peer.say(Reconcile(topic, FrameKind.ASK_SYMBOLS, encode(AskSymbols(1, length - 1))))
+    for _ in range(2):
+        await peer.say(Reconcile(topic, FrameKind.ASK_SYMBOLS, encode(AskSymbols(48, length - 48))))
+    await peer.wait_ended()
+
+
+@attack(
+    Role.READER,
+    ends=("bad_reconciliation:too_many_frames", "too_many_frames", "bad_reconciliation:bad_shape", ""),
+)
+async def questions_for_single_symbols(mallory: Attacker) -> None:
+    """Who asks for one symbol a frame gets as many frames as a reconciliation may have."""
+    peer, topic, length = await _opened(mallory)
+    async for number in mallory.rounds():
+        for place in range(5 * mallory.size):
+            start = 48 + number * 5 * mallory.size + place
+            if start >= length:
+                return
+            await peer.say(Reconcile(topic, FrameKind.ASK_SYMBOLS, encode(AskSymbols(start, 1))))
             await peer.hear(Reconcile)
 
 

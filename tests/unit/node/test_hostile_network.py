@@ -211,9 +211,9 @@ async def test_a_reconciliation_that_never_ends_is_ended(
         alice.write(branch, "one more than the stranger has")
         async with met(alice) as stranger:
             topic = await stranger.compare(branch, 1, (b"h" * 16,), b"d" * 32)
-            for _ in range(6):
+            for start in range(48, 54):
                 await stranger.hear(Reconcile)
-                await stranger.say(Reconcile(topic, FrameKind.ASK_SYMBOLS, encode(AskSymbols(1, 1))))
+                await stranger.say(Reconcile(topic, FrameKind.ASK_SYMBOLS, encode(AskSymbols(start, 1))))
             assert await stranger.hear(Goodbye) == Goodbye("bad_reconciliation:too_many_frames")
     assert stranger.ended == Ended("bad_reconciliation:too_many_frames")
 
