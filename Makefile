@@ -47,7 +47,7 @@ test: setup java ## Run the quick tests, in five minutes (JOBS=2 at a time; ARGS
 test-rest: setup java ## Run what `make test` leaves out: PostgreSQL, the demo, networks, kills, the wheel, S3, 200 examples
 	@$(PYTEST) --tier rest $(ARGS)
 
-test-all: setup java ## Run all tests: the quick ones, then the rest, which take over half an hour
+test-all: setup java ## Run all tests: the quick ones, then the rest, in twenty minutes
 	@$(PYTEST) $(ARGS)
 	@$(PYTEST) --tier rest $(ARGS)
 

@@ -146,7 +146,7 @@ async def _fan_out(subscribers: list[_Member], topic: bytes, seed: bytes) -> Non
     began = time.perf_counter()
     for number in range(_ROUNDS):
         said = time.perf_counter()
-        await publisher.say(Publications(blind, (_publication(seed, number),)), KeepAlive())
+        await publisher.say(Publications(blind, (_publication(seed, number),)))
         while True:
             if min(len(one.arrivals) for one in others) > number:
                 break

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from unittest.mock import patch
@@ -40,7 +40,11 @@ class _Model:
         return sorted(key for num, key in self.keys.items() if num not in self.void)
 
 
-_RANKS = st.lists(st.integers(min_value=0, max_value=12), min_size=1, max_size=40)
+class _Undone(Exception):
+    """Has the transaction of one example leave nothing."""
+
+
+_RANKS = st.lists(st.integers(min_value=0, max_value=12), min_size=1, max_size=20)
 
 
 @pytest.mark.slow
@@ -50,6 +54,7 @@ def test_positions_are_those_in_a_list(database: Database, data: st.DataObject, 
     with (
         patch("storage.order.COMMITS_PER_SPAN_MAX", 4),
         patch("storage.order.SPANS_PER_SPAN_MAX", 4),
+        suppress(_Undone),
         database.write() as connection,
     ):
         branch_num = put_branch(connection)
@@ -75,6 +80,7 @@ def test_positions_are_those_in_a_list(database: Database, data: st.DataObject, 
                     passed, rank, commit_id = model.keys[num]
                     model.keys[num] = (passed + by, rank, commit_id)
         _compare(connection, branch_num, model)
+        raise _Undone  # else each example looks at the rows of all before it
 
 
 def _compare(connection: Connection, branch_num: int, model: _Model) -> None:

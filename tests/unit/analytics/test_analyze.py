@@ -58,6 +58,13 @@ def _table(spark: SparkSession, result: AnalysisResult, name: str, key: str) -> 
     return {row[key] if isinstance(row[key], int) else bytes(row[key]): row.asDict() for row in rows}
 
 
+def _rows_of(
+    spark: SparkSession, result: AnalysisResult, name: str, branch_id: bytes
+) -> list[dict[str, Any]]:
+    rows = spark.read.parquet(str(result.tables / name)).collect()
+    return [row.asDict() for row in rows if bytes(row["branch_id"]) == branch_id]
+
+
 def _digest(names: Iterable[str]) -> str:
     return blake3(b"".join(id_of(name) for name in names)).hexdigest()
 
@@ -66,12 +73,38 @@ def _text_id(raw: bytes) -> str:
     return base64.b32encode(raw).decode().rstrip("=").lower()
 
 
+SCRIPT = "<script>alert(1)</script>&amp;"
+FORMULA = '=HYPERLINK("x"),y'
+MANY = [
+    *DIAMOND,
+    *(Row(f"{branch}/root", branch=branch) for branch in ("a", "b", "c", "deep")),
+    *(Row(f"{branch}/{n}", (f"{branch}/root",), branch) for branch in ("a", "b", "c") for n in range(7)),
+    *(
+        Row(f"{branch}/m{n}", (f"{branch}/{n}", f"{branch}/{n + 1}"), branch)
+        for branch in ("a", "b", "c")
+        for n in range(6)
+    ),
+    *(
+        Row(f"deep/{n}", (f"deep/{n - 1}" if n else "deep/root",), "deep", time=T0_MS + n % 4 * DAY_MS)
+        for n in range(300)
+    ),
+    Row("script", branch=SCRIPT, time=T0_MS),
+    Row("formula", branch=FORMULA, time=0),
+]
+"""Branches of several shapes and names: one analysis of them is looked at by several tests."""
+
+
+@pytest.fixture(scope="module")
+def analysed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> AnalysisResult:
+    folder = tmp_path_factory.mktemp("analysed")
+    return _analyze(spark, write_export(folder / "export", MANY[:2], MANY[2:]), with_csv=True)
+
+
 @pytest.mark.extended
-def test_a_small_branch_is_counted_as_by_hand(spark: SparkSession, tmp_path: Path) -> None:
-    result = _analyze(spark, write_export(tmp_path / "export", DIAMOND[:2], DIAMOND[2:]))
-    assert result.is_right
-    assert (result.commits, result.branches) == (5, 1)
-    branch = _table(spark, result, "branches", "branch_id")[id_of("main")]
+def test_a_small_branch_is_counted_as_by_hand(spark: SparkSession, analysed: AnalysisResult) -> None:
+    assert analysed.is_right
+    assert (analysed.commits, analysed.branches) == (len(MANY), 7)
+    branch = _table(spark, analysed, "branches", "branch_id")[id_of("main")]
     del branch["repo_id"], branch["branch_id"]
     assert branch == {
         "branch_name": "main",
@@ -90,29 +123,22 @@ def test_a_small_branch_is_counted_as_by_hand(spark: SparkSession, tmp_path: Pat
         "first_time": T0_MS,
         "last_time": T0_MS + 3 * DAY_MS,
     }
-    widths = _table(spark, result, "widths", "rank")
-    assert {rank: row["width"] for rank, row in widths.items()} == {0: 1, 1: 2, 2: 2}
-    ada = _table(spark, result, "authors", "author")[id_of("ada")]
-    assert (ada["commits"], ada["branches"], ada["merges"], ada["bytes"]) == (3, 1, 1, 400)
-    growth = _table(spark, result, "growth", "bucket_start")
-    assert sum(row["commits"] for row in growth.values()) == 5
+    widths = _rows_of(spark, analysed, "widths", id_of("main"))
+    assert {row["rank"]: row["width"] for row in widths} == {0: 1, 1: 2, 2: 2}
+    ada = _table(spark, analysed, "authors", "author")[id_of("ada")]
+    assert (ada["branches"], ada["merges"]) == (7, 1 + 3 * 6)
+    growth = _rows_of(spark, analysed, "growth", id_of("main"))
+    assert sum(row["commits"] for row in growth) == 5
 
 
 @pytest.mark.extended
 def test_the_order_is_the_definition_for_many_branches_and_for_one_that_is_deep(
-    spark: SparkSession, tmp_path: Path
+    analysed: AnalysisResult,
 ) -> None:
-    rows = [Row(f"{branch}/root", branch=branch) for branch in ("a", "b", "c", "deep")]
-    for branch in ("a", "b", "c"):
-        rows += [Row(f"{branch}/{n}", (f"{branch}/root",), branch) for n in range(7)]
-        rows += [Row(f"{branch}/m{n}", (f"{branch}/{n}", f"{branch}/{n + 1}"), branch) for n in range(6)]
-    rows += [Row(f"deep/{n}", (f"deep/{n - 1}" if n else "deep/root",), "deep") for n in range(300)]
-    result = _analyze(spark, write_export(tmp_path / "export", rows))
-    assert result.is_right
-    digests = json.loads(result.digests.read_bytes())
+    digests = json.loads(analysed.digests.read_bytes())
     assert digests == {
         _text_id(id_of(branch)): {"digest": _digest(names), "commits": len(names)}
-        for branch, names in naive_order(rows).items()
+        for branch, names in naive_order(MANY).items()
     }
 
 
@@ -121,19 +147,14 @@ def test_a_nodes_own_export_gives_the_nodes_own_timeline(spark: SparkSession, tm
     world = World(tmp_path / "world")
     world.write("a, a <- b, a <- c, b c <- d, c <- e, d e <- f, a <- g")
     export_node(world.replica.database, tmp_path / "export", "node", 1_700_000_000)
-    expected = {
-        branch.branch_id.hex(): blake3(b"".join(timeline(world.replica, branch))).hexdigest()
-        for branch in (world.branch, world.replica.root_branch(world.repo))
-    }
+    root = world.replica.root_branch(world.repo)
+    digest = blake3(b"".join(timeline(world.replica, root))).hexdigest()
     world.close()
+    expected = {root.branch_id.hex(): digest, world.branch.branch_id.hex(): "00" * 32}
     result = _analyze(spark, tmp_path / "export", expected=expected)
-    assert result.is_right
     assert result.branches == 2
-    wrong = _analyze(
-        spark, tmp_path / "export", expected={**expected, world.branch.branch_id.hex(): "00" * 32}
-    )
-    assert not wrong.is_right
-    assert wrong.wrong_digests == (world.branch.branch_id.hex(),)
+    assert not result.is_right
+    assert result.wrong_digests == (world.branch.branch_id.hex(),), "and of the root branch it is right"
 
 
 @pytest.mark.extended
@@ -215,12 +236,9 @@ def test_one_absurd_clock_does_not_flatten_the_growth(spark: SparkSession, tmp_p
 
 @pytest.mark.extended
 def test_the_report_stands_alone_with_its_pictures_and_escapes_what_others_wrote(
-    spark: SparkSession, tmp_path: Path
+    analysed: AnalysisResult,
 ) -> None:
-    name = "<script>alert(1)</script>&amp;"
-    rows = [Row(row.name, row.acks, name, row.author, row.time) for row in DIAMOND]
-    result = _analyze(spark, write_export(tmp_path / "export", rows))
-    page = result.report.read_text(encoding="utf-8")
+    page = analysed.report.read_text(encoding="utf-8")
     pictures = set(re.findall(r'<svg[^>]* role="img" aria-label="([^":]*)', page))
     assert pictures == {"Commits over time", "Width per rank", "Heads over time", "Drawing of a tangle"}
     assert "<script" not in page
@@ -228,29 +246,37 @@ def test_the_report_stands_alone_with_its_pictures_and_escapes_what_others_wrote
     assert "default-src 'none'" in page
     fetched = re.findall(r"""(?:src|href)=["']?([^"'\s>]+)""", page)
     assert [link for link in fetched if not link.startswith("#")] == []
-    assert _analyze(spark, tmp_path / "export").report.read_text(encoding="utf-8") == page
 
 
 @pytest.mark.extended
-def test_the_branch_that_was_asked_for_is_drawn(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_branch_that_was_asked_for_is_drawn_and_else_all_is_as_before(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     rows = [*DIAMOND, *(Row(f"d{n}", (f"d{n - 1}",) if n else (), "draft") for n in range(70))]
     export = write_export(tmp_path / "export", rows)
     page = _analyze(spark, export).report.read_text(encoding="utf-8")
     assert "All 5 commits, from left" in page, "the most branched of those that fit"
-    page = _analyze(spark, export, draw=_text_id(id_of("draft"))[:8]).report.read_text(encoding="utf-8")
-    assert "The last 60 of 70 commits, from left" in page
+    drawn = _analyze(spark, export, draw=_text_id(id_of("draft"))[:8]).report.read_text(encoding="utf-8")
+    assert "The last 60 of 70 commits, from left" in drawn
+    assert drawn != page
+    assert _without_drawing(drawn) == _without_drawing(page)
     with pytest.raises(NoSuchBranch, match="holds no branch that is called 'nothing'"):
         _analyze(spark, export, draw="nothing")
 
 
+def _without_drawing(page: str) -> list[str]:
+    head, _, rest = page.partition('aria-label="Drawing of a tangle')
+    assert rest
+    return [head.rpartition("<h2")[0], *rest.split("<h2")[1:]]
+
+
 @pytest.mark.extended
-def test_tables_are_csv_too_if_asked_for_and_hold_no_formula(spark: SparkSession, tmp_path: Path) -> None:
-    rows = [Row(row.name, row.acks, '=HYPERLINK("x"),y', row.author, 0) for row in DIAMOND]
-    result = _analyze(spark, write_export(tmp_path / "export", rows), with_csv=True)
-    folder = tmp_path / "out" / "csv"
-    assert {path.stem for path in folder.iterdir()} == {path.name for path in result.tables.iterdir()}
+def test_tables_are_csv_too_if_asked_for_and_hold_no_formula(analysed: AnalysisResult) -> None:
+    folder = analysed.report.parent / "csv"
+    assert {path.stem for path in folder.iterdir()} == {path.name for path in analysed.tables.iterdir()}
     with (folder / "branches.csv").open(newline="", encoding="utf-8") as file:
-        (branch,) = csv.DictReader(file)
-    assert branch["branch_name"] == '\'=HYPERLINK("x"),y'
-    assert branch["branch_id"] == id_of('=HYPERLINK("x"),y').hex()
-    assert (folder / "growth.csv").read_text(encoding="utf-8") == "branch_id,bucket_start,commits\n"
+        (branch,) = (row for row in csv.DictReader(file) if "HYPERLINK" in row["branch_name"])
+    assert branch["branch_name"] == "'" + FORMULA
+    assert branch["branch_id"] == id_of(FORMULA).hex()
+    with (folder / "growth.csv").open(newline="", encoding="utf-8") as file:
+        assert id_of(FORMULA).hex() not in {row["branch_id"] for row in csv.DictReader(file)}

@@ -111,15 +111,29 @@ DERIVED = {
     "causes_of_nothing": "INSERT INTO pending_causes VALUES (5, 77)",
     "heads_of_nothing": "INSERT INTO heads VALUES (77, :junk, 2, 1, false)",
 }
+_PARTS = 5
+"""Of the damages: in each part are some that do not undo each other."""
 
 
 @pytest.mark.slow
+@pytest.mark.sqlite  # with rows in PostgreSQL: several at once, below
 @pytest.mark.parametrize("damage", DERIVED)
 def test_what_follows_from_commits_is_made_again(tmp_path: Path, damage: str) -> None:
+    _harm_and_repair(tmp_path, [damage])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_several_damages_at_once_are_made_good(tmp_path: Path, part: int) -> None:
+    _harm_and_repair(tmp_path, list(DERIVED)[part::_PARTS])
+
+
+def _harm_and_repair(tmp_path: Path, damages: list[str]) -> None:
     world = _story(tmp_path)
     before = _dump_of(tmp_path)
     with world.replica.database.write() as connection:
-        assert connection.execute(text(DERIVED[damage]), HARM).rowcount > 0, "the damage is done"
+        for damage in damages:
+            assert connection.execute(text(DERIVED[damage]), HARM).rowcount > 0, "the damage is done"
     world.close()
     harmed = _dump_of(tmp_path)
     assert harmed != before
