@@ -2,7 +2,7 @@
 
 A place of a feed that was used and lost would be used a second time, which every peer sees as a fork. So nothing is written
 until a peer that follows the repo has been met, which has what this node had sent it (`recalling`), or until a person
-says that the loss is accepted (`accept_loss`). It is kept in the folder (`storage.losses`), and outlives restarts.
+says that the loss is accepted (`repair.accept_loss`). It is kept in the folder (`storage.losses`), and outlives restarts.
 """
 
 from collections.abc import Iterable
@@ -12,10 +12,9 @@ from typing import Final
 import structlog
 
 from node.errors import ServiceError
-from node.home import lock_home
 from protocol.text import id_text
 from storage.errors import StorageError
-from storage.losses import Loss, read_loss, settle_loss
+from storage.losses import read_loss, settle_loss
 
 log = structlog.get_logger()
 
@@ -67,14 +66,3 @@ class OwnFeeds:
                 f"this node may have lost commits that you wrote ({self.detail}), and has not asked a peer yet",
                 ADVICE,
             )
-
-
-def accept_loss(home: Path) -> Loss | None:
-    """Write to all repos again with what is here, of a stopped node; gives what had been lost, if anything.
-
-    Raises ServiceError `already_running`, OSError.
-    """
-    with lock_home(home):
-        loss = read_loss(home)
-        settle_loss(home, ())
-    return loss

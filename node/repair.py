@@ -36,6 +36,7 @@ from storage.commits import number_authors
 from storage.database import Database, read_store
 from storage.id_keys import chunks, pack_ids
 from storage.inspection import Findings
+from storage.losses import Loss, read_loss, settle_loss
 from storage.packs import Packs
 from storage.rebuilding import Rebuilt, find_damage, rebuild_store
 from storage.repos import Branch
@@ -295,3 +296,14 @@ class _Work:
                     self._connection.execute(update(commits).where(here).values(is_void=wanted))
                     moved[branch.num] += 1
         return moved
+
+
+def accept_loss(home: Path) -> Loss | None:
+    """Write to all repos again with what is here, of a stopped node; gives what had been lost, if anything.
+
+    Raises ServiceError `already_running`, OSError.
+    """
+    with lock_home(home):
+        loss = read_loss(home)
+        settle_loss(home, ())
+    return loss

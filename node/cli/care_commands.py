@@ -89,7 +89,7 @@ def fsck(
     """
     from node.fsck import check_store
     from node.home import open_home
-    from node.own_feeds import accept_loss as accept_loss_of
+    from node.repair import accept_loss as accept_loss_of
     from node.repair import repair_store
     from storage.database import StorageError
 

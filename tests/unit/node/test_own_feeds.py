@@ -13,8 +13,8 @@ from node.doctor import PROBLEM, examine
 from node.errors import ServiceError
 from node.fsck import check_store
 from node.home import create_home, lock_home
-from node.own_feeds import accept_loss
 from node.recalling import Recaller
+from node.repair import accept_loss
 from storage.feeds import load_feeds
 from storage.losses import Loss, read_loss, write_loss
 from tests.builders import STORE_KEY
