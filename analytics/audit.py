@@ -33,7 +33,7 @@ from analytics.export_reader import (
 from analytics.linearize import digest_orders, linearize
 from analytics.session import start_session
 from analytics.wave_jobs import pin
-from storage.export_schema import BLOCK_TABLES
+from storage.export.schema import BLOCK_TABLES
 
 _EXAMPLES_MAX: Final = 3
 """Findings of each kind that a person is shown; the table has all."""

@@ -1,6 +1,6 @@
 """Reading an export: checked whole before Spark sees it, then one DataFrame of commits, each once.
 
-An export is a folder as `storage.export_schema` describes it. Whatever is wrong with one is an `ExportError` that names
+An export is a folder as `storage.export.schema` describes it. Whatever is wrong with one is an `ExportError` that names
 the file. Parts never change once a manifest lists them, so what was checked here is what Spark reads later.
 
 Exports of several nodes can be read together: a commit that more than one holds is taken once. Copies that contradict
@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from blake3 import blake3
 
 from analytics.limits import CREATED_AT_MAX, MANIFEST_NUMBER_MAX, MANIFEST_SIZE_MAX
-from storage.export_schema import (
+from storage.export.schema import (
     BLOCK_TABLES,
     COMMITS,
     EXPORT_FORMAT,
@@ -42,7 +42,7 @@ SPARK_SCHEMA: Final = """
     acks array<binary>, rank bigint, position bigint, body_kind string, size bigint, time bigint, received_at bigint,
     feed_sequence bigint, blocks bigint, position_at bigint
 """
-"""`storage.export_schema.COMMITS` in Spark's words. What an older version lacks is null."""
+"""`storage.export.schema.COMMITS` in Spark's words. What an older version lacks is null."""
 
 _BLOCKS: Final = """
     sequence bigint, commit_id binary, block_id binary, size bigint, child_ids array<binary>, content binary
@@ -68,7 +68,7 @@ SPARK_SCHEMAS: Final[Mapping[str, str]] = {
     "members": "repo_id binary, member binary, permission string, person binary",
     "topics": "topic binary, repo_id binary, branch_id binary, epoch binary, generation bigint",
 }
-"""The tables that are read, and checked before; a test holds them together with `storage.export_schema`. Bodies are not:
+"""The tables that are read, and checked before; a test holds them together with `storage.export.schema`. Bodies are not:
 no job here has a use for what people wrote. Blocks are most of an export's bytes, and read where they are asked for."""
 
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from analytics.export_reader import ExportError, list_tables, load_manifest
 from analytics.limits import MANIFEST_SIZE_MAX
-from storage.export_schema import MANIFEST_NAME
+from storage.export.schema import MANIFEST_NAME
 
 FOLDER_NAME: Final = "exports"
 _URL: Final = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from analytics.export_reader import Export, read_table
 from analytics.times import count_where, plausible_time
-from storage.export_schema import MEMBERSHIPS, PERMISSIONS, REASONS
+from storage.export.schema import MEMBERSHIPS, PERMISSIONS, REASONS
 
 NOTHING: Final[Mapping[str, str]] = {
     "membership": """

@@ -28,7 +28,7 @@ from node.said import SaidReader
 from node.texts import Texts
 from protocol.body import Body
 from protocol.content import SetEdit, TextUpdate
-from storage.repos import Branch
+from storage.repos.repos import Branch
 from verifier.documents import reduce_set
 
 _ROUNDS = 3

@@ -21,9 +21,9 @@ from node.outbound import Author
 from node.replica import Replica
 from protocol.content import Post
 from protocol.limits import EDIT_WINDOW_MAX
-from storage.edits import START, Cursor, load_edits, load_last_change
-from storage.repos import Branch
-from storage.voids import mark_void
+from storage.commits.edits import START, Cursor, load_edits, load_last_change
+from storage.commits.voids import mark_void
+from storage.repos.repos import Branch
 
 _SOURCES = 100
 _WRITES = 50

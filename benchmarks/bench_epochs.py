@@ -25,7 +25,7 @@ from node.replica import Replica
 from protocol.body import Grant, Permission, Remove
 from protocol.content import Post
 from protocol.signing import key_pair
-from storage.repos import Branch, Repo
+from storage.repos.repos import Branch, Repo
 
 _SECONDS_LIMIT = 0.1  # for each epoch that is caught up with
 

@@ -32,9 +32,9 @@ from node.identity import open_keys
 from node.outbound import Author
 from node.replica import Replica
 from protocol.content import Post
-from storage.destinations import LocalFolder
-from storage.export import ExportPlan, export_store
-from storage.holdings import count_holdings
+from storage.export.destinations import LocalFolder
+from storage.export.export import ExportPlan, export_store
+from storage.export.space_accounting import count_holdings
 from tests.e2e.cluster import Peer
 from tests.keys import no_passphrase
 

@@ -47,8 +47,8 @@ from protocol.content import FileEntry
 from protocol.content import Files as FilesBody
 from protocol.limits import FILE_COUNT_MAX, FILE_WINDOW_MAX, KIB, LEAF_SIZE, MIB
 from protocol.object import ObjectBuilder, ObjectReader
-from storage.files import load_files
-from storage.repos import Branch
+from storage.blobs.files import load_files
+from storage.repos.repos import Branch
 
 _CHUNK_SIZE = 64 * KIB
 _SMALL_SIZE = 10 * KIB

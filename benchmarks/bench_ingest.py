@@ -27,7 +27,7 @@ from node.hub import Hub
 from node.replica import Replica
 from node.signature_pool import SignaturePool
 from protocol.signing import Claim
-from storage.repos import Branch
+from storage.repos.repos import Branch
 
 _UNDER_WAY = 4
 

@@ -30,14 +30,14 @@ from node.opening import open_batch
 from node.outbound import Author
 from node.replica import Replica
 from protocol.content import Post
-from storage.bulk import insert_rows
-from storage.commits import COMMIT_COLUMNS, load_position, load_rows, load_timeline
-from storage.display import load_display_window
-from storage.edits import Cursor, load_edits, load_last_change
-from storage.id_keys import id_key, pack_ids
-from storage.order import OrderKey, count_changes
-from storage.repos import Branch, Repo
-from storage.schema import branches, commits, heads, topics
+from storage.commits.commits import COMMIT_COLUMNS, load_position, load_rows, load_timeline
+from storage.commits.display import load_display_window
+from storage.commits.edits import Cursor, load_edits, load_last_change
+from storage.commits.order import OrderKey, count_changes
+from storage.engine.bulk import insert_rows
+from storage.engine.id_keys import id_key, pack_ids
+from storage.repos.repos import Branch, Repo
+from storage.schema.schema import branches, commits, heads, topics
 
 _WIDTH = 8
 _CHUNK = 20_000

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from benchmarks.common import STORE_KEY, figure, note, write_history
 from node.key_file import COST, fresh_keys, open_node_keys, seal_node_keys
-from storage.commits import iterate_arrivals
-from storage.database import Database
+from storage.commits.commits import iterate_arrivals
+from storage.engine.database import Database
 
 
 def _best_of(count: int, run: Callable[[], object]) -> float:

@@ -18,11 +18,11 @@ from pathlib import Path
 from sqlalchemy import insert
 
 from benchmarks.common import figure
-from storage.database import Database
-from storage.relay import RELAY
-from storage.relay_schema import relay_commits, relay_topics
-from storage.sketches import Sketches
-from storage.topic_sets import TopicSet
+from storage.engine.database import Database
+from storage.relay.relay import RELAY
+from storage.schema.relay_schema import relay_commits, relay_topics
+from storage.topics.sketches import Sketches
+from storage.topics.topic_sets import TopicSet
 
 _ROUNDS = 9
 _PUBLICATION = bytes(500)

@@ -24,7 +24,7 @@ from benchmarks.daemons import peak_megabytes, resident_megabytes, running
 from benchmarks.long_home import REPO, copy_long_home
 from node.errors import ServiceError
 from node.home import read_run_file
-from storage.sqlite import DATABASE_NAME
+from storage.engine.sqlite import DATABASE_NAME
 from tests.e2e.cluster import Peer
 from tests.support.processes import RAVEL
 

@@ -16,8 +16,8 @@ from node.outbound import Author
 from node.replica import Replica
 from protocol.content import Post
 from protocol.limits import BATCH_COUNT_MAX, BATCH_SIZE_TARGET
-from storage.difference import load_publications, plan_sending
-from storage.repos import Branch, Repo, add_repo
+from storage.repos.repos import Branch, Repo, add_repo
+from storage.topics.difference import load_publications, plan_sending
 
 
 def figure(name: str, value: float, unit: str, **more: object) -> None:

@@ -19,7 +19,7 @@ from node.identity import open_keys
 from node.outbound import Author
 from node.replica import Replica
 from protocol.content import Post
-from storage.revisions import newest_revision
+from storage.engine.revisions import newest_revision
 from tests.e2e.cluster import Peer
 from tests.keys import no_passphrase
 

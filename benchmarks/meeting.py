@@ -33,9 +33,9 @@ from protocol.content import Post
 from protocol.hashing import blind_topic
 from protocol.messages import Message, Publications, Reconcile, Summary, encode_message
 from protocol.signing import public_key
-from storage.heads import load_heads
-from storage.repos import Branch
-from storage.schema import commits
+from storage.commits.heads import load_heads
+from storage.repos.repos import Branch
+from storage.schema.schema import commits
 
 ALICE: Final = b"a" * 32
 BOB: Final = b"b" * 32

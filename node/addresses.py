@@ -5,8 +5,8 @@ Whoever says where a peer can be dialed may lie, or name a victim. So what is le
 fails; what was dropped is barred for a day, and a host at which dials keep failing is left alone, whatever keys and ports
 are said to be there. Only the handshake proves an address.
 
-Pure but for its memory: time is an argument, in seconds as trio counts. `node.seeking` dials, `storage.addresses` keeps
-what was reached.
+Pure but for its memory: time is an argument, in seconds as trio counts. `node.seeking` dials,
+`storage.peers.addresses` keeps what was reached.
 """
 
 from collections import Counter

@@ -30,8 +30,8 @@ from node.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
 from protocol.limits import (
     TANGLE_WINDOW_MAX,
 )
-from storage.blocks import DamagedBlock
-from storage.database import StorageError
+from storage.commits.blocks import DamagedBlock
+from storage.engine.database import StorageError
 
 log = structlog.get_logger()
 

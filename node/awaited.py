@@ -2,8 +2,8 @@
 
 from node.opening import OpenedBatch
 from node.replica import Replica
-from storage.awaiting import find_awaited, restore_commit
-from storage.repos import Branch
+from storage.commits.damaged import find_awaited, restore_commit
+from storage.repos.repos import Branch
 
 
 def restore_awaited(replica: Replica, branch: Branch, batch: OpenedBatch, now_ms: int) -> list[bytes]:

@@ -28,13 +28,13 @@ from node.home import LOCK_NAME, RUN_NAME, hold_content, open_home
 from node.identity import KEYS_NAME, OLDER_NODE_NAME
 from node.version import VERSION
 from protocol.limits import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
-from storage.binding import STORE_ID_NAME
-from storage.copying import sync_file, sync_folder
-from storage.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError
-from storage.folders import make_folder
-from storage.packs import FOLDER_NAME as PACKS_NAME
-from storage.restoring import load_database, save_database
-from storage.sqlite import UNREADABLE
+from storage.blobs.packs import FOLDER_NAME as PACKS_NAME
+from storage.engine.copying import sync_file, sync_folder
+from storage.engine.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError
+from storage.engine.folders import make_folder
+from storage.engine.restoring import load_database, save_database
+from storage.engine.sqlite import UNREADABLE
+from storage.engine.store_identity import STORE_ID_NAME
 
 MANIFEST_NAME: Final = "manifest.json"
 _FORMAT: Final = "ravel-backup1"

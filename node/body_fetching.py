@@ -15,9 +15,9 @@ import trio
 
 from node.hub import BlockSource, Hub
 from protocol.limits import BODIES_LOOK_SECONDS, FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
-from storage.database import StorageError
-from storage.erasing import count_missing, find_missing, load_missing
-from storage.repos import Branch
+from storage.commits.erasing import count_missing, find_missing, load_missing
+from storage.engine.database import StorageError
+from storage.repos.repos import Branch
 
 log = structlog.get_logger()
 

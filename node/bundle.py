@@ -22,8 +22,8 @@ from node.errors import ServiceError
 from node.home import open_home
 from node.version import VERSION
 from node.watching import store_sizes
-from storage.database import StorageError, newest_revision, read_store
-from storage.inspection import count_rows, name_server
+from storage.check.check_integrity import count_rows, name_server
+from storage.engine.database import StorageError, newest_revision, read_store
 
 _LIBRARIES: Final = (
     "trio",

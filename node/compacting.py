@@ -19,9 +19,9 @@ from node.texts import Texts
 from protocol.body import Permission
 from protocol.content import Compaction
 from protocol.text import id_text
-from storage.commits import TimelineRow
-from storage.erasing import count_erased, measure_bodies
-from storage.repos import Branch
+from storage.commits.commits import TimelineRow
+from storage.commits.erasing import count_erased, measure_bodies
+from storage.repos.repos import Branch
 
 _ANY_TIME: Final = 1 << 62
 JsonObject = dict[str, Any]

@@ -20,7 +20,7 @@ from node.relay_config import ACCEPT_CHOICES, ANYONE, RELAY_KEYS, RELAY_NUMBERS,
 from node.storage_config import ERASE_AFTER_DAYS_MAX, STORAGE_KEYS, StorageConfig, storage_text
 from protocol.codec import DecodeError
 from protocol.text import parse_id
-from storage.urls import check_url
+from storage.engine.urls import check_url
 
 CONFIG_NAME: Final = "config.toml"
 CONFIG_SIZE_MAX: Final = 1 << 20

@@ -26,7 +26,7 @@ from node.config import (
     read_config,
 )
 from node.export_config import hide_options
-from storage.urls import hide_secrets
+from storage.engine.urls import hide_secrets
 
 _PREFIX: Final = "RAVEL_"
 _NOT_KEYS: Final = frozenset({"RAVEL_HOME", "RAVEL_PASSPHRASE_FILE"})

@@ -77,9 +77,9 @@ from protocol.session_events import (
 )
 from protocol.text import PeerAddress, id_text
 from protocol.topic_progress import TopicProgress
-from storage.database import StorageError
-from storage.difference import TopicTables
-from storage.repos import Branch
+from storage.engine.database import StorageError
+from storage.repos.repos import Branch
+from storage.topics.difference import TopicTables
 
 log = structlog.get_logger()
 

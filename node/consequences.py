@@ -3,7 +3,7 @@
 from sqlalchemy import Connection
 
 from node.replica import Tables, choose_epoch
-from storage.repo_changes import name_branch, set_writing_epoch
+from storage.repos.repo_changes import name_branch, set_writing_epoch
 from verifier.membership import Membership
 from verifier.names import find_branch_names
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from storage.commits import load_graph
-from storage.repos import Branch
+from storage.commits.commits import load_graph
+from storage.repos.repos import Branch
 
 
 def find_pasts(

@@ -47,12 +47,12 @@ from node.signature_pool import SignaturePool
 from protocol.limits import MIB, RELAY_TOPIC_COUNT_MAX
 from protocol.signing import public_key
 from protocol.text import id_text
-from storage.addresses import load_reached
-from storage.blocks import DamagedBlock
-from storage.copying import drop_open_copies
-from storage.database import NewerSchema, StorageError
-from storage.peers import load_links, load_peers
-from storage.relay_quotas import RelayQuotas
+from storage.commits.blocks import DamagedBlock
+from storage.engine.copying import drop_open_copies
+from storage.engine.database import NewerSchema, StorageError
+from storage.peers.addresses import load_reached
+from storage.peers.peers import load_links, load_peers
+from storage.relay.quotas import RelayQuotas
 
 log = structlog.get_logger()
 

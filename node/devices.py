@@ -28,7 +28,7 @@ from protocol.limits import DEVICE_COUNT_MAX
 from protocol.proofs import device_digest
 from protocol.sealing import NotForUs
 from protocol.text import id_text
-from storage.repos import Epoch, Repo
+from storage.repos.repos import Epoch, Repo
 from verifier.membership import Membership
 from verifier.operations import Operation
 

@@ -26,14 +26,14 @@ from node.private_files import find_begun
 from node.version import RELEASED_AT
 from node.watching import free_space, store_sizes
 from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
-from storage.awaiting import Awaited, count_awaited
-from storage.database import NewerSchema, NoStore, OlderSchema, StorageError, read_store
-from storage.inspection import name_server
-from storage.losses import read_loss
-from storage.postgresql import find_risks
-from storage.quarantine import measure_quarantine
-from storage.schema import commits, store_seal
-from storage.waiting import UNREAD, count_waiting
+from storage.check.check_integrity import name_server
+from storage.commits.damaged import Awaited, count_awaited
+from storage.commits.pending import UNREAD, count_waiting
+from storage.engine.database import NewerSchema, NoStore, OlderSchema, StorageError, read_store
+from storage.engine.losses import read_loss
+from storage.engine.postgresql import find_risks
+from storage.engine.quarantine import measure_quarantine
+from storage.schema.schema import commits, store_seal
 
 OK: Final = "ok"
 WARNING: Final = "warning"

@@ -26,7 +26,7 @@ from protocol.limits import (
     SET_EDIT_COUNT_MAX,
 )
 from protocol.text import id_text
-from storage.repos import Branch
+from storage.repos.repos import Branch
 from verifier.documents import (
     Entry,
     ErasedWords,

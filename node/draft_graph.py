@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlalchemy import Connection
 
 from protocol.limits import IMPLIED_ACK_VISITS_MAX
-from storage.commits import load_places
+from storage.commits.commits import load_places
 from verifier.ancestry import AckWalks, Place
 
 

@@ -16,7 +16,7 @@ from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, sea
 from protocol.object import build_object
 from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
 from protocol.said_kind import say_kind
-from storage.repos import Branch, Epoch, branch_keys
+from storage.repos.repos import Branch, Epoch, branch_keys
 from verifier.facts import BranchFacts
 from verifier.tangle_kinds import GROUP
 

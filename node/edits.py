@@ -16,10 +16,10 @@ from node.hub import Hub
 from node.views import place_text, timeline_items
 from protocol.limits import EVENT_PAUSE_SECONDS, EVENT_WINDOW, EVENT_WINDOW_SIZE
 from protocol.text import id_text
-from storage.commits import load_rows, load_sizes
-from storage.edit_positions import find_edit_positions
-from storage.edits import START, Cursor, Edit, EditWindow, load_edits, load_last_change
-from storage.repos import Branch
+from storage.commits.commits import load_rows, load_sizes
+from storage.commits.edit_positions import find_edit_positions
+from storage.commits.edits import START, Cursor, Edit, EditWindow, load_edits, load_last_change
+from storage.repos.repos import Branch
 
 JsonObject = dict[str, Any]
 _CURSOR: Final = re.compile(r"([0-9]{1,16})(?:\.([0-9]{1,16}))?")

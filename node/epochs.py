@@ -30,10 +30,10 @@ from protocol.limits import (
 )
 from protocol.sealing import NotForUs
 from protocol.text import id_text
-from storage.id_keys import chunks
-from storage.repo_changes import set_writing_epoch
-from storage.repos import Branch, Epoch, Repo, add_epoch, follow_topic
-from storage.waiting import load_waiting
+from storage.commits.pending import load_waiting
+from storage.engine.id_keys import chunks
+from storage.repos.repo_changes import set_writing_epoch
+from storage.repos.repos import Branch, Epoch, Repo, add_epoch, follow_topic
 from verifier.epochs import find_opened, find_readers, find_topics, lacks_writing, may_write_at
 from verifier.membership import Membership, mark_of
 from verifier.operations import Operation

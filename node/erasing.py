@@ -29,12 +29,12 @@ from protocol.body import kind_name
 from protocol.commit import open_commit
 from protocol.content import Compaction, DictEdit, DictSqueeze, SetEdit, SetSqueeze, TextUpdate
 from protocol.said_kind import ERASABLE, WORDS, said_kind
-from storage.blocks import DamagedBlock, read_blocks
-from storage.commits import TimelineRow
-from storage.database import Database, read_store
-from storage.erasing import Erasure, erase_bodies, load_compactions, load_whole, measure_bodies
-from storage.id_keys import chunks, unpack_nums
-from storage.repos import Branch
+from storage.commits.blocks import DamagedBlock, read_blocks
+from storage.commits.commits import TimelineRow
+from storage.commits.erasing import Erasure, erase_bodies, load_compactions, load_whole, measure_bodies
+from storage.engine.database import Database, read_store
+from storage.engine.id_keys import chunks, unpack_nums
+from storage.repos.repos import Branch
 from verifier.documents import ErasedWords, Said, find_settled, find_snapshotted
 
 _LOADED_AT_ONCE: Final = 500

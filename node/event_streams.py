@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from node.errors import ServiceError
 from protocol.limits import EVENT_SEND_SECONDS, EVENT_SILENCE_SECONDS, EVENT_STREAMS_MAX
-from storage.database import StorageError
+from storage.engine.database import StorageError
 
 log = structlog.get_logger()
 

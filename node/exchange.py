@@ -27,8 +27,10 @@ from protocol.session_events import (
     WantedFound,
 )
 from protocol.unreconciled import Unreconciled
-from storage.blocks import DamagedBlock
-from storage.difference import (
+from storage.commits.blocks import DamagedBlock
+from storage.relay.relay import RELAY, KeptTopic, load_kept_publications
+from storage.repos.repos import Branch
+from storage.topics.difference import (
     REPLICA,
     TopicTables,
     find_nums,
@@ -36,9 +38,7 @@ from storage.difference import (
     plan_sending,
     summarise,
 )
-from storage.relay import RELAY, KeptTopic, load_kept_publications
-from storage.repos import Branch
-from storage.topic_sets import TopicSet, find_by_short_ids, load_set
+from storage.topics.topic_sets import TopicSet, find_by_short_ids, load_set
 
 log = structlog.get_logger()
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from node.errors import ServiceError
-from storage.destination_urls import check_destination
+from storage.export.destination_urls import check_destination
 
 INTERVAL_MAX: Final = 525_600
 """Minutes: a year."""

@@ -13,13 +13,13 @@ from node.kept import UNREADABLE
 from node.replica import Tables, load_membership, load_tables
 from protocol.body import Grant, Invite, Join, Permission, Remove, RepoInit, body_kind
 from protocol.epochs import EpochAdd, EpochInit
-from storage.awaiting import find_awaited_in
-from storage.export import RepoRights, Unjudged
-from storage.export_parts import ROWS_PER_GROUP, ExportRow
-from storage.export_rows import Pseudonym
-from storage.repos import Branch
-from storage.schema import commits
-from storage.streaming import stream_rows
+from storage.commits.damaged import find_awaited_in
+from storage.engine.streaming import stream_rows
+from storage.export.export import RepoRights, Unjudged
+from storage.export.parts import ROWS_PER_GROUP, ExportRow
+from storage.export.rows import Pseudonym
+from storage.repos.repos import Branch
+from storage.schema.schema import commits
 from verifier.devices import find_persons
 from verifier.epochs import why_started
 from verifier.membership import Membership

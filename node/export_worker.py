@@ -26,14 +26,14 @@ from node.export_rights import open_rights
 from node.kept import UNREADABLE
 from node.replica import Tables, load_blocks_of, load_tables, open_encoded
 from protocol.limits import EXPORT_SECONDS_MAX
-from storage.commits import TimelineRow, iterate_between
-from storage.database import StorageError, read_store
-from storage.destinations import open_destination, remove_scratch
-from storage.export import ExportPlan, ExportSummary, export_store
-from storage.export_manifest import Quotas
-from storage.export_parts import BODIES_PER_GROUP, ExportRow, batch_rows
-from storage.export_schema import BODIES
-from storage.holdings import count_holdings
+from storage.commits.commits import TimelineRow, iterate_between
+from storage.engine.database import StorageError, read_store
+from storage.export.destinations import open_destination, remove_scratch
+from storage.export.export import ExportPlan, ExportSummary, export_store
+from storage.export.manifest import Quotas
+from storage.export.parts import BODIES_PER_GROUP, ExportRow, batch_rows
+from storage.export.schema import BODIES
+from storage.export.space_accounting import count_holdings
 
 LOCK_NAME: Final = "export.lock"
 SCRATCH_NAME: Final = ".export-scratch"

@@ -22,7 +22,7 @@ from node.export_config import ExportConfig
 from node.home import Home, load_pseudonym_key
 from node.metrics import Family, Sample
 from protocol.limits import EXPORT_SECONDS_MAX, MIB
-from storage.database import StorageError
+from storage.engine.database import StorageError
 
 log = structlog.get_logger()
 JsonObject = dict[str, Any]

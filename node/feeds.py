@@ -6,8 +6,8 @@ from typing import Any
 from node.hub import Hub
 from protocol.limits import FEED_FORK_COMMITS_SHOWN_MAX, FEED_FORKS_SHOWN_MAX
 from protocol.text import id_text
-from storage.feeds import load_feed_forks, load_feeds
-from storage.repos import Branch
+from storage.commits.feeds import load_feed_forks, load_feeds
+from storage.repos.repos import Branch
 
 JsonObject = dict[str, Any]
 

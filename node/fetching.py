@@ -16,7 +16,7 @@ from node.hub import BlockSource, Hub, NotFetched
 from protocol.block import Block, decode_block
 from protocol.codec import DecodeError
 from protocol.limits import FETCHED_COUNT_MAX
-from storage.repos import Branch
+from storage.repos.repos import Branch
 
 log = structlog.get_logger()
 

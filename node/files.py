@@ -33,9 +33,9 @@ from protocol.limits import (
 )
 from protocol.object import MissingBlocks, ObjectBuilder
 from protocol.text import id_text, parse_id_prefix
-from storage.files import FileRow, StoredObject, find_files, load_files, load_files_of
-from storage.packs import PackDraft
-from storage.repos import Branch
+from storage.blobs.files import FileRow, StoredObject, find_files, load_files, load_files_of
+from storage.blobs.packs import PackDraft
+from storage.repos.repos import Branch
 
 PIECE_SIZE: Final = 4 * LEAF_SIZE
 """Bytes handled in one hop to a thread: a hop costs a quarter of a millisecond, sealing this much two."""

@@ -7,9 +7,9 @@ from sqlalchemy import Connection
 from node.intake import Intake
 from node.opening import Opened
 from protocol.block import Block
-from storage.database import Database
-from storage.erasing import fill_bodies, is_any_missing
-from storage.repos import Branch
+from storage.commits.erasing import fill_bodies, is_any_missing
+from storage.engine.database import Database
+from storage.repos.repos import Branch
 
 
 def fill_missing(

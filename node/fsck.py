@@ -33,12 +33,16 @@ from node.voiding import Review
 from protocol.body import Checkpoint, ErasedBody
 from protocol.commit import Commit
 from protocol.limits import IMPLIED_ACK_VISITS_MAX
-from storage.awaiting import find_awaited, find_awaited_in
-from storage.checkpoints import load_checkpoint_ids
-from storage.commits import load_facts, load_places
-from storage.database import StorageError, read_store
-from storage.id_keys import chunks
-from storage.inspection import (
+from storage.blobs.reachability import mark_reached
+from storage.check.check_derived import (
+    recount_forks,
+    recount_graph,
+    recount_order,
+    recount_passed,
+    recount_sketches,
+    recount_sums,
+)
+from storage.check.check_integrity import (
     Findings,
     count_unnamed_packs,
     inspect_awaited,
@@ -50,19 +54,15 @@ from storage.inspection import (
     inspect_relayed,
     inspect_rows,
 )
-from storage.reachability import mark_reached
-from storage.recounting import (
-    recount_forks,
-    recount_graph,
-    recount_order,
-    recount_passed,
-    recount_sketches,
-    recount_sums,
-)
-from storage.repos import Branch
-from storage.schema import commits, pending
-from storage.secrecy import secrecy_of
-from storage.waiting_checks import find_wrong_waiting
+from storage.check.check_pending import find_wrong_waiting
+from storage.commits.checkpoints import load_checkpoint_ids
+from storage.commits.commits import load_facts, load_places
+from storage.commits.damaged import find_awaited, find_awaited_in
+from storage.engine.column_encryption import secrecy_of
+from storage.engine.database import StorageError, read_store
+from storage.engine.id_keys import chunks
+from storage.repos.repos import Branch
+from storage.schema.schema import commits, pending
 from verifier.ancestry import AckWalks, Place
 from verifier.documents import find_false_squeezes
 from verifier.facts import CommitFacts

@@ -4,7 +4,7 @@ from node.errors import ServiceError
 from node.outbound import Author
 from node.replica import Replica
 from protocol.body import Grant, Permission
-from storage.repos import Repo
+from storage.repos.repos import Repo
 
 
 def sealed_grant(replica: Replica, author: Author, repo: Repo, user: bytes, wanted: Permission) -> Grant:

@@ -28,7 +28,7 @@ from node.errors import ServiceError
 from node.identity import adopt_older_keys, create_keys, has_keys
 from node.key_file import SECRET_SIZE, Keys, Protection, fresh_keys
 from node.private_files import FILE_MODE, create_file, read_file, replace_file, sweep_begun
-from storage.folders import make_folder
+from storage.engine.folders import make_folder
 
 PSEUDONYM_KEY_NAME: Final = "pseudonym.key"
 _PSEUDONYM_KEY_FILE_SIZE_MAX: Final = 1000

@@ -33,10 +33,10 @@ from protocol.limits import (
     SLICE_VISITS_MAX,
 )
 from protocol.signing import CheckClaims, check_claims
-from storage.errors import StorageError
-from storage.relay import KeptTopic
-from storage.relay_quotas import Visitor
-from storage.repos import Branch
+from storage.engine.errors import StorageError
+from storage.relay.quotas import Visitor
+from storage.relay.relay import KeptTopic
+from storage.repos.repos import Branch
 
 log = structlog.get_logger()
 T = TypeVar("T")

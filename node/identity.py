@@ -28,7 +28,7 @@ from node.key_file import (
 from node.private_files import create_file, read_file, replace_file, sweep_begun
 from node.system_keyring import drop_key, get_key, put_key
 from protocol.limits import KEY_FILE_SIZE_MAX
-from storage.copying import drop_open_copies
+from storage.engine.copying import drop_open_copies
 
 KEYS_NAME: Final = "keys.json"
 OLDER_NODE_NAME: Final = "node.key"

@@ -19,9 +19,9 @@ from node.intake import Intake
 from node.outbound import Author
 from protocol.content import Imported
 from protocol.limits import ACK_COUNT_MAX, IMPORT_BATCH_COUNT_MAX
-from storage.heads import count_heads
-from storage.imports import keep_imported, load_imported, load_source_ids
-from storage.repos import Branch
+from storage.commits.heads import count_heads
+from storage.commits.imports import keep_imported, load_imported, load_source_ids
+from storage.repos.repos import Branch
 
 JsonObject = dict[str, Any]
 

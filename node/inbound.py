@@ -30,24 +30,31 @@ from protocol.body import Adopt, BranchAdd, BranchRenew, RepoInit
 from protocol.commit import Commit
 from protocol.epochs import EpochAdd, EpochInit
 from protocol.limits import RELEASED_COUNT_MAX, WANT_COUNT_MAX
-from storage.blocks import DamagedBlock
-from storage.checkpoints import keep_checkpoints
-from storage.commits import NewCommit, accept_commits, load_facts, load_places
-from storage.erasing import keep_bare
-from storage.errors import StorageError
-from storage.files import apply_files
-from storage.heads import find_heads
-from storage.id_keys import id_key
-from storage.releasing import Woken, drop_causes, find_settled, is_any_waiting, take_unread, take_woken
-from storage.repo_changes import rename_repo
-from storage.repos import Branch, follow_topic
-from storage.waiting import (
+from storage.blobs.files import apply_files
+from storage.commits.blocks import DamagedBlock
+from storage.commits.checkpoints import keep_checkpoints
+from storage.commits.commits import NewCommit, accept_commits, load_facts, load_places
+from storage.commits.erasing import keep_bare
+from storage.commits.heads import find_heads
+from storage.commits.pending import (
     Waiting,
     find_waiting,
     keep_rejections,
     keep_waiting,
     load_rejected,
 )
+from storage.commits.pending_release import (
+    Woken,
+    drop_causes,
+    find_settled,
+    is_any_waiting,
+    take_unread,
+    take_woken,
+)
+from storage.engine.errors import StorageError
+from storage.engine.id_keys import id_key
+from storage.repos.repo_changes import rename_repo
+from storage.repos.repos import Branch, follow_topic
 from verifier.ancestry import Place
 from verifier.facts import CommitFacts
 from verifier.membership import Membership

@@ -25,8 +25,8 @@ from protocol.content import Post
 from protocol.hashing import branch_read_key
 from protocol.limits import OFFERS_FOLLOWED_MAX
 from protocol.text import id_text
-from storage.commits import load_timeline
-from storage.repos import Branch, Repo
+from storage.commits.commits import load_timeline
+from storage.repos.repos import Branch, Repo
 from verifier.offers import FoundOffer, find_offers
 
 COMMENTS_REPO: Final = "comments"

@@ -18,7 +18,7 @@ from node.hub import Hub
 from protocol.reach import as_seen, host_of, may_travel
 from protocol.session_events import FindPeers, TakePeers
 from protocol.text import PeerAddress
-from storage.repos import Branch
+from storage.repos.repos import Branch
 
 YIELD_SECONDS: Final = 3.0
 """Seconds that the peer of the larger key leaves to the other one, so that two who hear of each other connect once."""

@@ -32,9 +32,9 @@ from protocol.text import (
     decode_kept_link,
     id_text,
 )
-from storage.alone import add_branch_alone
-from storage.database import StorageError
-from storage.repos import Epoch, Repo, add_repo
+from storage.engine.database import StorageError
+from storage.repos.repos import Epoch, Repo, add_repo
+from storage.repos.single_branch import add_branch_alone
 
 log = structlog.get_logger()
 

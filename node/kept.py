@@ -12,12 +12,12 @@ from protocol.codec import DecodeError
 from protocol.commit import Commit, UnknownVersion
 from protocol.content import Files
 from protocol.object import MissingBlocks
-from storage.database import StorageError
-from storage.difference import load_publications
-from storage.id_keys import id_key, pack_ids
-from storage.repos import Branch
-from storage.schema import authors, commits, file_removals, files
-from storage.secrecy import BadSecret, Secrecy, commit_place, file_place, secrecy_of
+from storage.engine.column_encryption import BadSecret, Secrecy, commit_place, file_place, secrecy_of
+from storage.engine.database import StorageError
+from storage.engine.id_keys import id_key, pack_ids
+from storage.repos.repos import Branch
+from storage.schema.schema import authors, commits, file_removals, files
+from storage.topics.difference import load_publications
 
 UNREADABLE: Final = (
     StorageError,

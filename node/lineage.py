@@ -13,8 +13,8 @@ from node.past import load_past
 from node.replica import Replica, Tables, load_blocks_of, open_stored
 from protocol.body import BranchFork
 from protocol.limits import FORK_DEPTH_MAX, STATE_COUNT_MAX
-from storage.commits import TimelineRow, load_first_of_kinds, load_rows, load_timeline
-from storage.repos import Branch
+from storage.commits.commits import TimelineRow, load_first_of_kinds, load_rows, load_timeline
+from storage.repos.repos import Branch
 
 
 def lineage(

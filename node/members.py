@@ -16,9 +16,9 @@ from protocol.codec import DecodeError
 from protocol.limits import ADOPTED_COUNT_MAX, REMOVED_FEED_COUNT_MAX
 from protocol.signing import BadSignature, verify_public_key
 from protocol.text import id_text, parse_id
-from storage.feeds import load_feed_tip
-from storage.repos import Branch, Repo
-from storage.voids import load_void_ids
+from storage.commits.feeds import load_feed_tip
+from storage.commits.voids import load_void_ids
+from storage.repos.repos import Branch, Repo
 
 _REVOKED_AT_ONCE_MAX: Final = 1000
 """Invitations that end with an exclusion, the newest: more are revoked by hand."""

@@ -11,7 +11,7 @@ from node.fetching import fetch_from
 from node.hub import BlockSource, Hub
 from protocol.block import Block
 from protocol.limits import AWAITED_ASKED_COUNT_MAX, AWAITED_PAUSE_SECONDS, FETCH_WINDOW_COUNT_MAX
-from storage.awaiting import (
+from storage.commits.damaged import (
     Awaited,
     AwaitedCommit,
     count_awaited,
@@ -19,7 +19,7 @@ from storage.awaiting import (
     load_awaited_commits,
     settle_blocks,
 )
-from storage.database import StorageError
+from storage.engine.database import StorageError
 
 log = structlog.get_logger()
 

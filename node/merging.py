@@ -38,9 +38,9 @@ from protocol.commit import Commit
 from protocol.content import Files
 from protocol.limits import ACK_COUNT_MAX, BODY_SIZE_MAX, MERGED_COUNT_MAX
 from protocol.text import id_text
-from storage.commits import TimelineRow, load_rows
-from storage.heads import load_heads
-from storage.repos import Branch, Repo
+from storage.commits.commits import TimelineRow, load_rows
+from storage.commits.heads import load_heads
+from storage.repos.repos import Branch, Repo
 
 _LOADED_AT_ONCE = 500
 _NOT_CARRIED = ("branch-root", "fork", "merge", "checkpoint", "set-squeeze", "dict-squeeze", "compaction")

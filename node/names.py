@@ -6,7 +6,7 @@ from node.why import find_commit
 from protocol.body import BranchEdit, Tag
 from protocol.limits import NAME_SIZE_MAX
 from protocol.text import id_text
-from storage.repos import Branch, Repo
+from storage.repos.repos import Branch, Repo
 from verifier.names import find_tags
 
 

@@ -35,9 +35,9 @@ from protocol.limits import (
 )
 from protocol.signing import public_key
 from protocol.text import PeerAddress, id_text
-from storage.addresses import ReachedRow, forget_reached, put_reached
-from storage.database import StorageError
-from storage.repos import Branch
+from storage.engine.database import StorageError
+from storage.peers.addresses import ReachedRow, forget_reached, put_reached
+from storage.repos.repos import Branch
 
 log = structlog.get_logger()
 

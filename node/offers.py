@@ -5,8 +5,8 @@ from protocol.body import Offer
 from protocol.codec import DecodeError
 from protocol.limits import OFFERS_FOLLOWED_MAX
 from protocol.text import BranchCapability, decode_branch_capability
-from storage.alone import add_branch_alone
-from storage.repos import Repo
+from storage.repos.repos import Repo
+from storage.repos.single_branch import add_branch_alone
 from verifier.offers import find_offers
 
 

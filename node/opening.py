@@ -20,8 +20,8 @@ from protocol.object import MissingBlocks
 from protocol.publication import Publication, SealBroken, decode_publication, open_sealed_key
 from protocol.said_kind import read_body, said_kind
 from protocol.signing import Claim, check_claims
-from storage.repos import Branch
-from storage.waiting import UNREAD, Waiting
+from storage.commits.pending import UNREAD, Waiting
+from storage.repos.repos import Branch
 from verifier.verify import Rejected, SignedCommit, author_claim, sign_off
 
 CARRIER_FAULTS: Final = frozenset({"bad_publication", "other_topic", "bad_topic_signature"})

@@ -32,11 +32,11 @@ from protocol.hashing import epoch_read_secret
 from protocol.limits import ACK_COUNT_MAX
 from protocol.proofs import certify_repo
 from protocol.text import id_text
-from storage.commits import load_commit_keys
-from storage.database import Database, StorageError
-from storage.feeds import load_feed_ids, load_feed_tip
-from storage.heads import load_heads
-from storage.repos import Branch, Epoch, Repo, add_epoch, add_repo
+from storage.commits.commits import load_commit_keys
+from storage.commits.feeds import load_feed_ids, load_feed_tip
+from storage.commits.heads import load_heads
+from storage.engine.database import Database, StorageError
+from storage.repos.repos import Branch, Epoch, Repo, add_epoch, add_repo
 from verifier.epochs import describe_epoch
 from verifier.facts import BranchFacts
 from verifier.membership import mark_of

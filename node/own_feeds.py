@@ -2,7 +2,8 @@
 
 A place of a feed that was used and lost would be used a second time, which every peer sees as a fork. So nothing is written
 until a peer that follows the repo has been met, which has what this node had sent it (`recalling`), or until a person
-says that the loss is accepted (`repair.accept_loss`). It is kept in the folder (`storage.losses`), and outlives restarts.
+says that the loss is accepted (`repair.accept_loss`). It is kept in the folder (`storage.engine.losses`), and
+outlives restarts.
 """
 
 from collections.abc import Iterable
@@ -13,8 +14,8 @@ import structlog
 
 from node.errors import ServiceError
 from protocol.text import id_text
-from storage.errors import StorageError
-from storage.losses import read_loss, settle_loss
+from storage.engine.errors import StorageError
+from storage.engine.losses import read_loss, settle_loss
 
 log = structlog.get_logger()
 

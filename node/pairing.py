@@ -17,7 +17,7 @@ from protocol.devices import Device, DeviceEnd, DevicesRepo
 from protocol.limits import DEVICE_COUNT_MAX
 from protocol.proofs import device_end_digest
 from protocol.text import id_text
-from storage.repos import Repo
+from storage.repos.repos import Repo
 
 _REPO_NAME: Final = "devices"
 _ON_THE_FIRST: Final = (

@@ -10,8 +10,8 @@ from node.replica import Replica, load_blocks_of, open_stored
 from node.views import author_fields, body_fields, load_whole_blocks, place_text, stored_fields
 from node.why import explain, find_commit
 from protocol.text import id_text
-from storage.commits import TimelineRow, load_position, load_rows
-from storage.repos import Branch
+from storage.commits.commits import TimelineRow, load_position, load_rows
+from storage.repos.repos import Branch
 
 JsonObject = dict[str, Any]
 

@@ -11,7 +11,7 @@ from node.resolve import resolve
 from node.views import learned_view, peer_view
 from protocol.codec import DecodeError
 from protocol.text import id_text, parse_id
-from storage.peers import ban_peer, forget_peer, keep_peer, link_peer
+from storage.peers.peers import ban_peer, forget_peer, keep_peer, link_peer
 
 JsonObject = dict[str, Any]
 

@@ -15,10 +15,10 @@ from node.resolve import resolve
 from protocol.body import Approve, Body, Checkpoint, Permission, ProposeCheckpoint, ProposeRemoval, Quorum
 from protocol.limits import ACK_COUNT_MAX
 from protocol.text import id_text
-from storage.checkpoints import load_checkpoint_proposals
-from storage.commits import load_facts
-from storage.heads import count_heads, load_heads
-from storage.repos import Branch, Repo
+from storage.commits.checkpoints import load_checkpoint_proposals
+from storage.commits.commits import load_facts
+from storage.commits.heads import count_heads, load_heads
+from storage.repos.repos import Branch, Repo
 from verifier.membership import Membership
 from verifier.operations import Operation
 from verifier.quorums import find_demands, find_in_force

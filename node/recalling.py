@@ -9,8 +9,8 @@ import trio
 
 from node.hub import BlockSource, Hub
 from protocol.limits import AWAITED_PAUSE_SECONDS
-from storage.repos import Repo
-from storage.waiting import has_incomplete
+from storage.commits.pending import has_incomplete
+from storage.repos.repos import Repo
 
 
 class Recaller:

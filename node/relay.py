@@ -17,8 +17,9 @@ from protocol.codec import DecodeError
 from protocol.limits import SIGNATURE_SECONDS
 from protocol.publication import Publication, decode_publication
 from protocol.signing import CheckClaims, Claim
-from storage.database import Database
-from storage.relay import (
+from storage.engine.database import Database
+from storage.relay.quotas import RelayQuotas, Room, Visitor
+from storage.relay.relay import (
     KeptTopic,
     Taken,
     allow_peer,
@@ -31,7 +32,6 @@ from storage.relay import (
     take_publications,
     unpin_topic,
 )
-from storage.relay_quotas import RelayQuotas, Room, Visitor
 
 _BAD_SIGNATURE: Final = "bad_topic_signature"
 

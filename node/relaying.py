@@ -8,7 +8,7 @@ from node.relay import Relay
 from node.resolve import resolve
 from protocol.codec import DecodeError
 from protocol.text import id_text, parse_id
-from storage.relay import KeptTopic
+from storage.relay.relay import KeptTopic
 
 JsonObject = dict[str, Any]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from protocol.limits import RELEASED_CAUSE_COUNT_MAX, RELEASED_COUNT_MAX, RELEASED_SIZE_MAX
-from storage.releasing import Woken, is_any_waiting, load_ready, mark_ready, settle_causes
+from storage.commits.pending_release import Woken, is_any_waiting, load_ready, mark_ready, settle_causes
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from node.repo_actions import JsonObject, RepoActions
 from protocol.body import BranchRenew
 from protocol.epochs import EpochInit
 from protocol.text import id_text
-from storage.repos import Branch, Repo
+from storage.repos.repos import Branch, Repo
 from verifier.epochs import find_readers
 
 

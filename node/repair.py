@@ -31,16 +31,9 @@ from node.replica import Tables, load_membership, load_tables
 from node.voiding import Review
 from protocol.body import Checkpoint
 from protocol.commit import Commit
-from storage.awaiting import Awaited, await_commits, count_awaited
-from storage.commits import number_authors
-from storage.database import Database, read_store
-from storage.id_keys import chunks, pack_ids
-from storage.inspection import Findings
-from storage.losses import Loss, read_loss, settle_loss
-from storage.packs import Packs
-from storage.rebuilding import Rebuilt, find_damage, rebuild_store
-from storage.repos import Branch
-from storage.restating import (
+from storage.blobs.packs import Packs
+from storage.check.check_integrity import Findings
+from storage.check.rebuild_derived import (
     begin_edits_anew,
     drop_wrong_sketches,
     drop_wrong_waiting,
@@ -53,9 +46,16 @@ from storage.restating import (
     restate_relayed,
     restate_sums,
 )
-from storage.salvage import await_content, drop_dangling, find_bodiless, take_out_damaged
-from storage.schema import checkpoints, commits, erasures, file_removals, files
-from storage.secrecy import Secrecy, file_place, secrecy_of
+from storage.check.rebuild_file import Rebuilt, find_damage, rebuild_store
+from storage.check.salvage import await_content, drop_dangling, find_bodiless, take_out_damaged
+from storage.commits.commits import number_authors
+from storage.commits.damaged import Awaited, await_commits, count_awaited
+from storage.engine.column_encryption import Secrecy, file_place, secrecy_of
+from storage.engine.database import Database, read_store
+from storage.engine.id_keys import chunks, pack_ids
+from storage.engine.losses import Loss, read_loss, settle_loss
+from storage.repos.repos import Branch
+from storage.schema.schema import checkpoints, commits, erasures, file_removals, files
 
 COPY_LABEL: Final = "before-repair"
 _BATCH: Final = 200

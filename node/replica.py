@@ -20,15 +20,15 @@ from protocol.commit import Commit, open_commit
 from protocol.epochs import EpochInit
 from protocol.limits import IMPLIED_ACK_VISITS_MAX
 from protocol.said_kind import read_body
-from storage.awaiting import Awaited, count_awaited, find_awaited_in
-from storage.blocks import DamagedBlock, read_blocks
-from storage.commits import TimelineRow, iterate_arrivals
-from storage.database import Database, StorageError
-from storage.id_keys import unpack_nums
-from storage.packs import Packs
-from storage.repo_changes import finish_join
-from storage.repos import Branch, Epoch, Repo, load_branches, load_epochs, load_repos
-from storage.sketches import Sketches
+from storage.blobs.packs import Packs
+from storage.commits.blocks import DamagedBlock, read_blocks
+from storage.commits.commits import TimelineRow, iterate_arrivals
+from storage.commits.damaged import Awaited, count_awaited, find_awaited_in
+from storage.engine.database import Database, StorageError
+from storage.engine.id_keys import unpack_nums
+from storage.repos.repo_changes import finish_join
+from storage.repos.repos import Branch, Epoch, Repo, load_branches, load_epochs, load_repos
+from storage.topics.sketches import Sketches
 from verifier.ancestry import AckWalks
 from verifier.devices import find_persons
 from verifier.epochs import find_preferred
@@ -147,7 +147,7 @@ class Replica:
         self.judging = threading.RLock()
         """Held while memberships change or are asked: by a transaction that judges, until it is committed or undone."""
         self.unreleased: dict[int, bool] = {}
-        """Settled causes of which a transaction had no time to wake what waits for them (`storage.releasing`).
+        """Settled causes of which a transaction had no time to wake what waits for them (`storage.commits.pending_release`).
 
         A crash loses none: what waits and which causes are settled is in the store.
         """

@@ -7,7 +7,7 @@ from node.hub import Hub
 from node.outbound import Author
 from protocol.body import Body
 from protocol.text import id_text
-from storage.repos import Branch, Repo
+from storage.repos.repos import Branch, Repo
 
 JsonObject = dict[str, Any]
 

@@ -17,8 +17,8 @@ from node.replica import Replica, Tables, load_blocks_of, open_encoded
 from protocol.body import Carried, UnreadableBody, content_of, kind_name
 from protocol.content import DictEdit, DictSqueeze, SetEdit, SetSqueeze, TextSnapshot, TextUpdate
 from protocol.limits import DOCUMENT_SQUEEZE_COUNT_MAX, DOCUMENT_WORDS_KEPT_MAX
-from storage.commits import TimelineRow
-from storage.repos import Branch
+from storage.commits.commits import TimelineRow
+from storage.repos.repos import Branch
 from verifier.documents import DOCUMENTS, DocumentBody, ErasedWords, Said, Word, count_words, say_nothing
 
 _LOADED_AT_ONCE: Final = 500

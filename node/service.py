@@ -45,13 +45,13 @@ from node.watching import Watching
 from node.why import explain, list_voids
 from protocol.content import Post
 from protocol.text import PeerAddress, id_text
-from storage.awaiting import Awaited, count_awaited
-from storage.blocks import DamagedBlock
-from storage.commits import load_facts
-from storage.forgetting import forget_repo
-from storage.heads import count_heads, load_heads
-from storage.repos import Branch, Repo
-from storage.waiting import UNREAD, count_rejections, count_waiting
+from storage.commits.blocks import DamagedBlock
+from storage.commits.commits import load_facts
+from storage.commits.damaged import Awaited, count_awaited
+from storage.commits.heads import count_heads, load_heads
+from storage.commits.pending import UNREAD, count_rejections, count_waiting
+from storage.repos.deletion import forget_repo
+from storage.repos.repos import Branch, Repo
 
 JsonObject = dict[str, Any]
 

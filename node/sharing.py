@@ -39,7 +39,7 @@ from protocol.text import (
     parse_device_link,
     parse_invitation,
 )
-from storage.repos import Branch, Epoch, Repo, load_branches
+from storage.repos.repos import Branch, Epoch, Repo, load_branches
 
 _ARRIVAL_TIMEOUT_SECONDS: Final = 30.0
 """How long a request waits for a repo's first commits; the node goes on without it."""

@@ -6,8 +6,8 @@ from node.replica import Tables
 from protocol.body import BranchAdd
 from protocol.epochs import EpochAdd
 from protocol.signing import public_key
-from storage.database import Database
-from storage.repos import Branch, add_branch, branch_keys, follow_topic
+from storage.engine.database import Database
+from storage.repos.repos import Branch, add_branch, branch_keys, follow_topic
 
 
 def add_stated(

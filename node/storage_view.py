@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from node.hub import Hub
 from node.watching import free_space, store_sizes
-from storage.growth import load_growth
+from storage.commits.growth import load_growth
 
 JsonObject = dict[str, Any]
 

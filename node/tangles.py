@@ -17,8 +17,8 @@ from protocol.commit import Commit
 from protocol.content import Imported
 from protocol.limits import TANGLE_SHOWN_COMMITS_MAX
 from protocol.text import id_text
-from storage.commits import TimelineRow, count_commits, iterate_arrivals
-from storage.repos import Branch, Repo
+from storage.commits.commits import TimelineRow, count_commits, iterate_arrivals
+from storage.repos.repos import Branch, Repo
 from verifier.tangle_kinds import KindTangle, TangleKind, TangleKinds
 
 _LOADED_AT_ONCE = 500

@@ -32,8 +32,8 @@ from protocol.limits import (
     TEXT_WORKERS_MAX,
 )
 from protocol.text import id_text
-from storage.commits import load_rows
-from storage.repos import Branch
+from storage.commits.commits import load_rows
+from storage.repos.repos import Branch
 from verifier.documents import ErasedWords, Said, TextState, pass_over_missing, reduce_text
 
 log = structlog.get_logger()

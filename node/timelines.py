@@ -13,11 +13,11 @@ from node.hub import Hub
 from node.views import JsonObject, timeline_items
 from node.why import find_commit
 from protocol.text import id_text
-from storage.commits import count_commits, digest_timeline, load_numbered, load_timeline
-from storage.display import load_display_window
-from storage.edits import load_last_change
-from storage.heads import count_heads, load_heads
-from storage.repos import Branch
+from storage.commits.commits import count_commits, digest_timeline, load_numbered, load_timeline
+from storage.commits.display import load_display_window
+from storage.commits.edits import load_last_change
+from storage.commits.heads import count_heads, load_heads
+from storage.repos.repos import Branch
 
 HEADS_SHOWN_MAX: Final = 128
 """Heads of one answer: more are counted."""

@@ -24,9 +24,9 @@ from protocol.content import Files, Imported, Post
 from protocol.limits import STALLED_SECONDS
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
-from storage.blocks import DamagedBlock
-from storage.commits import TimelineRow
-from storage.repos import Branch, Repo
+from storage.commits.blocks import DamagedBlock
+from storage.commits.commits import TimelineRow
+from storage.repos.repos import Branch, Repo
 
 JsonObject = dict[str, Any]
 

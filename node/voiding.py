@@ -12,12 +12,12 @@ from protocol.body import Adopt, FeedEnd, Permission, Remove, kind_name
 from protocol.codec import DecodeError
 from protocol.commit import Commit, open_commit
 from protocol.content import Compaction
-from storage.blocks import DamagedBlock, read_blocks
-from storage.checkpoints import load_checkpoint_ids
-from storage.database import Database
-from storage.id_keys import unpack_nums
-from storage.repos import Branch
-from storage.voids import Judged, are_forked, has_forks, load_judged, load_judged_by, mark_void
+from storage.commits.blocks import DamagedBlock, read_blocks
+from storage.commits.checkpoints import load_checkpoint_ids
+from storage.commits.voids import Judged, are_forked, has_forks, load_judged, load_judged_by, mark_void
+from storage.engine.database import Database
+from storage.engine.id_keys import unpack_nums
+from storage.repos.repos import Branch
 from verifier.membership import Membership
 from verifier.tangle_kinds import GROUP
 from verifier.voiding import Void, find_affected, find_void

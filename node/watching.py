@@ -18,12 +18,12 @@ from node.metrics import Family, Histogram, Sample, render
 from node.network import Network
 from node.version import VERSION
 from protocol.limits import DISK_FREE_MIN
-from storage.database import StorageError
-from storage.packs import FOLDER_NAME
-from storage.relay_schema import relay_topics
-from storage.schema import branches, pending, topics
-from storage.sums import sum_of
-from storage.waiting import CAUSES, READY, UNREAD
+from storage.blobs.packs import FOLDER_NAME
+from storage.commits.pending import CAUSES, READY, UNREAD
+from storage.engine.database import StorageError
+from storage.engine.sums import sum_of
+from storage.schema.relay_schema import relay_topics
+from storage.schema.schema import branches, pending, topics
 
 JsonObject = dict[str, Any]
 PEER_STATES: Final = ("connected", "dialing", "waiting")

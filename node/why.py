@@ -12,11 +12,11 @@ from node.voiding import Review
 from protocol.body import Grant, Join, Remove, RepoInit
 from protocol.codec import DecodeError
 from protocol.text import id_text, parse_id_prefix
-from storage.commits import load_facts
-from storage.lookup import FoundCommit, find_commits
-from storage.repos import Branch
-from storage.voids import load_judged, load_void_ids
-from storage.waiting import load_waiting_one
+from storage.commits.commits import load_facts
+from storage.commits.lookup import FoundCommit, find_commits
+from storage.commits.pending import load_waiting_one
+from storage.commits.voids import load_judged, load_void_ids
+from storage.repos.repos import Branch
 from verifier.membership import Membership
 from verifier.operations import Operation
 from verifier.verify import find_causes

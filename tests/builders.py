@@ -17,9 +17,9 @@ from node.outbound import Author
 from node.replica import Replica
 from protocol.body import Approve, Checkpoint, Grant, Permission, ProposeCheckpoint, Quorum, Remove
 from protocol.content import Post
-from storage.commits import load_timeline
-from storage.difference import load_publications, plan_sending
-from storage.repos import Branch, Repo, add_repo
+from storage.commits.commits import load_timeline
+from storage.repos.repos import Branch, Repo, add_repo
+from storage.topics.difference import load_publications, plan_sending
 
 NOW_MS = 1_700_000_000_000
 STORE_KEY = b"store key".ljust(32, b"-")

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-from storage import database as database_module
+from storage.engine import database as database_module
 from tests.e2e.cluster import Peer
 from tests.support.stores import share_compiled_statements, use_memory_for_files
 

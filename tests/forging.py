@@ -20,7 +20,7 @@ from protocol.limits import BODY_SIZE_MAX, LEAF_SIZE
 from protocol.object import build_object
 from protocol.publication import decode_publication, encode_bare, encode_publication, seal_publication
 from protocol.said_kind import say_kind
-from storage.repos import Branch
+from storage.repos.repos import Branch
 from tests.builders import NOW_MS, World
 
 BAD_BODIES: Final[dict[str, bytes]] = {

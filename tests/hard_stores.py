@@ -1,11 +1,11 @@
 """What can be in a store and not be whole, all of it legal: nothing that looks for faults may find one."""
 
 from protocol.publication import decode_publication
-from storage.awaiting import await_commits
-from storage.commits import load_rows
-from storage.erasing import Erasure, erase_bodies
-from storage.id_keys import unpack_nums
-from storage.schema import blocks
+from storage.commits.commits import load_rows
+from storage.commits.damaged import await_commits
+from storage.commits.erasing import Erasure, erase_bodies
+from storage.engine.id_keys import unpack_nums
+from storage.schema.schema import blocks
 from tests.builders import NOW_MS, World, give
 from tests.forging import BAD_BODIES, Forger, bare_of
 

@@ -23,9 +23,9 @@ from protocol.body import Invite, Permission
 from protocol.content import Post
 from protocol.signing import key_pair
 from protocol.text import InvitationLink, ReadCapability, id_text
-from storage.commits import count_commits, digest_timeline, load_timeline
-from storage.heads import load_heads
-from storage.repos import Branch, Epoch, Repo
+from storage.commits.commits import count_commits, digest_timeline, load_timeline
+from storage.commits.heads import load_heads
+from storage.repos.repos import Branch, Epoch, Repo
 from tests.builders import STORE_KEY
 
 

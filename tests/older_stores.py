@@ -6,7 +6,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import create_engine, text
 
-from storage import database
+from storage.engine import database
 
 
 def make_older_store(folder: Path, revision: str, peer_count: int = 1) -> None:

@@ -17,10 +17,10 @@ from typing import Any, Final
 import psycopg
 from sqlalchemy import Connection, text
 
-from storage.backends import Backend, choose_backend
-from storage.binding import read_store_id, write_store_id
-from storage.database import Database
-from storage.revisions import upgrade
+from storage.engine.backends import Backend, choose_backend
+from storage.engine.database import Database
+from storage.engine.revisions import upgrade
+from storage.engine.store_identity import read_store_id, write_store_id
 
 _USERS: Final = ("postgres", "nobody")
 _TEMPLATE: Final = "template_of_ravel"

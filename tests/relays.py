@@ -10,7 +10,7 @@ from node.blocking import inline
 from node.connection import Connection
 from node.relay import Relay
 from protocol.signing import check_claims
-from storage.relay_quotas import RelayQuotas
+from storage.relay.quotas import RelayQuotas
 from tests.nodes import Node, connected, open_nodes
 
 PLENTY = RelayQuotas(

@@ -5,7 +5,7 @@ from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from storage.edits import Edit, EditWindow
+from storage.commits.edits import Edit, EditWindow
 
 Place = tuple[int, int, bytes]
 

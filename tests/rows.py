@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from storage.database import Database
-from storage.id_keys import id_key
-from storage.order import OrderKey, count_changes
-from storage.schema import authors, branches, commits, repos
+from storage.commits.order import OrderKey, count_changes
+from storage.engine.database import Database
+from storage.engine.id_keys import id_key
+from storage.schema.schema import authors, branches, commits, repos
 
 _OFTEN = 10
 """Steps of SQLite's machine between two looks."""

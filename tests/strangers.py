@@ -12,7 +12,7 @@ from node.transport import SecureStream, accept, dial
 from protocol.hashing import announced_topic, blind_topic
 from protocol.limits import IDLE_TIMEOUT_SECONDS
 from protocol.messages import Announce, Message, Publications, Summary, decode_message, encode_message
-from storage.repos import Branch
+from storage.repos.repos import Branch
 from tests.nodes import Node
 from tests.streams import StreamPair
 from tests.support.machine import fail_after

@@ -91,7 +91,7 @@ def fsck(
     from node.home import open_home
     from node.repair import accept_loss as accept_loss_of
     from node.repair import repair_store
-    from storage.database import StorageError
+    from storage.engine.database import StorageError
 
     if dry_run and not repair:
         raise typer.BadParameter("--dry-run goes with --repair")
@@ -140,10 +140,10 @@ def collect(
     """
     from node.erasing import DAY_MS, Erased, erase_store, measure_erasable
     from node.home import hold_content, lock_home, open_home
-    from storage.collecting import collect_garbage, find_garbage
-    from storage.database import StorageError
-    from storage.quarantine import empty_quarantine, measure_quarantine
-    from storage.shrinking import estimate_shrinking, measure_unused, shrink_store
+    from storage.blobs.garbage_collection import collect_garbage, find_garbage
+    from storage.engine.database import StorageError
+    from storage.engine.quarantine import empty_quarantine, measure_quarantine
+    from storage.engine.vacuum import estimate_shrinking, measure_unused, shrink_store
 
     opened = open_home(settings(context).home)
     home, url, days = opened.path, opened.storage_url, opened.config.storage.erase_after_days

@@ -7,7 +7,7 @@ from node.cli.shared import display_safe, print_fields
 
 if TYPE_CHECKING:  # commands that check nothing do not load it
     from node.repair import Repair
-    from storage.inspection import Findings
+    from storage.check.check_integrity import Findings
 
 _ADVICE: Final = {
     "awaited": "let the daemon run, and connect to a peer that follows the branch: `ravel peer add`; "

@@ -1,1 +1,1 @@
-"""Schema migrations, run at start by `storage.database`."""
+"""Schema migrations, run at start by `storage.engine.database`."""

@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the migrations on the connection that `storage.database` gives."""
+"""Alembic's entry: runs the migrations on the connection that `storage.engine.database` gives."""
 
 from alembic import context
 

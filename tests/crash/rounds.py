@@ -31,8 +31,8 @@ from node.errors import ServiceError
 from node.fsck import check_store
 from node.home import open_home
 from node.identity import open_keys
-from storage.database import Database
-from storage.peer_schema import peers as stored_peers
+from storage.engine.database import Database
+from storage.schema.peer_schema import peers as stored_peers
 from tests.e2e.cluster import Peer, join, peers, until_equal
 from tests.keys import no_passphrase
 from tests.older_stores import make_older_store
@@ -195,7 +195,9 @@ class Crashes:
         home = self._folder / "older"
         home.mkdir()
         make_older_store(home, "r0007", _OLDER_ROWS)
-        code = "import sys, pathlib, storage.database as d; d.Database(pathlib.Path(sys.argv[1])).close()"
+        code = (
+            "import sys, pathlib, storage.engine.database as d; d.Database(pathlib.Path(sys.argv[1])).close()"
+        )
         process = subprocess.Popen([sys.executable, "-c", code, str(home)])
         try:
             process.wait(self._chance.uniform(0.3, 1.2))

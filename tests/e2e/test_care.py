@@ -20,9 +20,9 @@ from node.errors import ERROR_KINDS, ServiceError
 from node.home import read_token
 from node.identity import open_keys
 from protocol.text import id_text
-from storage.commits import iterate_arrivals
-from storage.database import read_store
-from storage.repos import load_branches, load_epochs, load_repos
+from storage.commits.commits import iterate_arrivals
+from storage.engine.database import read_store
+from storage.repos.repos import load_branches, load_epochs, load_repos
 from tests.e2e.cluster import Peer, digest, join, peers, run_ravel, until, until_equal
 from tests.keys import no_passphrase
 from tests.support.machine import patience

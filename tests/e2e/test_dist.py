@@ -70,7 +70,7 @@ def test_a_node_runs_from_the_wheel(tmp_path: Path) -> None:
         assert done.returncode == code, done.stderr
         return done.stdout + done.stderr
 
-    where = [str(bin_folder / "python"), "-c", "import storage.database as d; print(d.__file__)"]
+    where = [str(bin_folder / "python"), "-c", "import storage.engine.database as d; print(d.__file__)"]
     found = subprocess.run(where, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True)
     assert found.stdout.startswith(str(tmp_path / "venv")), "the wheel's own, not the checkout's"
     assert ravel("--version") == f"{VERSION}\n"

@@ -10,8 +10,8 @@ from sqlalchemy import select
 from node.identity import open_keys
 from node.replica import Replica
 from protocol.text import id_text, parse_id
-from storage.commits import iterate_arrivals
-from storage.schema import authors
+from storage.commits.commits import iterate_arrivals
+from storage.schema.schema import authors
 from tests.e2e.cluster import Peer, run_ravel, until
 from tests.keys import no_passphrase
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.commits import count_commits
+from storage.commits.commits import count_commits
 from tests.builders import World
 from tests.exports import export_node
 from tests.spark_cluster import environment, spark_cluster

@@ -41,7 +41,7 @@ from protocol.text import (
     parse_id_prefix,
     parse_invitation,
 )
-from storage.repos import Branch
+from storage.repos.repos import Branch
 from verifier.facts import BranchFacts
 
 CONVERGENCE: Final = bytes(range(200, 232))

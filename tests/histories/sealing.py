@@ -16,7 +16,7 @@ from protocol.object import build_object
 from protocol.proofs import prove_invitation
 from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
 from protocol.signing import key_pair
-from storage.repos import Branch, Repo
+from storage.repos.repos import Branch, Repo
 from tests.builders import NOW_MS, timeline
 from tests.histories.tales import BRANCHES, FOUNDING, Tale
 from tests.reference_histories import ROOT, Step

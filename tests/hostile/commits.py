@@ -16,7 +16,7 @@ from protocol.codec import encode
 from protocol.commit import HeaderKeys, lipmaa, seal_commit
 from protocol.content import Post
 from protocol.publication import NONCE_SIZE, encode_publication, seal_publication, sign_publication
-from storage.repos import Branch
+from storage.repos.repos import Branch
 
 _NOW_MS: Final = 1_700_000_000_000
 _POST: Final = Post("x")

@@ -27,7 +27,7 @@ from protocol.messages import (
     decode_message,
     encode_message,
 )
-from storage.repos import Branch
+from storage.repos.repos import Branch
 from tests.hostile.commits import Feed, Forged
 from tests.hostile.stage import Stage
 

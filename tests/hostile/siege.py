@@ -29,9 +29,9 @@ from node.relay import Relay
 from node.transport import dial
 from protocol.signing import Claim, check_claims
 from protocol.text import id_text
-from storage import sqlite as sqlite_module
-from storage.columns import metadata
-from storage.schema import commits  # noqa: F401  # the tables are in the metadata once their modules are imported
+from storage.engine import sqlite as sqlite_module
+from storage.schema.columns import metadata
+from storage.schema.schema import commits  # noqa: F401  # the tables are in the metadata once their modules are imported
 from tests.hostile.stage import Stage, furnish, stage_of
 from tests.nodes import Node, open_nodes, share, together, until_equal
 from tests.relays import PLENTY

@@ -17,8 +17,8 @@ from node.replica import Replica
 from protocol import signing
 from protocol.body import Grant, Permission, Remove
 from protocol.content import Post
-from storage.commits import load_timeline
-from storage.repos import Branch, Repo
+from storage.commits.commits import load_timeline
+from storage.repos.repos import Branch, Repo
 
 WRITER: Final = b"hostile writer".ljust(32, b"-")
 READER: Final = b"hostile reader".ljust(32, b"-")

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from node.erasing import erase_store
 from protocol.content import Compaction
-from storage.collecting import collect_garbage
+from storage.blobs.garbage_collection import collect_garbage
 from tests.builders import STORE_KEY
 from tests.hostile.attacks import ATTACKS
 from tests.hostile.peer import Attacker, Parted

@@ -46,10 +46,10 @@ from node.recalling import Recaller
 from node.repair import repair_store
 from node.replica import Replica
 from protocol.text import id_text
-from storage.awaiting import Awaited, count_awaited
-from storage.commits import digest_timeline
-from storage.database import DATABASE_NAME, StorageError
-from storage.export_schema import MANIFEST_NAME
+from storage.commits.commits import digest_timeline
+from storage.commits.damaged import Awaited, count_awaited
+from storage.engine.database import DATABASE_NAME, StorageError
+from storage.export.schema import MANIFEST_NAME
 from tests.builders import STORE_KEY
 from tests.keys import no_passphrase
 from tests.nodes import Node, connected, share, until_equal

@@ -20,9 +20,9 @@ from node.outbound import Author
 from node.replica import Replica
 from protocol.content import Post
 from protocol.text import id_text, parse_id
-from storage.copying import drop_open_copies
-from storage.database import StorageError
-from storage.export_schema import MANIFEST_NAME
+from storage.engine.copying import drop_open_copies
+from storage.engine.database import StorageError
+from storage.export.schema import MANIFEST_NAME
 from tests.powercut.disk import State
 from tests.powercut.looking import find_ids, hash_files
 

@@ -13,10 +13,10 @@ from node.replica import Replica
 from protocol.block import WrongKey
 from protocol.codec import DecodeError
 from protocol.object import MissingBlocks
-from storage.database import StorageError
-from storage.files import StoredObject, load_files
-from storage.repos import Branch
-from storage.schema import commits
+from storage.blobs.files import StoredObject, load_files
+from storage.engine.database import StorageError
+from storage.repos.repos import Branch
+from storage.schema.schema import commits
 
 _UNREADABLE: Final = (WrongKey, DecodeError, MissingBlocks, StorageError)
 _WINDOW: Final = 1000
@@ -42,7 +42,7 @@ def sharing_statements() -> Iterator[None]:
         engine._compiled_cache = first[0]._compiled_cache
         return engine
 
-    with patch("storage.sqlite.create_engine", make_alike):
+    with patch("storage.engine.sqlite.create_engine", make_alike):
         yield
 
 

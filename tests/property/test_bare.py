@@ -14,8 +14,8 @@ from node.views import timeline_items
 from protocol.body import encode_body
 from protocol.content import Post
 from protocol.publication import decode_publication
-from storage.commits import digest_timeline, load_timeline
-from storage.repos import Branch
+from storage.commits.commits import digest_timeline, load_timeline
+from storage.repos.repos import Branch
 from tests.builders import STORE_KEY, World, give
 from tests.forging import BAD_BODIES, Forger, bare_of
 from tests.strategies import histories

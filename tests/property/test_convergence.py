@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage.difference import load_publications, plan_sending, summarise
+from storage.topics.difference import load_publications, plan_sending, summarise
 from tests.builders import World, give, timeline
 from tests.strategies import histories
 

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from node.replica import Replica
-from storage.edit_positions import find_edit_positions
-from storage.edits import START, Cursor, load_edits
-from storage.repos import Branch
-from storage.voids import load_judged, mark_void
+from storage.commits.edit_positions import find_edit_positions
+from storage.commits.edits import START, Cursor, load_edits
+from storage.commits.voids import load_judged, mark_void
+from storage.repos.repos import Branch
 from tests.builders import STORE_KEY, World, give, timeline
 from tests.replicas import ListCopy, TableCopy, follow
 from tests.strategies import histories
@@ -63,8 +63,8 @@ def test_copies_are_kept_right_by_nothing_but_edits(
     with (
         tempfile.TemporaryDirectory() as folder,
         closing(World(Path(folder) / "world")) as world,
-        patch("storage.changes.CHANGES_KEPT_MAX", kept),
-        patch("storage.order.COMMITS_PER_SPAN_MAX", 4),
+        patch("storage.commits.changes.CHANGES_KEPT_MAX", kept),
+        patch("storage.commits.order.COMMITS_PER_SPAN_MAX", 4),
         closing(TableCopy()) as table,
         closing(TableCopy()) as late_table,
     ):

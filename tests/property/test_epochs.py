@@ -19,7 +19,7 @@ from node.errors import ServiceError
 from node.opening import open_batch
 from protocol.body import Permission
 from protocol.text import id_text
-from storage.difference import load_publications, plan_sending
+from storage.topics.difference import load_publications, plan_sending
 from tests.nodes import Node, connected, ids, members_of, open_nodes, renewing_of, share
 from tests.support.machine import fail_after
 from tests.support.tiers import in_tiers

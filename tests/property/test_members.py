@@ -22,12 +22,12 @@ from node.replica import Replica
 from node.why import list_voids
 from protocol.hashing import timeline_digest
 from protocol.text import id_text
-from storage import database
-from storage.commits import count_commits, digest_timeline, load_timeline
-from storage.heads import load_heads
-from storage.schema import commits, rejections
-from storage.voids import load_void_ids
-from storage.waiting import count_waiting
+from storage.commits.commits import count_commits, digest_timeline, load_timeline
+from storage.commits.heads import load_heads
+from storage.commits.pending import count_waiting
+from storage.commits.voids import load_void_ids
+from storage.engine import database
+from storage.schema.schema import commits, rejections
 from tests.builders import give
 from tests.histories.plots import tell
 from tests.histories.sealing import Founded, Sealed, found, seal, user_of

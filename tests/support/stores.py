@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sqlalchemy import Engine, create_engine
 
-from storage import sqlite
+from storage.engine import sqlite
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108  # files in it cost no disk syncs
 _ROOM: Final = 2 << 30

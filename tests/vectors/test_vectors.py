@@ -15,8 +15,8 @@ from node.views import place_text
 from protocol.hashing import epoch_read_secret, timeline_digest
 from protocol.publication import decode_publication
 from protocol.signing import BadSignature, verify_signature
-from storage.commits import load_timeline
-from storage.repos import Branch, Epoch, Repo, add_repo
+from storage.commits.commits import load_timeline
+from storage.repos.repos import Branch, Epoch, Repo, add_repo
 from tests.builders import NOW_MS, STORE_KEY, give
 from tests.vectors.defects import open_vector
 from tests.vectors.generate import FILES, render

@@ -5,7 +5,7 @@ from alembic import op
 
 from protocol.codec import DecodeError
 from protocol.publication import decode_publication
-from storage.id_keys import id_key
+from storage.engine.id_keys import id_key
 
 revision = "r0014"
 down_revision = "r0013"

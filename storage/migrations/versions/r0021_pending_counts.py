@@ -6,7 +6,7 @@ from collections import Counter
 import sqlalchemy as sa
 from alembic import op
 
-from storage.id_keys import id_key
+from storage.engine.id_keys import id_key
 
 revision = "r0021"
 down_revision = "r0020"

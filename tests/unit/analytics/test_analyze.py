@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from analytics import statistics, times
 from analytics.analyze import AnalysisResult, NoSuchBranch, run
 from analytics.export_reader import load_commits, read_export
-from storage.export_schema import MANIFEST_NAME
+from storage.export.schema import MANIFEST_NAME
 from tests.builders import World, timeline
 from tests.exports import DAY_MS, T0_MS, Row, export_node, id_of, naive_order, write_export
 

@@ -19,9 +19,9 @@ from node.outbound import Author
 from protocol.block import seal_block
 from protocol.body import Grant, Permission, Remove
 from protocol.publication import decode_publication
-from storage.export_schema import MANIFEST_NAME
-from storage.relay import open_topics, take_publications
-from storage.relay_quotas import Visitor
+from storage.export.schema import MANIFEST_NAME
+from storage.relay.quotas import Visitor
+from storage.relay.relay import open_topics, take_publications
 from tests.builders import NOW_MS, World
 from tests.exports import (
     Relayed,

@@ -13,7 +13,7 @@ import pytest
 from analytics.export_reader import SPARK_SCHEMAS, ExportError, read_export
 from analytics.limits import CREATED_AT_MAX, MANIFEST_NUMBER_MAX
 from analytics.times import TIME_END
-from storage.export_schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES
+from storage.export.schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES
 from tests.exports import Row, listing, write_export
 
 PART = "part-00000001.parquet"

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from analytics.export_reader import load_commits, read_export
 from analytics.linearize import digest_orders, linearize
-from storage.export_schema import SCHEMA_VERSION
+from storage.export.schema import SCHEMA_VERSION
 
 GOLDEN = Path(__file__).with_name("golden")
 FOLDERS = sorted(GOLDEN.glob("schema-*"))

@@ -18,7 +18,7 @@ from analytics import members
 from analytics.analyze import place_commits, run
 from analytics.export_reader import load_commits, read_export
 from analytics.feed_forks import count_feed_forks
-from storage.export_schema import MANIFEST_NAME, PERMISSIONS
+from storage.export.schema import MANIFEST_NAME, PERMISSIONS
 from tests.exports import DAY_MS, T0_MS, Row, id_of, naive_order, write_export
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]

@@ -13,7 +13,7 @@ from node.home import create_home, hold_content, lock_home, open_home
 from node.identity import read_keys
 from protocol.block import seal_block
 from protocol.limits import BACKUP_MANIFEST_SIZE_MAX
-from storage.database import Database, NewerSchema, NoStore, OlderSchema, StorageError
+from storage.engine.database import Database, NewerSchema, NoStore, OlderSchema, StorageError
 from tests.nodes import Node
 from tests.older_stores import make_older_store
 

@@ -14,9 +14,9 @@ from node.views import timeline_items
 from protocol.content import Post
 from protocol.limits import FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
 from protocol.publication import decode_publication
-from storage.commits import load_timeline
-from storage.difference import load_publications, plan_sending
-from storage.erasing import find_missing
+from storage.commits.commits import load_timeline
+from storage.commits.erasing import find_missing
+from storage.topics.difference import load_publications, plan_sending
 from tests.builders import STORE_KEY, give
 from tests.forging import bare_of
 from tests.nodes import Node, connected, open_nodes, share, until_equal

@@ -26,8 +26,8 @@ from protocol.text import (
     id_text,
     parse_branch_capability,
 )
-from storage.forgetting import forget_repo
-from storage.schema import branches, commits, files, numbers, repos
+from storage.repos.deletion import forget_repo
+from storage.schema.schema import branches, commits, files, numbers, repos
 from tests.nodes import Node, connected, ids, meet, members_of, open_nodes, renewing_of, share, together
 from tests.support.machine import fail_after
 

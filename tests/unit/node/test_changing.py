@@ -14,9 +14,9 @@ from node.replica import Replica, load_tables
 from protocol.body import Answer, Grant, Offer, Permission, Remove
 from protocol.codec import encode
 from protocol.text import BranchCapability, BranchChannel
-from storage.alone import add_branch_alone
-from storage.database import StorageError
-from storage.forgetting import forget_repo
+from storage.engine.database import StorageError
+from storage.repos.deletion import forget_repo
+from storage.repos.single_branch import add_branch_alone
 from tests.nodes import Node, open_nodes
 
 

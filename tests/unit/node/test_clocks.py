@@ -12,8 +12,8 @@ from node.errors import ServiceError
 from node.outbound import Author
 from protocol.content import Post
 from protocol.limits import CLOCK_DRIFT_MAX_SECONDS
-from storage.display import load_display_window
-from storage.schema import commits
+from storage.commits.display import load_display_window
+from storage.schema.schema import commits
 from tests.nodes import Node, connected, ids, open_nodes, share, until_equal
 from tests.support.machine import fail_after
 

@@ -34,9 +34,9 @@ from protocol.content import Compaction, DictEdit, DictEntry, SetSqueeze
 from protocol.limits import DICT_VALUE_SIZE_MAX
 from protocol.signing import check_claims
 from protocol.text import id_text
-from storage.collecting import collect_garbage
-from storage.commits import load_timeline
-from storage.difference import load_publications, plan_sending
+from storage.blobs.garbage_collection import collect_garbage
+from storage.commits.commits import load_timeline
+from storage.topics.difference import load_publications, plan_sending
 from tests.builders import STORE_KEY, give
 from tests.exports import export_node
 from tests.forging import bare_of

@@ -34,7 +34,7 @@ from protocol.messages import (
     Want,
     decode_message,
 )
-from storage.difference import load_publications, plan_sending
+from storage.topics.difference import load_publications, plan_sending
 from tests.nodes import open_nodes
 from tests.strangers import met
 from tests.support.machine import fail_after

@@ -18,7 +18,7 @@ from protocol.devices import DevicesRepo, HandOn
 from protocol.limits import DEVICE_COUNT_MAX
 from protocol.proofs import prove_invitation
 from protocol.text import DeviceLink, id_text, parse_device_link
-from storage.repos import Repo
+from storage.repos.repos import Repo
 from tests.nodes import Node, connected, open_nodes
 from tests.served import service_of
 from tests.support.machine import fail_after

@@ -22,8 +22,8 @@ from node.errors import ERROR_KINDS, ServiceError
 from node.home import create_home
 from node.version import RELEASED_AT
 from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
-from storage.database import Database
-from storage.schema import commits, store_seal
+from storage.engine.database import Database
+from storage.schema.schema import commits, store_seal
 from tests.nodes import Node
 
 NOW = 1_790_000_000.0

@@ -11,8 +11,8 @@ from node.opening import open_batch
 from protocol.body import Permission, Remove
 from protocol.epochs import EpochBox
 from protocol.text import id_text
-from storage.difference import load_publications, plan_sending
-from storage.repos import Epoch, Repo
+from storage.repos.repos import Epoch, Repo
+from storage.topics.difference import load_publications, plan_sending
 from tests.nodes import (
     Node,
     connected,

@@ -20,9 +20,9 @@ from node.event_client import StreamEvent, read_events
 from node.hub import Hub
 from protocol.limits import TEXT_SIZE_MAX
 from protocol.text import parse_id
-from storage.edits import START, Cursor
-from storage.repos import Branch
-from storage.voids import load_judged, mark_void
+from storage.commits.edits import START, Cursor
+from storage.commits.voids import load_judged, mark_void
+from storage.repos.repos import Branch
 from tests.nodes import ids, open_nodes
 from tests.served import Served, served
 from tests.support.machine import fail_after

@@ -23,14 +23,14 @@ from protocol.content import Post
 from protocol.devices import Device
 from protocol.proofs import device_digest, prove_invitation
 from protocol.signing import key_pair
-from storage.awaiting import await_commits
-from storage.database import StorageError
-from storage.destinations import LocalFolder
-from storage.export import ExportPlan, RepoRights, Unjudged, export_store
-from storage.export_rows import Pseudonym
-from storage.export_schema import MANIFEST_NAME, PERMISSIONS, RIGHTS
-from storage.id_keys import unpack_nums
-from storage.schema import awaited_commits, blocks, commits
+from storage.commits.damaged import await_commits
+from storage.engine.database import StorageError
+from storage.engine.id_keys import unpack_nums
+from storage.export.destinations import LocalFolder
+from storage.export.export import ExportPlan, RepoRights, Unjudged, export_store
+from storage.export.rows import Pseudonym
+from storage.export.schema import MANIFEST_NAME, PERMISSIONS, RIGHTS
+from storage.schema.schema import awaited_commits, blocks, commits
 from tests.builders import NOW_MS, World
 from verifier.membership import Membership
 

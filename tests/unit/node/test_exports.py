@@ -18,9 +18,9 @@ from node.export_config import ExportConfig
 from node.exports import FIRST_SECONDS_MAX, RETRY_SECONDS, Exports, JsonObject
 from node.home import PSEUDONYM_KEY_NAME, Home, load_pseudonym_key
 from node.metrics import render
-from storage.database import StorageError
-from storage.export_manifest import decode_manifest
-from storage.export_schema import MANIFEST_NAME
+from storage.engine.database import StorageError
+from storage.export.manifest import decode_manifest
+from storage.export.schema import MANIFEST_NAME
 from tests.builders import STORE_KEY, World
 from tests.e2e.cluster import until
 from tests.support.machine import fail_after

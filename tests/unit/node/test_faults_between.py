@@ -28,9 +28,9 @@ from node.texts import Texts
 from protocol.body import Permission
 from protocol.session_events import CommitsAccepted, Event, Output
 from protocol.text import PeerAddress
-from storage.awaiting import Awaited
-from storage.database import StorageError
-from storage.repos import Repo
+from storage.commits.damaged import Awaited
+from storage.engine.database import StorageError
+from storage.repos.repos import Repo
 from tests.nodes import Node, connected, open_nodes, share
 from tests.support.machine import fail_after
 

@@ -16,9 +16,9 @@ from protocol.content import Files as FilesBody
 from protocol.limits import FILE_COUNT_MAX, LEAF_SIZE
 from protocol.object import build_object
 from protocol.text import id_text
-from storage.database import StorageError
-from storage.files import load_files
-from storage.repos import Branch
+from storage.blobs.files import load_files
+from storage.engine.database import StorageError
+from storage.repos.repos import Branch
 from tests.nodes import Node, connected, open_nodes, until_equal
 from tests.support.machine import fail_after
 

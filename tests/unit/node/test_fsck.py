@@ -14,13 +14,13 @@ from protocol.limits import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.object import build_object
 from protocol.publication import decode_publication
 from protocol.text import id_text
-from storage import sketches as sketches_module
-from storage.database import Database
-from storage.difference import REPLICA
-from storage.inspection import Findings, count_rows
-from storage.relay import load_kept, open_topics, take_publications
-from storage.relay_quotas import Visitor
-from storage.topic_sets import TopicSet
+from storage.check.check_integrity import Findings, count_rows
+from storage.engine.database import Database
+from storage.relay.quotas import Visitor
+from storage.relay.relay import load_kept, open_topics, take_publications
+from storage.topics import sketches as sketches_module
+from storage.topics.difference import REPLICA
+from storage.topics.topic_sets import TopicSet
 from tests.builders import STORE_KEY, World
 from tests.nodes import Node, meet, members_of, open_nodes, share, together
 from tests.relays import PLENTY

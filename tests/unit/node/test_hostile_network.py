@@ -26,8 +26,8 @@ from protocol.limits import (
 from protocol.messages import Fetch, Goodbye, KeepAlive, Publications, Receipt, Reconcile
 from protocol.reconciling import FrameKind
 from protocol.symbols import AskSymbols
-from storage.difference import load_publications, plan_sending
-from storage.repos import Branch
+from storage.repos.repos import Branch
+from storage.topics.difference import load_publications, plan_sending
 from tests.nodes import Node, connected, open_nodes, share, until_equal
 from tests.strangers import met
 from tests.support.machine import fail_after

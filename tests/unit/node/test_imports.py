@@ -6,8 +6,8 @@ from sqlalchemy import select
 from node.errors import ServiceError
 from node.imports import ImportItem, import_items, list_imported
 from protocol.limits import ACK_COUNT_MAX, IMPORT_BATCH_COUNT_MAX
-from storage.commits import load_timeline
-from storage.schema import commits
+from storage.commits.commits import load_timeline
+from storage.schema.schema import commits
 from tests.builders import World, timeline
 
 

@@ -33,11 +33,11 @@ from protocol.publication import (
     open_sealed_key,
     seal_publication,
 )
-from storage import waiting as waiting_module
-from storage.heads import load_heads
-from storage.repos import Branch
-from storage.schema import feed_forks
-from storage.waiting import UNREAD, Waiting, count_rejections, count_waiting, keep_waiting
+from storage.commits import pending as waiting_module
+from storage.commits.heads import load_heads
+from storage.commits.pending import UNREAD, Waiting, count_rejections, count_waiting, keep_waiting
+from storage.repos.repos import Branch
+from storage.schema.schema import feed_forks
 from tests.builders import NOW_MS, STORE_KEY, World, give, timeline
 
 

@@ -17,8 +17,8 @@ from protocol.body import Answer, Offer, Permission
 from protocol.codec import encode
 from protocol.content import Post
 from protocol.text import PeerAddress, id_text
-from storage.forgetting import forget_repo
-from storage.repos import Branch, Repo
+from storage.repos.deletion import forget_repo
+from storage.repos.repos import Branch, Repo
 from tests.nodes import Node, ids, meet, members_of, open_nodes, share, together
 from tests.support.machine import fail_after
 

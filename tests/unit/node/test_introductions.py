@@ -14,7 +14,7 @@ from node.network import Network, listening_address, open_listener
 from protocol.limits import HOST_TRIES_MAX, HOST_TRIES_SECONDS
 from protocol.session_events import FindPeers
 from protocol.text import PeerAddress, id_text
-from storage.addresses import load_reached
+from storage.peers.addresses import load_reached
 from tests.nodes import Node, members_of, open_nodes, share, together, until_equal
 from tests.support.machine import fail_after
 

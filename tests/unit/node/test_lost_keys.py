@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from node.errors import ServiceError
 from protocol.body import Permission
 from protocol.text import id_text
-from storage.feeds import load_feed_forks
+from storage.commits.feeds import load_feed_forks
 from tests.nodes import (
     Node,
     connected,

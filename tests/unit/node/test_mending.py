@@ -19,12 +19,12 @@ from node.timelines import Timelines
 from protocol.limits import LEAF_SIZE
 from protocol.session_events import BatchLoaded, LoadBatch
 from protocol.text import id_text
-from storage.awaiting import Awaited, count_awaited
-from storage.blocks import DamagedBlock
-from storage.commits import load_timeline
-from storage.id_keys import unpack_nums
-from storage.repos import Branch
-from storage.schema import blocks, commits
+from storage.commits.blocks import DamagedBlock
+from storage.commits.commits import load_timeline
+from storage.commits.damaged import Awaited, count_awaited
+from storage.engine.id_keys import unpack_nums
+from storage.repos.repos import Branch
+from storage.schema.schema import blocks, commits
 from tests.builders import STORE_KEY
 from tests.nodes import Node, connected, open_nodes, share, together, until_equal
 from tests.relays import open_relay, visit

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from node.errors import ServiceError
 from node.names import Names
 from protocol.text import id_text
-from storage.heads import load_heads
+from storage.commits.heads import load_heads
 from tests.nodes import Node, connected, meet, members_of, open_nodes, share, together, until_equal
 from tests.support.machine import fail_after
 

@@ -22,7 +22,7 @@ from protocol.limits import (
 )
 from protocol.messages import KeepAlive
 from protocol.text import id_text
-from storage.peers import load_links, load_peers
+from storage.peers.peers import load_links, load_peers
 from tests.nodes import Node, open_nodes
 from tests.relays import open_relay, until
 from tests.strangers import met

@@ -10,8 +10,8 @@ from node.drafting import Draft
 from node.errors import ServiceError
 from protocol.content import Post
 from protocol.limits import BATCH_SIZE_TARGET
-from storage.database import DATABASE_NAME
-from storage.difference import load_publications, plan_sending
+from storage.engine.database import DATABASE_NAME
+from storage.topics.difference import load_publications, plan_sending
 from tests.nodes import open_nodes
 from tests.support.machine import fail_after
 
@@ -24,7 +24,7 @@ def test_the_databases_log_is_used_anew_while_a_node_writes(
 ) -> None:
     """Whoever reads while it writes would have the log grow with all that is written: it reached 5 GB in an import."""
     pages = 50
-    monkeypatch.setattr("storage.sqlite._WAL_PAGES", pages)
+    monkeypatch.setattr("storage.engine.sqlite._WAL_PAGES", pages)
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         for number in range(60):

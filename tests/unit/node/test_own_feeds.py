@@ -15,8 +15,8 @@ from node.fsck import check_store
 from node.home import create_home, lock_home
 from node.recalling import Recaller
 from node.repair import accept_loss
-from storage.feeds import load_feeds
-from storage.losses import Loss, read_loss, write_loss
+from storage.commits.feeds import load_feeds
+from storage.engine.losses import Loss, read_loss, write_loss
 from tests.builders import STORE_KEY
 from tests.nodes import Node, connected, open_nodes, share, together, until_equal
 from tests.support.machine import fail_after

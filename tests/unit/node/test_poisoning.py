@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from trio.testing import MockClock
 
 from protocol.publication import NONCE_SIZE
-from storage.schema import commits
+from storage.schema.schema import commits
 from tests.nodes import Node, connected, ids, open_nodes, share, until_equal
 from tests.relays import open_relay, visit
 from tests.support.machine import fail_after

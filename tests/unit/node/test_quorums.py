@@ -12,8 +12,8 @@ from node.opening import open_batch
 from node.quorums import Quorums
 from node.why import explain, list_voids
 from protocol.text import id_text
-from storage.difference import load_publications, plan_sending
-from storage.repos import Branch
+from storage.repos.repos import Branch
+from storage.topics.difference import load_publications, plan_sending
 from tests.nodes import Node, ids, members_of, open_nodes, share, together
 from tests.support.machine import fail_after
 

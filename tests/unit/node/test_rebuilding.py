@@ -10,8 +10,8 @@ import pytest
 from node.fsck import check_store
 from node.repair import Repair, repair_store
 from node.replica import Replica
-from storage.losses import read_loss
-from storage.rebuilding import find_damage
+from storage.check.rebuild_file import find_damage
+from storage.engine.losses import read_loss
 from tests.builders import STORE_KEY, World, give, timeline
 
 pytestmark = [pytest.mark.sqlite, pytest.mark.slow]

@@ -19,9 +19,9 @@ from protocol.hashing import symbol_key
 from protocol.range_items import END, START
 from protocol.riblt import Prefix, prefix_length
 from protocol.session_events import OpenReconciliation, Reconciled
-from storage.difference import REPLICA
-from storage.sketches import _WRITTEN_FIRST, _WRITTEN_LEAVING, Sketches
-from storage.topic_sets import TopicSet, iterate_ids, load_set
+from storage.topics.difference import REPLICA
+from storage.topics.sketches import _WRITTEN_FIRST, _WRITTEN_LEAVING, Sketches
+from storage.topics.topic_sets import TopicSet, iterate_ids, load_set
 from tests.nodes import Node, connected, open_nodes, share, until_equal
 from tests.support.machine import fail_after
 
@@ -102,7 +102,7 @@ async def test_what_is_asked_for_in_many_frames_comes_causes_first_all_the_same(
 def test_a_sketch_follows_the_store_and_is_written_and_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_publications: bool
 ) -> None:
-    monkeypatch.setattr("storage.sketches._WRITTEN_AFTER", 100)
+    monkeypatch.setattr("storage.topics.sketches._WRITTEN_AFTER", 100)
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         kept = TopicSet(REPLICA, branch.topic_num, branch.topic, of_publications)
@@ -138,7 +138,7 @@ def test_sketches_that_leave_memory_are_written_and_go_on_from_there(
                 read[kept.place] += len(ids)
                 yield last, ids
 
-        monkeypatch.setattr("storage.sketches.iterate_ids", count)
+        monkeypatch.setattr("storage.topics.sketches.iterate_ids", count)
         main, root = (
             TopicSet(REPLICA, branch.topic_num, branch.topic)
             for branch in (alice.branch(), alice.branch("root"))

@@ -14,7 +14,7 @@ from node.relay import Relay
 from node.relaying import Relaying
 from protocol.signing import check_claims
 from protocol.text import id_text
-from storage.relay_quotas import Visitor
+from storage.relay.quotas import Visitor
 from tests.nodes import connected, ids, open_nodes, share
 from tests.relays import PLENTY, is_settled, open_relay, states, until, visit
 from tests.support.machine import fail_after

@@ -14,14 +14,14 @@ from node.home import lock_home
 from node.repair import Repair, repair_store
 from node.replica import Replica
 from protocol.publication import decode_publication
-from storage.database import Database, StorageError, read_store
-from storage.difference import REPLICA
-from storage.edits import START, load_edits
-from storage.relay import load_kept, open_topics, take_publications
-from storage.relay_quotas import Visitor
-from storage.schema import commits, sketches
-from storage.tables import metadata
-from storage.topic_sets import TopicSet
+from storage.commits.edits import START, load_edits
+from storage.engine.database import Database, StorageError, read_store
+from storage.relay.quotas import Visitor
+from storage.relay.relay import load_kept, open_topics, take_publications
+from storage.schema.schema import commits, sketches
+from storage.schema.tables import metadata
+from storage.topics.difference import REPLICA
+from storage.topics.topic_sets import TopicSet
 from tests.builders import STORE_KEY, World, give, timeline
 from tests.relays import PLENTY
 from tests.unit.node.test_fsck import HARM, PACKS, RELAYED, SQL, with_file

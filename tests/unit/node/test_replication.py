@@ -12,9 +12,9 @@ from node.outbound import Author
 from protocol.block import seal_block
 from protocol.body import Permission
 from protocol.publication import encode_publication, seal_publication
-from storage.database import StorageError
-from storage.repos import Branch
-from storage.waiting import UNREAD, count_waiting
+from storage.commits.pending import UNREAD, count_waiting
+from storage.engine.database import StorageError
+from storage.repos.repos import Branch
 from tests.nodes import Node, connected, open_nodes, until_equal
 from tests.support.machine import fail_after
 

@@ -32,13 +32,13 @@ from protocol.object import MissingBlocks
 from protocol.publication import decode_publication, is_bare, open_sealed_key
 from protocol.said_kind import ERASABLE, said_kind, say_kind
 from protocol.text import id_text
-from storage import waiting as waiting_module
-from storage.commits import load_timeline
-from storage.erasing import Erasure, erase_bodies
-from storage.id_keys import id_key
-from storage.repos import Branch
-from storage.schema import blocks, commits, erasures, pending_publications
-from storage.waiting import count_rejections
+from storage.commits import pending as waiting_module
+from storage.commits.commits import load_timeline
+from storage.commits.erasing import Erasure, erase_bodies
+from storage.commits.pending import count_rejections
+from storage.engine.id_keys import id_key
+from storage.repos.repos import Branch
+from storage.schema.schema import blocks, commits, erasures, pending_publications
 from tests.builders import NOW_MS, STORE_KEY, World, give, timeline
 from tests.forging import BAD_BODIES, Forger, bare_of
 from verifier.documents import DOCUMENTS, reduce_dict, reduce_set, reduce_text

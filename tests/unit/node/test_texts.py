@@ -20,7 +20,7 @@ from protocol.body import Body
 from protocol.content import TextSnapshot, TextUpdate
 from protocol.limits import TEXT_UPDATE_SIZE_MAX
 from protocol.text import id_text
-from storage.commits import load_timeline
+from storage.commits.commits import load_timeline
 from tests.nodes import Node, members_of, open_nodes, share, together
 from tests.support.machine import fail_after
 from tests.vectors.generate import YJS_UPDATE

@@ -15,8 +15,8 @@ from protocol.body import Adopt, Grant, Permission, Remove
 from protocol.content import Post
 from protocol.signing import public_key
 from protocol.text import id_text
-from storage.database import StorageError
-from storage.heads import load_heads
+from storage.commits.heads import load_heads
+from storage.engine.database import StorageError
 from tests.nodes import Node, connected, ids, meet, members_of, open_nodes, share, together, until_equal
 from tests.support.machine import fail_after
 

@@ -26,12 +26,12 @@ from protocol.publication import (
     encode_publication,
     seal_publication,
 )
-from storage import waiting as waiting_module
-from storage.errors import StorageError
-from storage.repos import Branch
-from storage.schema import pending, pending_causes, pending_publications
-from storage.waiting import UNREAD, count_rejections, count_waiting, find_unread, load_unread
-from storage.waiting_checks import find_wrong_waiting
+from storage.check.check_pending import find_wrong_waiting
+from storage.commits import pending as waiting_module
+from storage.commits.pending import UNREAD, count_rejections, count_waiting, find_unread, load_unread
+from storage.engine.errors import StorageError
+from storage.repos.repos import Branch
+from storage.schema.schema import pending, pending_causes, pending_publications
 from tests.builders import NOW_MS, STORE_KEY, World, give, timeline
 from tests.forging import Forger, bare_of
 
@@ -240,7 +240,7 @@ def test_causes_whose_keys_are_equal_wake_too_early_and_harm_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two ids that begin alike can be made; what waits for either is judged by whole ids."""
-    for module in ("node.inbound", "storage.releasing", "storage.waiting"):
+    for module in ("node.inbound", "storage.commits.pending_release", "storage.commits.pending"):
         monkeypatch.setattr(f"{module}.id_key", lambda _raw: 7)
     items = world.write("a, b, a b <- c")
     replica, branch = world.copy()

@@ -16,7 +16,7 @@ from node import logs, watching
 from node.api import create_app
 from node.metrics import Family, Histogram, Sample, render
 from protocol.limits import DISK_FREE_MIN, LOG_LINE_COUNT_MAX, LOG_LINE_SIZE_MAX
-from storage.relay_quotas import Visitor
+from storage.relay.quotas import Visitor
 from tests.nodes import Node, connected, open_nodes, share, until_equal
 from tests.relays import PLENTY, open_relay
 from tests.served import service_of

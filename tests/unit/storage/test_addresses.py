@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from protocol.limits import REACHED_PEERS_MAX
-from storage.addresses import ReachedRow, forget_reached, load_reached, put_reached
-from storage.database import Database
-from storage.peers import forget_peer, keep_peer
+from storage.engine.database import Database
+from storage.peers.addresses import ReachedRow, forget_reached, load_reached, put_reached
+from storage.peers.peers import forget_peer, keep_peer
 
 BOB, CAROL = b"b" * 32, b"c" * 32
 REPO = b"r" * 32

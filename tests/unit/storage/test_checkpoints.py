@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from node.outbound import Author
 from protocol.body import Grant, Permission, Remove
-from storage.schema import commits
+from storage.schema.schema import commits
 from tests.builders import NOW_MS, World
 
 

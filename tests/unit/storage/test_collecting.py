@@ -11,11 +11,11 @@ from node.fsck import check_store
 from protocol.block import has_children, seal_block
 from protocol.content import FileEntry, Files
 from protocol.object import build_object
-from storage.collecting import Garbage, collect_garbage, find_garbage
-from storage.database import StorageError
-from storage.forgetting import forget_repo
-from storage.repos import Branch
-from storage.schema import pack_blocks
+from storage.blobs.garbage_collection import Garbage, collect_garbage, find_garbage
+from storage.engine.database import StorageError
+from storage.repos.deletion import forget_repo
+from storage.repos.repos import Branch
+from storage.schema.schema import pack_blocks
 from tests.builders import STORE_KEY
 from tests.nodes import Node
 

@@ -12,14 +12,14 @@ from sqlalchemy import Connection, create_engine, insert, inspect, select, text,
 
 from protocol.block import seal_block
 from protocol.publication import encode_publication, seal_publication
-from storage.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
-from storage.database import Database, NewerSchema, StorageError, newest_revision, read_store
-from storage.id_keys import id_key
-from storage.peer_schema import peers
-from storage.relay_schema import relay_commits
-from storage.revisions import create, revision_of, upgrade
-from storage.schema import blocks
-from storage.tables import metadata
+from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
+from storage.engine.database import Database, NewerSchema, StorageError, newest_revision, read_store
+from storage.engine.id_keys import id_key
+from storage.engine.revisions import create, revision_of, upgrade
+from storage.schema.peer_schema import peers
+from storage.schema.relay_schema import relay_commits
+from storage.schema.schema import blocks
+from storage.schema.tables import metadata
 from tests.older_stores import make_older_store
 
 

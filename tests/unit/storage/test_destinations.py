@@ -10,11 +10,11 @@ import pytest
 
 from analytics.export_reader import read_export
 from analytics.fetching import fetch_exports
-from storage.database import StorageError
-from storage.destination_urls import check_destination, local_path
-from storage.destinations import RemoteFolder, open_destination
-from storage.export import ExportPlan, export_store
-from storage.export_schema import MANIFEST_NAME
+from storage.engine.database import StorageError
+from storage.export.destination_urls import check_destination, local_path
+from storage.export.destinations import RemoteFolder, open_destination
+from storage.export.export import ExportPlan, export_store
+from storage.export.schema import MANIFEST_NAME
 from tests.builders import World
 
 URL = "memory://bucket/exports"

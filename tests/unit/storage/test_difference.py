@@ -5,7 +5,7 @@ from pathlib import Path
 from node.drafting import Draft
 from protocol.content import Post
 from protocol.limits import SUMMARY_HEAD_COUNT_MAX
-from storage.difference import plan_sending, summarise
+from storage.topics.difference import plan_sending, summarise
 from tests.builders import World
 
 

@@ -11,10 +11,10 @@ from node.opening import open_batch
 from node.outbound import Author
 from node.replica import Replica
 from protocol.body import Grant, Permission
-from storage.commits import load_numbered
-from storage.display import load_display_window
-from storage.repos import Branch
-from storage.voids import load_judged, mark_void
+from storage.commits.commits import load_numbered
+from storage.commits.display import load_display_window
+from storage.commits.voids import load_judged, mark_void
+from storage.repos.repos import Branch
 from tests.builders import NOW_MS, World
 
 _HOUR_MS = 3_600_000

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from storage import changes as changes_module
-from storage import edit_positions as edit_positions_module
-from storage.edit_positions import EditPosition, find_edit_positions
-from storage.edits import START, Cursor, EditWindow, load_edits
-from storage.voids import load_judged, mark_void
+from storage.commits import changes as changes_module
+from storage.commits import edit_positions as edit_positions_module
+from storage.commits.edit_positions import EditPosition, find_edit_positions
+from storage.commits.edits import START, Cursor, EditWindow, load_edits
+from storage.commits.voids import load_judged, mark_void
 from tests.builders import World, timeline
 from tests.replicas import ListCopy, follow
 

@@ -21,19 +21,19 @@ from node.outbound import Author
 from protocol.body import Adopt, Grant, Invite, Permission, Remove
 from protocol.publication import decode_publication
 from protocol.signing import key_pair
-from storage.awaiting import await_commits
-from storage.commits import load_rows
-from storage.database import StorageError
-from storage.destinations import Destination, LocalFolder, open_destination
-from storage.export import ExportPlan, ExportSummary, export_store
-from storage.export_manifest import Holdings, Quotas, decode_manifest
-from storage.export_parts import ROWS_PER_PART, choose_merge
-from storage.export_schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES
-from storage.holdings import Counted
-from storage.id_keys import unpack_nums
-from storage.relay import open_topics, take_publications
-from storage.relay_quotas import RelayQuotas, Visitor
-from storage.schema import blocks
+from storage.commits.commits import load_rows
+from storage.commits.damaged import await_commits
+from storage.engine.database import StorageError
+from storage.engine.id_keys import unpack_nums
+from storage.export.destinations import Destination, LocalFolder, open_destination
+from storage.export.export import ExportPlan, ExportSummary, export_store
+from storage.export.manifest import Holdings, Quotas, decode_manifest
+from storage.export.parts import ROWS_PER_PART, choose_merge
+from storage.export.schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES
+from storage.export.space_accounting import Counted
+from storage.relay.quotas import RelayQuotas, Visitor
+from storage.relay.relay import open_topics, take_publications
+from storage.schema.schema import blocks
 from tests.builders import NOW_MS, STORE_KEY, World, timeline
 
 KEY = b"k" * 32
@@ -486,8 +486,8 @@ def test_a_relay_exports_what_it_knows_of_what_it_keeps(world: World, folder: Pa
 def test_no_batch_is_larger_than_a_group_of_rows(
     world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storage.export_rows.ROWS_PER_GROUP", 2)
-    monkeypatch.setattr("storage.export_parts.ROWS_PER_PART", 4)
+    monkeypatch.setattr("storage.export.rows.ROWS_PER_GROUP", 2)
+    monkeypatch.setattr("storage.export.parts.ROWS_PER_PART", 4)
     world.write("a, a <- b, a <- c, b c <- d, d <- e, a <- f")
     export(world, folder)
     parts = manifest_of(folder)["tables"]["commits"]
@@ -502,7 +502,7 @@ def test_no_batch_is_larger_than_a_group_of_rows(
 def test_merging_bodies_holds_no_more_of_them_than_writing_did(
     world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("storage.export", "node.export_worker"):
+    for module in ("storage.export.export", "node.export_worker"):
         monkeypatch.setattr(f"{module}.BODIES_PER_GROUP", 2)
     request = structs.replace(_request(world, folder, has_bodies=True), parts_max=1)
     world.write("a, a <- b, b <- c, c <- d")

@@ -10,12 +10,12 @@ from sqlalchemy import update
 from protocol.block import Block, decode_block, seal_block
 from protocol.publication import decode_publication, seal_publication
 from protocol.publication import encode_publication as encode
-from storage.export_blocks import block_batches
-from storage.export_parts import gather_batches
-from storage.relay import open_topics, take_publications
-from storage.relay_quotas import Visitor
-from storage.relay_schema import relay_commits
-from storage.schema import blocks
+from storage.export.blocks import block_batches
+from storage.export.parts import gather_batches
+from storage.relay.quotas import Visitor
+from storage.relay.relay import open_topics, take_publications
+from storage.schema.relay_schema import relay_commits
+from storage.schema.schema import blocks
 from tests.builders import World
 from tests.exports import export_node
 from tests.hard_stores import harden
@@ -227,11 +227,11 @@ def test_neither_reading_nor_merging_holds_more_than_a_group(
 ) -> None:
     names = list("abcdefghij")
     world.write(", ".join(names))
-    monkeypatch.setattr("storage.export_blocks.SIZE_AT_ONCE", 1)
+    monkeypatch.setattr("storage.export.blocks.SIZE_AT_ONCE", 1)
     with world.replica.database.read() as connection:
         assert {batch.num_rows for batch in block_batches(connection, 1, 99)} == {2}, "a commit at once"
-    monkeypatch.setattr("storage.export_parts.SIZE_PER_GROUP", 2000)
-    monkeypatch.setattr("storage.export.BODIES_PER_GROUP", 1)
+    monkeypatch.setattr("storage.export.parts.SIZE_PER_GROUP", 2000)
+    monkeypatch.setattr("storage.export.export.BODIES_PER_GROUP", 1)
     for at, count in enumerate((10, 0, 5), 1):
         world.write(", ".join(names[:count]) or "x")
         export(world, folder, at, blocks=True, parts_max=1)
@@ -247,8 +247,8 @@ def test_groups_are_as_many_rows_as_a_group_has_and_lose_none(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.write("a, b, c, d")
-    monkeypatch.setattr("storage.export_blocks.SIZE_AT_ONCE", 1)
-    monkeypatch.setattr("storage.export_parts.ROWS_PER_GROUP", 5)
+    monkeypatch.setattr("storage.export.blocks.SIZE_AT_ONCE", 1)
+    monkeypatch.setattr("storage.export.parts.ROWS_PER_GROUP", 5)
     with world.replica.database.read() as connection:
         single = list(block_batches(connection, 1, 99))
         gathered = list(gather_batches(iter(single)))

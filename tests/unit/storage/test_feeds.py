@@ -6,7 +6,7 @@ import pytest
 
 from node.outbound import Author
 from protocol.content import Post
-from storage.feeds import load_feed_forks, load_feeds
+from storage.commits.feeds import load_feed_forks, load_feeds
 from tests.builders import NOW_MS, World, give
 
 

@@ -9,10 +9,10 @@ import pytest
 from node.backup import create_backup
 from node.home import create_home
 from protocol.block import seal_block
-from storage.database import Database
-from storage.destinations import LocalFolder
-from storage.folders import make_folder
-from storage.packs import Packs
+from storage.blobs.packs import Packs
+from storage.engine.database import Database
+from storage.engine.folders import make_folder
+from storage.export.destinations import LocalFolder
 
 pytestmark = pytest.mark.sqlite
 

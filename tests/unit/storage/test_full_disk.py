@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select, text
 
-from storage.database import Database, StorageError
-from storage.schema import authors
+from storage.engine.database import Database, StorageError
+from storage.schema.schema import authors
 from tests.nodes import Node
 
 _TABLES = ("authors", "blocks", "commits")

@@ -12,11 +12,11 @@ from protocol.block import decode_block
 from protocol.content import FileEntry, Files
 from protocol.limits import LEAF_SIZE
 from protocol.object import build_object
-from storage import holdings
-from storage.export_manifest import Holdings
-from storage.holdings import Counted, count_holdings
-from storage.id_keys import pack_nums, unpack_nums
-from storage.schema import blocks, commits, files, pack_blocks
+from storage.engine.id_keys import pack_nums, unpack_nums
+from storage.export import space_accounting as holdings
+from storage.export.manifest import Holdings
+from storage.export.space_accounting import Counted, count_holdings
+from storage.schema.schema import blocks, commits, files, pack_blocks
 from tests.nodes import Node
 
 NOTHING = Counted(None, "")

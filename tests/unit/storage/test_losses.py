@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select, text
 
-from storage.database import Database, StorageError, read_store
-from storage.last_write import LAST_WRITE_NAME, LastWrite, count_lost, next_count, read_last_write
-from storage.log_check import examine_log
-from storage.losses import LOSS_NAME, Loss, read_loss, settle_loss, write_loss
-from storage.peer_schema import peers
-from storage.restoring import save_database
+from storage.engine.database import Database, StorageError, read_store
+from storage.engine.last_write import LAST_WRITE_NAME, LastWrite, count_lost, next_count, read_last_write
+from storage.engine.log_check import examine_log
+from storage.engine.losses import LOSS_NAME, Loss, read_loss, settle_loss, write_loss
+from storage.engine.restoring import save_database
+from storage.schema.peer_schema import peers
 
 pytestmark = pytest.mark.sqlite
 
@@ -153,7 +153,7 @@ def test_a_reader_beside_a_writer_leaves_the_log_alone(
     database = Database(tmp_path)
     _write(database, 1)
     looked: list[Path] = []
-    monkeypatch.setattr("storage.losses.examine_log", looked.append)
+    monkeypatch.setattr("storage.engine.losses.examine_log", looked.append)
     with read_store(tmp_path):
         pass
     assert looked == []

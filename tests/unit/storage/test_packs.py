@@ -7,13 +7,13 @@ import pytest
 from sqlalchemy import func, select, update
 
 from protocol.block import Block, seal_block
-from storage import packs as packs_module
-from storage.blocks import DamagedBlock
-from storage.database import Database, StorageError
-from storage.packs import PackDraft, Packs
-from storage.quarantine import empty_quarantine, measure_quarantine
-from storage.schema import blocks, pack_blocks
-from storage.schema import packs as packs_table
+from storage.blobs import packs as packs_module
+from storage.blobs.packs import PackDraft, Packs
+from storage.commits.blocks import DamagedBlock
+from storage.engine.database import Database, StorageError
+from storage.engine.quarantine import empty_quarantine, measure_quarantine
+from storage.schema.schema import blocks, pack_blocks
+from storage.schema.schema import packs as packs_table
 
 SECRET = b"c" * 32
 LARGE = 300_000

@@ -17,8 +17,10 @@ from sqlalchemy.pool import NullPool
 from node.fsck import check_store
 from node.replica import Replica
 from protocol.block import seal_block
-from storage.commits import digest_timeline, iterate_arrivals
-from storage.database import (
+from storage.blobs.packs import FOLDER_NAME, Packs
+from storage.check.check_integrity import count_rows
+from storage.commits.commits import digest_timeline, iterate_arrivals
+from storage.engine.database import (
     DATABASE_NAME,
     Database,
     NewerSchema,
@@ -27,15 +29,13 @@ from storage.database import (
     StorageError,
     read_store,
 )
-from storage.inspection import count_rows
-from storage.packs import FOLDER_NAME, Packs
-from storage.peer_schema import peers
-from storage.postgresql import PostgresqlBackend, find_risks
-from storage.repos import load_epochs, load_repos
-from storage.restoring import load_database, save_database
-from storage.revisions import upgrade
-from storage.schema import authors, repos, store_seal, topics
-from storage.tables import metadata
+from storage.engine.postgresql import PostgresqlBackend, find_risks
+from storage.engine.restoring import load_database, save_database
+from storage.engine.revisions import upgrade
+from storage.repos.repos import load_epochs, load_repos
+from storage.schema.peer_schema import peers
+from storage.schema.schema import authors, repos, store_seal, topics
+from storage.schema.tables import metadata
 from tests.builders import STORE_KEY
 from tests.nodes import Node
 from tests.postgresql import PostgresqlServer
@@ -424,7 +424,7 @@ def test_a_store_moves_to_a_file_and_back_and_is_the_same(
 def test_an_older_store_is_sealed_at_its_first_opening_with_a_key(
     tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storage.postgresql._PAGE", 3)
+    monkeypatch.setattr("storage.engine.postgresql._PAGE", 3)
     folder = tmp_path / "alice"
     with monkeypatch.context() as patched:
         patched.setattr("tests.nodes.STORE_KEY", None)

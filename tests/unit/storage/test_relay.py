@@ -10,9 +10,9 @@ from protocol.block import seal_block
 from protocol.limits import VARIANTS_WANTED_MAX
 from protocol.publication import Publication, encode_publication, seal_publication
 from protocol.signing import public_key
-from storage.database import Database
-from storage.difference import find_nums, plan_sending, summarise
-from storage.relay import (
+from storage.engine.database import Database
+from storage.relay.quotas import RelayQuotas, Room, Visitor
+from storage.relay.relay import (
     RELAY,
     KeptTopic,
     Taken,
@@ -26,8 +26,8 @@ from storage.relay import (
     take_publications,
     unpin_topic,
 )
-from storage.relay_quotas import RelayQuotas, Room, Visitor
-from storage.topic_sets import TopicSet, find_by_short_ids, load_set
+from storage.topics.difference import find_nums, plan_sending, summarise
+from storage.topics.topic_sets import TopicSet, find_by_short_ids, load_set
 from tests.relays import PLENTY
 
 SEEDS = {name: name.encode() * 32 for name in "abcd"}

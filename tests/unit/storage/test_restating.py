@@ -8,8 +8,8 @@ from sqlalchemy import delete, select, update
 from node.fsck import check_store
 from node.repair import repair_store
 from node.replica import Replica
-from storage.database import read_store
-from storage.schema import blocks, branches, checkpoints, commits, heads, order_spans
+from storage.engine.database import read_store
+from storage.schema.schema import blocks, branches, checkpoints, commits, heads, order_spans
 from tests.builders import STORE_KEY, World, give, timeline
 
 

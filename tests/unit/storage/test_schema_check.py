@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.database import Database, read_store
-from storage.inspection import Findings, inspect_pages
-from storage.schema_check import find_altered
+from storage.check.check_integrity import Findings, inspect_pages
+from storage.check.schema_check import find_altered
+from storage.engine.database import Database, read_store
 from tests.older_stores import make_older_store
 
 pytestmark = pytest.mark.sqlite

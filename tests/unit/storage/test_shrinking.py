@@ -11,17 +11,17 @@ from typing import NamedTuple
 import pytest
 from sqlalchemy import delete, func, insert, select, text
 
-from storage import shrinking
-from storage.database import Database
-from storage.schema import blocks
-from storage.shrinking import (
+from storage.engine import vacuum as shrinking
+from storage.engine.database import Database
+from storage.engine.sqlite import DATABASE_NAME
+from storage.engine.vacuum import (
     UNUSED_SIZE_MIN,
     estimate_shrinking,
     measure_unused,
     shrink_store,
     temporary_folder,
 )
-from storage.sqlite import DATABASE_NAME
+from storage.schema.schema import blocks
 
 _BLOCK = 100_000
 
@@ -127,7 +127,7 @@ def test_a_disk_that_fills_up_on_the_way_leaves_the_store_as_it_was(
 ) -> None:
     _store(tmp_path, 60, 10)
     code = (
-        "import resource, sys, pathlib; from storage.shrinking import shrink_store;"
+        "import resource, sys, pathlib; from storage.engine.vacuum import shrink_store;"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000,) * 2);"
         "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "print(shrink_store(pathlib.Path(sys.argv[1]), ''))"
@@ -145,7 +145,7 @@ def test_a_disk_that_fills_up_on_the_way_leaves_the_store_as_it_was(
 @pytest.mark.sqlite
 def test_sigkill_at_any_moment_leaves_a_whole_store(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib; from storage.shrinking import shrink_store;"
+        "import sys, pathlib; from storage.engine.vacuum import shrink_store;"
         "shrink_store(pathlib.Path(sys.argv[1]), '')"
     )
     _store(tmp_path, 600, 200)

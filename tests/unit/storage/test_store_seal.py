@@ -13,15 +13,15 @@ from node.replica import Replica
 from protocol.content import FileEntry, Files
 from protocol.object import build_object
 from protocol.text import BranchCapability, BranchChannel
-from storage.alone import add_branch_alone
-from storage.commits import iterate_arrivals, load_commit_keys
-from storage.copying import copy_database, drop_open_copies
-from storage.database import Database, StorageError, read_store
-from storage.files import load_files
-from storage.repos import load_branches, load_epochs, load_repos
-from storage.schema import store_seal
-from storage.secrecy import BadSecret, Sealed, commit_place, file_place
-from storage.sqlite import SqliteBackend
+from storage.blobs.files import load_files
+from storage.commits.commits import iterate_arrivals, load_commit_keys
+from storage.engine.column_encryption import BadSecret, Sealed, commit_place, file_place
+from storage.engine.copying import copy_database, drop_open_copies
+from storage.engine.database import Database, StorageError, read_store
+from storage.engine.sqlite import SqliteBackend
+from storage.repos.repos import load_branches, load_epochs, load_repos
+from storage.repos.single_branch import add_branch_alone
+from storage.schema.schema import store_seal
 from tests.builders import STORE_KEY
 from tests.nodes import Node, open_nodes
 
@@ -156,7 +156,7 @@ async def test_what_could_not_be_swept_is_swept_at_the_next_opening(
 def test_what_is_swept_while_somebody_reads_is_swept_again_at_the_next_opening(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storage.sqlite._BUSY_TIMEOUT_SECONDS", 0.0)
+    monkeypatch.setattr("storage.engine.sqlite._BUSY_TIMEOUT_SECONDS", 0.0)
     leftover = b"a secret that lay here once".ljust(32)
     database = Database(tmp_path, STORE_KEY)
     with database.write() as connection:

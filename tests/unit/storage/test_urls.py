@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.urls import URL_SIZE_MAX, check_url, hide_secrets
+from storage.engine.urls import URL_SIZE_MAX, check_url, hide_secrets
 
 pytestmark = pytest.mark.sqlite
 

@@ -5,11 +5,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select, text
 
-from storage.database import Database
-from storage.id_keys import id_key
-from storage.releasing import Woken, find_settled, load_ready, mark_ready, settle_causes, take_woken
-from storage.revisions import create, upgrade
-from storage.schema import pending, pending_causes, pending_publications, rejections
+from storage.commits.pending_release import (
+    Woken,
+    find_settled,
+    load_ready,
+    mark_ready,
+    settle_causes,
+    take_woken,
+)
+from storage.engine.database import Database
+from storage.engine.id_keys import id_key
+from storage.engine.revisions import create, upgrade
+from storage.schema.schema import pending, pending_causes, pending_publications, rejections
 
 
 def _keep(database: Database, num: int, causes: range) -> None:

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 
-from storage.writer_lock import OVERTAKING_MAX, WriterLock
+from storage.engine.writer_lock import OVERTAKING_MAX, WriterLock
 
 
 def _wait_until(holds: Callable[[], bool]) -> None:

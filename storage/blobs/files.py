@@ -1,0 +1,201 @@
+"""Files of a branch: what its commits' headers add and remove, as rows, and their content read from packs.
+
+A file is one object that one commit added. A commit removes it when its header names the object among the negative
+files and the commit that added it among the deps: an add that the remover had not seen stays. Which files there are
+thus follows from the set of accepted commits alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, bindparam, insert, select
+
+from protocol.block import Block, Reference
+from protocol.body import content_of
+from protocol.commit import Commit
+from protocol.content import Files
+from protocol.limits import FILE_COUNT_MAX
+from protocol.object import ObjectReader
+from storage.blobs.packs import Packs
+from storage.commits.commits import NewCommit
+from storage.engine.bulk import insert_rows
+from storage.engine.column_encryption import file_place, secrecy_of
+from storage.engine.database import Database
+from storage.engine.id_keys import chunks, id_key
+from storage.schema.schema import authors, commits, file_removals, files
+
+_COLUMNS: Final = (
+    "num",
+    "branch_num",
+    "commit_num",
+    "object_id",
+    "object_key",
+    "name",
+    "size",
+)
+_REMOVERS = commits.alias()
+_IS_REMOVED: Final = (
+    select(file_removals.c.file_num)
+    .join(_REMOVERS, _REMOVERS.c.num == file_removals.c.commit_num)
+    .where(file_removals.c.file_num == files.c.num, ~_REMOVERS.c.is_void)
+    .exists()
+)
+_COMMIT_NUMS: Final = select(commits.c.num, commits.c.commit_id).where(
+    commits.c.id_key.in_(bindparam("keys", expanding=True))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    """One file of a branch. Its key never shows in its repr."""
+
+    num: int
+    object_id: bytes
+    object_key: bytes = field(repr=False)
+    name: str
+    size: int | None
+    topic_num: int  # by which the commit came that added it
+    commit_id: bytes
+    author: bytes
+    timestamp: int
+
+    @property
+    def reference(self) -> Reference | None:
+        """What names and opens the content; None where the author gave no key."""
+        return Reference(self.object_id, self.object_key) if self.object_key else None
+
+
+def apply_files(
+    database: Database,
+    connection: Connection,
+    branch_num: int,
+    nums: Sequence[int],
+    new: Sequence[NewCommit],
+) -> None:
+    """Enter what newly accepted commits (`nums` are theirs) add and remove."""
+    rows: list[tuple[Any, ...]] = []
+    for commit_num, item in zip(nums, new, strict=True):
+        commit, body = item.verified.commit, content_of(item.verified.body)
+        entries = body.added if isinstance(body, Files) else ()
+        for place, object_id in enumerate(commit.links.files):
+            name, size = (entries[place].name, entries[place].size) if entries else ("", None)
+            rows.append((branch_num, commit_num, object_id, commit.content.keys.files[place], name, size))
+    fresh = database.next_nums(connection, files, len(rows))
+    mask = secrecy_of(connection).mask
+    sealed = [
+        (num, branch, commit, object_id, mask(file_place(num, object_id), key), *rest)
+        for num, (branch, commit, object_id, key, *rest) in zip(fresh, rows, strict=True)
+    ]
+    insert_rows(connection, files, _COLUMNS, sealed)
+    for commit_num, item in zip(nums, new, strict=True):
+        if item.verified.commit.links.nfiles:
+            _remove(connection, branch_num, commit_num, item.verified.commit)
+
+
+def load_files(connection: Connection, branch_num: int, after: int, limit: int) -> list[FileRow]:
+    """A window of the branch's files that are not removed, in the order in which they came to this node."""
+    return _load(connection, branch_num, files.c.num > after, limit)
+
+
+def find_files(
+    connection: Connection, branch_num: int, name: str, ids: tuple[bytes, bytes] | None, limit: int
+) -> list[FileRow]:
+    """Files of that name, else those whose object's id lies in the range `ids` (both ends included)."""
+    found = _load(connection, branch_num, files.c.name == name, limit)
+    if found or ids is None:
+        return found
+    return _load(connection, branch_num, files.c.object_id.between(*ids), limit)
+
+
+def load_files_of(connection: Connection, branch_num: int, commit_id: bytes) -> list[FileRow]:
+    """The files that a commit added and nobody removed."""
+    is_adder = (commits.c.id_key == id_key(commit_id)) & (commits.c.commit_id == commit_id)
+    return _load(connection, branch_num, is_adder, FILE_COUNT_MAX)
+
+
+class StoredObject:
+    """An object in the store, to be read piece by piece. Each call is one short read transaction."""
+
+    def __init__(
+        self, database: Database, packs: Packs, reference: Reference, convergence_secret: bytes
+    ) -> None:
+        """Find the size. Raises MissingBlocks, WrongKey, DecodeError `bad_tree`, StorageError."""
+        self._database = database
+        self._packs = packs
+        with database.read() as connection:
+            self._connection = connection
+            self._reader = ObjectReader(reference, self._look_up, convergence_secret)
+
+    @property
+    def size(self) -> int:
+        """Bytes of plaintext."""
+        return self._reader.size
+
+    def read(self, start: int, stop: int) -> list[bytes]:
+        """The bytes from `start` to before `stop`, in pieces. Raises as the constructor. Not for two threads at a time."""
+        held = self.read_held(start, stop)
+        if held is not None:
+            return [held] if held else []
+        with self._database.read() as connection:
+            self._connection = connection
+            return list(self._reader.read(start, stop))
+
+    def find_missing(self, start: int, stop: int, limit: int) -> list[bytes]:
+        """Ids of blocks that have to come before this range can be read, the first ones. Raises as the constructor."""
+        with self._database.read() as connection:
+            self._connection = connection
+            return self._reader.find_missing(start, stop, partial(self._packs.find_held, connection), limit)
+
+    def read_held(self, start: int, stop: int) -> bytes | None:
+        """The same bytes where they are in memory already, as all of a small object is; else None."""
+        return self._reader.read_held(start, stop)
+
+    def _look_up(self, block_id: bytes) -> Block | None:
+        return self._packs.find(self._connection, block_id)
+
+
+def _remove(connection: Connection, branch_num: int, commit_num: int, commit: Commit) -> None:
+    deps = set(commit.links.deps)
+    adders: list[int] = []
+    for keys in chunks([id_key(raw) for raw in deps]):
+        rows = connection.execute(_COMMIT_NUMS, {"keys": keys})
+        adders += [num for num, commit_id in rows if commit_id in deps]
+    for part in chunks(commit.links.nfiles):
+        named = select(files.c.num).where(
+            files.c.branch_num == branch_num,
+            files.c.object_id.in_(part),
+            files.c.commit_num.in_(adders),
+        )
+        removed = [{"file_num": num, "commit_num": commit_num} for num in connection.execute(named).scalars()]
+        if removed:
+            connection.execute(insert(file_removals), removed)
+
+
+def _load(
+    connection: Connection, branch_num: int, condition: ColumnElement[bool], limit: int
+) -> list[FileRow]:
+    query = (
+        select(
+            files.c.num,
+            files.c.object_id,
+            files.c.object_key,
+            files.c.name,
+            files.c.size,
+            commits.c.topic_num,
+            commits.c.commit_id,
+            authors.c.user,
+            commits.c.timestamp,
+        )
+        .join(commits, commits.c.num == files.c.commit_num)
+        .join(authors, authors.c.num == commits.c.author_num)
+        .where(files.c.branch_num == branch_num, ~commits.c.is_void, ~_IS_REMOVED, condition)
+        .order_by(files.c.num)
+        .limit(limit)
+    )
+    mask = secrecy_of(connection).mask
+    return [
+        FileRow(num, object_id, mask(file_place(num, object_id), key), *rest)
+        for num, object_id, key, *rest in connection.execute(query)
+    ]

@@ -1,0 +1,255 @@
+"""Packs: the large blocks of files, one after another in plain files beside the database, which says where each one is.
+
+A database copies what it stores twice (into its log and out of it); a pack is written once, in order, made durable, and
+only then named by rows, in the transaction of the commit that needs it. A pack that no row names is what an interrupted
+add left behind, or all that is left of rows that were lost: `sweep` moves it to quarantine at start. What an add brings in
+all fits in a few rows' worth goes into the `blocks` table instead, so that small files do not make small packs.
+"""
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from sqlalchemy import Connection, bindparam, insert, select
+
+from protocol.block import Block, decode_block
+from protocol.codec import DecodeError
+from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
+from storage.engine.bulk import insert_rows, select_rows
+from storage.engine.copying import sync_folder
+from storage.engine.database import Database, StorageError
+from storage.engine.folders import make_folder
+from storage.engine.id_keys import chunks, id_key
+from storage.engine.quarantine import set_packs_aside, take_packs_back
+from storage.engine.store_identity import PACKS_NAME
+from storage.schema.schema import pack_blocks, packs
+
+FOLDER_NAME: Final = PACKS_NAME
+_SMALL_SIZE: Final = 256 * 1024
+"""Bytes up to which an add's blocks are rows: above, a pack and its two fsyncs cost less than the log."""
+_FLUSH_SIZE: Final = 4 << 20
+"""Bytes gathered before they are looked up and written together."""
+_COLUMNS: Final = ("num", "id_key", "block_id", "pack_num", "offset", "size")
+_WRITE_SIZE: Final = 1 << 20
+"""Bytes of one write: larger ones have the kernel look for larger pages, which took a virtual machine four times as long."""
+_WRITE_COUNT_MAX: Final = 1024
+"""Buffers that one call takes."""
+_BY_KEY: Final = (
+    select(pack_blocks.c.block_id, packs.c.name, pack_blocks.c.offset, pack_blocks.c.size)
+    .join(packs, packs.c.num == pack_blocks.c.pack_num)
+    .where(pack_blocks.c.id_key == bindparam("key"))
+)
+"""Runs once for each block that is read."""
+_KNOWN: Final = select(pack_blocks.c.block_id).where(
+    pack_blocks.c.id_key.in_(bindparam("keys", expanding=True))
+)
+
+
+class Packs:
+    """The packs of one store. Thread-safe."""
+
+    def __init__(self, database: Database) -> None:
+        """Packs lie in a folder beside the database, which is made when it is first needed."""
+        self._database = database
+        self._folder = database.folder / FOLDER_NAME
+
+    def sweep(self) -> int:
+        """Move packs that no row names to quarantine, and those back that rows name; gives how many no row named.
+
+        Nothing is deleted: rows may be gone that were acknowledged. To be called while nobody adds. Raises StorageError.
+        """
+        with self._database.read() as connection:
+            named = set(connection.execute(select(packs.c.name)).scalars())
+        try:
+            take_packs_back(self._database.folder, named)
+            if not self._folder.exists():
+                return 0
+            left = [path.name for path in self._folder.iterdir() if path.name not in named]
+            return set_packs_aside(self._database.folder, left)
+        except OSError as error:
+            raise StorageError(f"{self._folder}: {error}") from error
+
+    def draft(self) -> "PackDraft":
+        """Begin to add blocks. A context manager; nothing of it lasts unless it is kept."""
+        return PackDraft(self._database, self._folder)
+
+    def find(self, connection: Connection, block_id: bytes) -> Block | None:
+        """A block by its id, from the packs or the `blocks` table, hashed again. Raises DamagedBlock, StorageError."""
+        for found, name, offset, size in select_rows(connection, _BY_KEY, id_key(block_id)):
+            if found == block_id:
+                return _checked(block_id, self._read(name, offset, size))
+        nums = find_blocks(connection, [block_id])
+        if not nums:
+            return None
+        num = nums[block_id]
+        return _checked(block_id, read_blocks(connection, {num: block_id})[num])
+
+    def find_held(self, connection: Connection, ids: Sequence[bytes]) -> set[bytes]:
+        """Those of these blocks that are here."""
+        return _known_blocks(connection, ids) | find_blocks(connection, ids).keys()
+
+    def _read(self, name: str, offset: int, size: int) -> bytes:
+        try:
+            handle = os.open(f"{self._folder}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                return os.pread(handle, size, offset)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise StorageError(f"{self._folder / name}: {error}") from error
+
+
+class PackDraft:
+    """Blocks on their way in: `put` each, `finish`, `keep` in the transaction, then `is_kept` when it has committed."""
+
+    def __init__(self, database: Database, folder: Path) -> None:
+        self._database = database
+        self._folder = folder
+        self._name = secrets.token_hex(16)
+        self._handle: int | None = None
+        self._waiting: dict[bytes, Block] = {}
+        self._waiting_size = 0
+        self._places: dict[bytes, tuple[int, int]] = {}  # block id -> offset, size
+        self._size = 0
+        self._is_named = False
+        self.is_kept = False
+
+    def __enter__(self) -> Self:
+        """Nothing yet: the pack is made when there is something to write."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave nothing behind unless it was kept."""
+        self._close()
+        if self._places and not (self.is_kept and self._is_named) and not self._may_be_named():
+            with suppress(OSError):  # what stays is swept at the next start
+                (self._folder / self._name).unlink(missing_ok=True)
+
+    def _may_be_named(self) -> bool:
+        """Whether rows may name the pack: an error may have come when the transaction had committed, and none says so."""
+        if not self._is_named:
+            return False
+        if self._database.is_undecided:
+            return True
+        try:
+            with self._database.read() as connection:
+                query = select(packs.c.num).where(packs.c.name == self._name)
+                return connection.execute(query).first() is not None
+        except StorageError:
+            return True
+
+    def put(self, block: Block) -> None:
+        """One more block; one that is here already costs no space. Raises StorageError."""
+        if block.block_id in self._places or block.block_id in self._waiting:
+            return
+        self._waiting[block.block_id] = block
+        self._waiting_size += len(block.encoded)
+        if self._waiting_size >= _FLUSH_SIZE:
+            self._flush()
+
+    def finish(self) -> None:
+        """Make everything durable, except for what `keep` will put into rows. Raises StorageError."""
+        if self._places or self._waiting_size > _SMALL_SIZE:
+            self._flush()
+        if self._handle is None:
+            return
+        try:
+            os.fsync(self._handle)
+            sync_folder(self._folder)  # the file's name too
+        except OSError as error:
+            raise StorageError(f"{self._folder / self._name}: {error}") from error
+        finally:
+            self._close()
+
+    def keep(self, connection: Connection) -> None:
+        """Name the blocks, inside the write transaction of what needs them."""
+        put_blocks(self._database, connection, [], self._waiting.values())
+        known = _known_blocks(connection, self._places)
+        new = {block_id: place for block_id, place in self._places.items() if block_id not in known}
+        self._is_named = bool(new)
+        if not new:  # others have brought the same in the meantime
+            return
+        pack_num = self._database.next_nums(connection, packs, 1)[0]
+        connection.execute(insert(packs).values(num=pack_num, name=self._name, size=self._size))
+        nums = self._database.next_nums(connection, pack_blocks, len(new))
+        rows = [
+            (num, id_key(block_id), block_id, pack_num, offset, size)
+            for num, (block_id, (offset, size)) in zip(nums, new.items(), strict=True)
+        ]
+        insert_rows(connection, pack_blocks, _COLUMNS, rows)
+
+    def _flush(self) -> None:
+        with self._database.read() as connection:
+            known = (
+                _known_blocks(connection, self._waiting) | find_blocks(connection, list(self._waiting)).keys()
+            )
+        new = [block for block in self._waiting.values() if block.block_id not in known]
+        self._waiting.clear()
+        self._waiting_size = 0
+        if not new:
+            return
+        try:
+            handle = self._handle if self._handle is not None else self._open()
+            for part in _parts(new):
+                _write_all(handle, part)
+        except OSError as error:
+            raise StorageError(f"{self._folder / self._name}: {error}") from error
+        for block in new:
+            self._places[block.block_id] = (self._size, len(block.encoded))
+            self._size += len(block.encoded)
+
+    def _open(self) -> int:
+        make_folder(self._folder)
+        path = self._folder / self._name
+        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        return self._handle
+
+    def _close(self) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+def _known_blocks(connection: Connection, ids: Iterable[bytes]) -> set[bytes]:
+    found: set[bytes] = set()
+    for part in chunks([id_key(block_id) for block_id in ids]):
+        found.update(connection.execute(_KNOWN, {"keys": part}).scalars())
+    return found
+
+
+def _parts(blocks: Iterable[Block]) -> Iterator[list[bytes]]:
+    """Encoded blocks in what one call writes: as many buffers as it takes, and about a block's worth of bytes."""
+    part: list[bytes] = []
+    size = 0
+    for block in blocks:
+        if part and (size + len(block.encoded) > _WRITE_SIZE or len(part) == _WRITE_COUNT_MAX):
+            yield part
+            part, size = [], 0
+        part.append(block.encoded)
+        size += len(block.encoded)
+    if part:
+        yield part
+
+
+def _write_all(handle: int, buffers: list[bytes]) -> None:
+    written = os.writev(handle, buffers)
+    if written < sum(map(len, buffers)):  # a disk that fills up writes a part
+        rest = memoryview(b"".join(buffers))[written:]
+        while rest:
+            rest = rest[os.write(handle, rest) :]
+
+
+def _checked(block_id: bytes, encoded: bytes) -> Block:
+    try:
+        block = decode_block(encoded)
+    except DecodeError as error:
+        raise DamagedBlock(f"block {block_id.hex()}: {error}") from error
+    if block.block_id != block_id:
+        raise DamagedBlock(f"block {block_id.hex()} is not what its id says")
+    return block

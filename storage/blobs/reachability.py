@@ -1,0 +1,151 @@
+"""Which blocks commits and files need: found by walking from what names them, never by keys, which nodes may not have.
+
+A block is marked by the number of its row, one byte each: memory is a byte for each block that was ever stored. Leaves
+are most of the bytes of a store; of them only the first few are read.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import ColumnElement, Connection, func, select, true
+
+from protocol.block import LEAF_START_SIZE, decode_block, has_children
+from protocol.codec import DecodeError
+from protocol.hashing import block_id as hash_block
+from storage.blobs.packs import FOLDER_NAME
+from storage.engine.database import StorageError
+from storage.engine.id_keys import id_key, unpack_nums
+from storage.engine.streaming import stream_rows
+from storage.schema.schema import blocks, commits, file_removals, files, pack_blocks, packs
+
+_REMOVERS = commits.alias()
+_IS_THERE = ~(
+    select(file_removals.c.file_num)
+    .join(_REMOVERS, _REMOVERS.c.num == file_removals.c.commit_num)
+    .where(file_removals.c.file_num == files.c.num, ~_REMOVERS.c.is_void)
+    .exists()
+)
+_BATCH: int = 1000
+
+
+@dataclass(slots=True)
+class Reached:
+    """Marks (1 where reached) by number of rows of `blocks` and of `pack_blocks`, and what was looked for and not found."""
+
+    rows: bytearray
+    packed: bytearray
+    objects: int = 0
+    incomplete: int = 0  # objects of which blocks are not here
+
+
+def _pass_over(_block_id: bytes) -> None:
+    pass
+
+
+def mark_reached(
+    connection: Connection,
+    folder: Path,
+    *,
+    with_removed: bool = True,
+    on_missing: Callable[[bytes], None] = _pass_over,
+) -> Reached:
+    """All blocks that commits need, and files; those that were removed from their branch only `with_removed`.
+
+    `on_missing` is told of each block of a file that is not here. Raises StorageError.
+    """
+    reached = Reached(_marks(connection, blocks.c.num), _marks(connection, pack_blocks.c.num))
+    for (nums,) in stream_rows(connection, select(commits.c.block_nums), _BATCH):
+        for num in unpack_nums(nums):
+            if 0 <= num < len(reached.rows):
+                reached.rows[num] = 1
+    condition: ColumnElement[bool] = true() if with_removed else _IS_THERE
+    wanted = select(files.c.object_id).where(condition).distinct()
+    walk = _Walk(connection, folder / FOLDER_NAME, reached, on_missing)
+    for (object_id,) in stream_rows(connection, wanted, _BATCH):
+        reached.objects += 1
+        reached.incomplete += not walk.mark(object_id)
+    return reached
+
+
+class _Walk:
+    """Marks trees of blocks, each once."""
+
+    def __init__(
+        self, connection: Connection, folder: Path, reached: Reached, on_missing: Callable[[bytes], None]
+    ) -> None:
+        self._connection = connection
+        self._folder = folder
+        self._reached = reached
+        self._on_missing = on_missing
+
+    def mark(self, object_id: bytes) -> bool:
+        """Mark an object's blocks; whether all are here."""
+        ahead = [object_id]
+        is_whole = True
+        while ahead:
+            block_id = ahead.pop()
+            children = self._mark_packed(block_id)
+            if children is None:
+                children = self._mark_row(block_id)
+            if children is None:
+                is_whole = False
+                self._on_missing(block_id)
+            else:
+                ahead.extend(children)
+        return is_whole
+
+    def _mark_packed(self, block_id: bytes) -> tuple[bytes, ...] | None:
+        query = (
+            select(
+                pack_blocks.c.num,
+                pack_blocks.c.block_id,
+                packs.c.name,
+                pack_blocks.c.offset,
+                pack_blocks.c.size,
+            )
+            .join(packs, packs.c.num == pack_blocks.c.pack_num)
+            .where(pack_blocks.c.id_key == id_key(block_id))
+        )
+        found: tuple[bytes, ...] | None = None
+        for num, stored_id, name, offset, size in self._connection.execute(query):
+            if stored_id == block_id:
+                self._reached.packed[num] = 1
+                found = packed_children(self._folder / name, offset, size)
+        return found
+
+    def _mark_row(self, block_id: bytes) -> tuple[bytes, ...] | None:
+        query = select(blocks.c.num, blocks.c.encoded).where(blocks.c.id_key == id_key(block_id))
+        for num, encoded in self._connection.execute(query):
+            if hash_block(encoded) == block_id:
+                self._reached.rows[num] = 1
+                return child_ids(encoded)
+        return None
+
+
+def packed_children(path: Path, offset: int, size: int) -> tuple[bytes, ...]:
+    """The ids that a block in a pack names as its children; of a leaf only the start is read. Raises StorageError."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            if not has_children(os.pread(handle, LEAF_START_SIZE, offset)):
+                return ()
+            return child_ids(os.pread(handle, size, offset))
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise StorageError(f"{path}: {error}") from error
+
+
+def child_ids(encoded: bytes) -> tuple[bytes, ...]:
+    """The ids that a block names as its children. Raises StorageError."""
+    try:
+        return decode_block(encoded).child_ids
+    except DecodeError as error:
+        raise StorageError(f"a damaged block ({error}); `ravel fsck` names it") from None
+
+
+def _marks(connection: Connection, num: ColumnElement[int]) -> bytearray:
+    last = connection.execute(select(func.coalesce(func.max(num), 0))).scalar_one()
+    return bytearray(last + 1)

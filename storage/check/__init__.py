@@ -1,0 +1,5 @@
+"""Checking a store, and repairing what follows from commits or from rows that can be read.
+
+Damage that only a peer can heal is written down (`storage.commits.damaged`) and asked for by `node.sync`. Start with
+`check_integrity`.
+"""

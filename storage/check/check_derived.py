@@ -1,0 +1,385 @@
+"""Inspection of a store, second part: what is kept beside commits is computed anew from them and compared.
+
+Ranks are checked from acks to commits: where each is one more than the highest of its acks' and acks come first, all are
+right. Memory is two bits a commit, the heads, and, where a branch has checkpoints, its frontier.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, case, func, select, tuple_
+
+from protocol.codec import DecodeError
+from protocol.hashing import symbol_key
+from protocol.riblt import Prefix
+from protocol.set_digest import SetDigest
+from storage.check.check_integrity import Findings
+from storage.commits.order import CANONICAL_ORDER, FIRST, OrderKey
+from storage.engine.database import StorageError
+from storage.engine.id_keys import chunks, id_key, unpack_ids
+from storage.engine.streaming import stream_rows
+from storage.engine.sums import sum_of
+from storage.relay.relay import RELAY
+from storage.schema.schema import (
+    branches,
+    checkpoints,
+    commits,
+    feed_forks,
+    heads,
+    order_spans,
+    sketches,
+    topics,
+)
+from storage.topics.difference import REPLICA
+from storage.topics.topic_sets import TopicSet, iterate_ids
+
+_BATCH: Final = 500
+_ACKED_IN_TOPIC: Final = 1
+_ACKED_ELSEWHERE: Final = 2
+
+
+class GraphRow(NamedTuple):
+    """Where a commit stands, as its row says."""
+
+    num: int
+    branch_num: int
+    topic_num: int
+    commit_id: bytes
+    key: int
+    rank: int
+    timestamp: int
+    received_at: int
+    display_time: int
+    acks: tuple[bytes, ...]
+
+
+_COLUMNS = (
+    commits.c.num,
+    commits.c.branch_num,
+    commits.c.topic_num,
+    commits.c.commit_id,
+    commits.c.id_key,
+    commits.c.rank,
+    commits.c.timestamp,
+    commits.c.received_at,
+    commits.c.display_time,
+    commits.c.acks,
+)
+
+
+def recount_graph(connection: Connection, findings: Findings) -> None:
+    """Check acks and ranks of all commits, then heads."""
+    marks = make_marks(connection)
+    for part in all_commits(connection):
+        places = find_rows(connection, [ack for row in part for ack in row.acks])
+        for row in part:
+            findings.checked["commits"] += 1
+            _check_place(row, places, marks, findings)
+    _recount_heads(connection, marks, findings)
+
+
+def _check_place(row: GraphRow, places: dict[bytes, GraphRow], marks: bytearray, findings: Findings) -> None:
+    name = row.commit_id.hex()
+    if id_key(row.commit_id) != row.key:
+        findings.add("commit", name, "it is kept under another key than its own")
+    for ack in row.acks:
+        found = places.get(ack)
+        if found is None or found.branch_num != row.branch_num:
+            findings.add("ack", name, f"acks {ack.hex()}, which is not accepted in its branch")
+        elif found.num >= row.num:
+            findings.add("ack", name, f"acks {ack.hex()}, which was accepted after it")
+    mark_acked(row, places, marks)
+    rank, display_time = place_of(row, places)
+    if row.rank != rank:
+        findings.add("rank", name, f"has rank {row.rank}, and its acks give {rank}")
+    if row.display_time != display_time:
+        findings.add("time", name, f"is shown as of {row.display_time}, and should be of {display_time}")
+
+
+def make_marks(connection: Connection) -> bytearray:
+    """For each commit's number, whether anything acks it: nothing does yet."""
+    return bytearray(connection.execute(select(func.coalesce(func.max(commits.c.num), 0))).scalar_one() + 1)
+
+
+def mark_acked(row: GraphRow, places: dict[bytes, GraphRow], marks: bytearray) -> None:
+    """Mark what a commit acks. `places` has its acks, as far as they are here."""
+    for ack in row.acks:
+        found = places.get(ack)
+        if found is not None and found.branch_num == row.branch_num:
+            marks[found.num] |= _ACKED_IN_TOPIC if found.topic_num == row.topic_num else _ACKED_ELSEWHERE
+
+
+def place_of(row: GraphRow, places: dict[bytes, GraphRow]) -> tuple[int, int]:
+    """Rank and display time, as a commit's acks give them."""
+    rank = 0
+    display_time = min(row.timestamp, row.received_at)
+    for ack in row.acks:
+        found = places.get(ack)
+        if found is not None and found.branch_num == row.branch_num:
+            rank = max(rank, found.rank + 1)
+            display_time = max(display_time, found.display_time)
+    return rank, display_time
+
+
+def _recount_heads(connection: Connection, marks: bytearray, findings: Findings) -> None:
+    for (_, commit_id), wanted in find_wrong_heads(connection, marks):
+        said = (
+            "is kept as a head, and is none"
+            if wanted is None
+            else "nothing of its topic acks it, and it is not kept as that"
+        )
+        findings.add("head", commit_id.hex(), said)
+
+
+def find_wrong_heads(
+    connection: Connection, marks: bytearray
+) -> Iterator[tuple[tuple[int, bytes], tuple[int, int, bool] | None]]:
+    """((topic's number, id), (branch's number, rank, is acked)) of heads that are not kept so; None: that are none."""
+    kept = {
+        (topic_num, commit_id): (branch_num, rank, is_acked)
+        for topic_num, commit_id, branch_num, rank, is_acked in connection.execute(select(heads))
+    }
+    for part in all_commits(connection):
+        for row in part:
+            if marks[row.num] & _ACKED_IN_TOPIC:
+                continue
+            wanted = (row.branch_num, row.rank, bool(marks[row.num] & _ACKED_ELSEWHERE))
+            if kept.pop((row.topic_num, row.commit_id), None) != wanted:
+                yield (row.topic_num, row.commit_id), wanted
+    for key in kept:
+        yield key, None
+
+
+def recount_sums(connection: Connection, findings: Findings) -> None:
+    """Count each branch's commits and void ones, and each topic's commits."""
+    counted = {
+        num: (count, void_count)
+        for num, count, void_count in connection.execute(
+            select(commits.c.branch_num, func.count(), func.count().filter(commits.c.is_void)).group_by(
+                commits.c.branch_num
+            )
+        )
+    }
+    kept = select(branches.c.num, branches.c.name, branches.c.commit_count, branches.c.void_count)
+    for num, name, count, void_count in connection.execute(kept):
+        findings.checked["branches"] += 1
+        if counted.get(num, (0, 0)) != (count, void_count):
+            found = counted.get(num, (0, 0))
+            findings.add(
+                "count", f"branch {name!r}", f"says {(count, void_count)} commits and void ones, has {found}"
+            )
+    per_topic = select(commits.c.topic_num, func.count()).group_by(commits.c.topic_num)
+    of_topics = {row[0]: row[1] for row in connection.execute(per_topic)}
+    for num, topic, count in connection.execute(select(topics.c.num, topics.c.topic, topics.c.commit_count)):
+        if of_topics.get(num, 0) != count:
+            findings.add(
+                "count", f"topic {topic.hex()}", f"says {count} commits, has {of_topics.get(num, 0)}"
+            )
+
+
+def recount_sketches(connection: Connection, findings: Findings) -> None:
+    """Make what is kept to compare topics anew: the set digest, and as many symbols as are kept."""
+    for topic, _, fault in compare_sketches(connection):
+        findings.checked["sketches"] += 1
+        if fault:
+            findings.add("sketch", f"sketch of {topic.hex()}", fault)
+
+
+def compare_sketches(connection: Connection) -> Iterator[tuple[bytes, str, str]]:
+    """(topic, place, what is wrong with it or "") of all sketches."""
+    query = select(sketches.c.topic, sketches.c.place, sketches.c.upto, sketches.c.digest, sketches.c.prefix)
+    for topic, place, upto, digest, prefix in connection.execute(query).all():
+        try:
+            kept = Prefix.from_bytes(symbol_key(topic), prefix)
+        except (DecodeError, ValueError, AssertionError) as error:
+            yield topic, place, f"cannot be read: {error!r}"
+            continue
+        set_digest, made = SetDigest(), Prefix(symbol_key(topic), len(kept))
+        try:
+            for ids in _ids_of(connection, topic, place, upto):
+                set_digest.add(ids)
+                made.add(ids)
+        except StorageError as error:  # blocks that are not here, which are found by themselves
+            yield topic, place, f"cannot be made anew: {error}"
+            continue
+        is_right = set_digest.to_bytes() == digest and made.to_bytes() == prefix
+        yield topic, place, "" if is_right else "is not that of the topic's commits"
+
+
+def _ids_of(connection: Connection, topic: bytes, place: str, upto: int) -> Iterator[list[bytes]]:
+    """The ids of the set that a sketch is of; none where no set is called so."""
+    for tables in (REPLICA, RELAY):
+        num = connection.execute(select(tables.topics.c.num).where(tables.topics.c.topic == topic)).scalar()
+        for of_publications in (False, True):
+            kept = TopicSet(tables, num or 0, topic, of_publications)
+            if kept.place == place:
+                yield from (ids for _, ids in iterate_ids(connection, kept, upto=upto))
+
+
+def recount_forks(connection: Connection, findings: Findings) -> None:
+    """See that the evidence of forked feeds is all there, and only where a place was used more than once."""
+    for key in find_wrong_forks(connection):
+        findings.add(
+            "feed",
+            f"branch {key[0]}, author {key[1]}, sequence {key[2]}",
+            "its evidence of a fork is not whole",
+        )
+
+
+def find_wrong_forks(connection: Connection) -> list[tuple[int, int, int]]:
+    """(branch, author, sequence) of places whose evidence is not that of what uses them."""
+    place = (commits.c.branch_num, commits.c.author_num, commits.c.feed_sequence)
+    used: dict[tuple[int, int, int], int] = {
+        (row[0], row[1], row[2]): row[3]
+        for row in connection.execute(select(*place, func.count()).group_by(*place).having(func.count() > 1))
+    }
+    kept_place = (feed_forks.c.branch_num, feed_forks.c.author_num, feed_forks.c.feed_sequence)
+    kept: dict[tuple[int, int, int], int] = {
+        (row[0], row[1], row[2]): row[3]
+        for row in connection.execute(select(*kept_place, func.count()).group_by(*kept_place))
+    }
+    return [
+        key
+        for key in sorted(used.keys() | kept.keys())
+        if not used.get(key, 1) - 1 <= kept.get(key, 0) <= used.get(key, 0)
+    ]
+
+
+def recount_passed(connection: Connection, findings: Findings) -> None:
+    """Count anew how many checkpoints each commit has passed; those that merge the same heads count once."""
+    for num, passed in find_wrong_passed(connection):
+        findings.add(
+            "passed", f"commit {num}", f"is said to have passed {passed[0]} checkpoints, and has {passed[1]}"
+        )
+
+
+def find_wrong_passed(connection: Connection) -> Iterator[tuple[int, tuple[int, int]]]:
+    """(number, (said, found)) of commits that have passed other checkpoints than their rows say."""
+    query = select(
+        checkpoints.c.branch_num, checkpoints.c.merged, checkpoints.c.commit_num, commits.c.is_void
+    ).join(commits, commits.c.num == checkpoints.c.commit_num)
+    bits: dict[int, dict[bytes, int]] = {}
+    alike: list[tuple[int, bytes, int]] = []
+    for branch_num, merged, num, is_void in connection.execute(query):
+        alike.append((branch_num, merged, num))
+        of_branch = bits.setdefault(branch_num, {})
+        if not is_void and merged not in of_branch:
+            of_branch[merged] = 1 << len(of_branch)
+    counting: dict[int, dict[int, int]] = {branch_num: {} for branch_num in bits}
+    for branch_num, merged, num in alike:  # void ones too: they merge the same
+        counting[branch_num][num] = bits[branch_num].get(merged, 0)
+    yield from _find_passed(connection, counting)
+
+
+def _find_passed(
+    connection: Connection, counting: dict[int, dict[int, int]]
+) -> Iterator[tuple[int, tuple[int, int]]]:
+    """(number, (said, found)) of commits where they differ.
+
+    What checkpoints merge is one bit, handed from commits to what they ack; effects have larger numbers than their causes.
+    """
+    without = select(commits.c.num, commits.c.passed).where(
+        commits.c.branch_num.not_in(list(counting)), commits.c.passed != 0
+    )
+    for num, said in connection.execute(without):
+        yield num, (said, 0)
+    for branch_num, bit_of in counting.items():
+        inside: dict[bytes, int] = {}
+        total = len(set(bit_of.values()) - {0})
+        query = (
+            select(commits.c.num, commits.c.commit_id, commits.c.acks, commits.c.passed)
+            .where(commits.c.branch_num == branch_num)
+            .order_by(commits.c.num.desc())
+        )
+        for num, commit_id, acks, said in stream_rows(connection, query, _BATCH):
+            bits = inside.pop(commit_id, 0) | bit_of.get(num, 0)
+            found = total - bits.bit_count()
+            if said != found:
+                yield num, (said, found)
+            if bits:
+                for ack in unpack_ids(acks):
+                    inside[ack] = inside.get(ack, 0) | bits
+
+
+def recount_order(connection: Connection, findings: Findings) -> None:
+    """Count each span of each branch's order anew, from commits and then from the spans below."""
+    for branch_num, name in connection.execute(select(branches.c.num, branches.c.name)).all():
+        recount_order_of(connection, branch_num, f"branch {name!r}", findings)
+
+
+def recount_order_of(connection: Connection, branch_num: int, about: str, findings: Findings) -> None:
+    """The same of one branch."""
+    key = (order_spans.c.passed, order_spans.c.rank, order_spans.c.commit_id)
+    here = order_spans.c.branch_num == branch_num
+    height = connection.execute(select(func.max(order_spans.c.level)).where(here)).scalar()
+    if height is None:
+        if connection.execute(select(commits.c.num).where(commits.c.branch_num == branch_num)).first():
+            findings.add("order", about, "its order is not counted")
+        return
+    below: set[OrderKey] = set()
+    for level in range(height + 1):
+        of_level = here & (order_spans.c.level == level)
+        query = select(*key, order_spans.c.size, order_spans.c.shown).where(of_level).order_by(*key)
+        spans = connection.execute(query).all()
+        begins: list[OrderKey] = [(passed, rank, raw) for passed, rank, raw, *_ in spans]
+        if begins[:1] != [FIRST] or (level == height and len(begins) > 1):
+            findings.add("order", about, f"level {level} of its counts does not begin or end as it must")
+        if level and not below.issuperset(begins):
+            findings.add("order", about, f"level {level} of its counts is cut where the one below is not")
+        below = set(begins)
+        for place, (*_, size, shown) in enumerate(spans):
+            findings.checked["order_spans"] += 1
+            end = begins[place + 1] if place + 1 < len(begins) else None
+            found = _count_span(connection, branch_num, level, begins[place], end)
+            if (size, shown) != found:
+                findings.add(
+                    "order",
+                    about,
+                    f"span {place} of level {level} says {(size, shown)} in it and shown, has {found}",
+                )
+
+
+def _count_span(
+    connection: Connection, branch_num: int, level: int, begin: OrderKey, end: OrderKey | None
+) -> tuple[int, int]:
+    """What a span has, and how many commits it shows."""
+    key: Sequence[ColumnElement[Any]] = CANONICAL_ORDER
+    here = commits.c.branch_num == branch_num
+    shown: ColumnElement[int] = case((commits.c.is_void, 0), else_=1)
+    if level:
+        key = (order_spans.c.passed, order_spans.c.rank, order_spans.c.commit_id)
+        here = (order_spans.c.branch_num == branch_num) & (order_spans.c.level == level - 1)
+        shown = order_spans.c.shown
+    query = select(func.count(), sum_of(shown)).where(here, tuple_(*key) >= tuple_(*begin))
+    if end is not None:
+        query = query.where(tuple_(*key) < tuple_(*end))
+    size, count = connection.execute(query).one()
+    return size, count
+
+
+def all_commits(connection: Connection) -> Iterator[list[GraphRow]]:
+    """All commits in the order of acceptance, some at a time."""
+    last = 0
+    while True:
+        query = select(*_COLUMNS).where(commits.c.num > last).order_by(commits.c.num).limit(_BATCH)
+        rows = [_row(row) for row in connection.execute(query)]
+        if not rows:
+            return
+        yield rows
+        last = rows[-1].num
+
+
+def find_rows(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, GraphRow]:
+    """Those of these commits that are here."""
+    wanted = set(ids)
+    found: dict[bytes, GraphRow] = {}
+    for part in chunks([id_key(raw) for raw in wanted]):
+        for row in map(_row, connection.execute(select(*_COLUMNS).where(commits.c.id_key.in_(part)))):
+            if row.commit_id in wanted:
+                found[row.commit_id] = row
+    return found
+
+
+def _row(row: Sequence[Any]) -> GraphRow:
+    *plain, acks = row
+    return GraphRow._make([*plain, unpack_ids(acks)])

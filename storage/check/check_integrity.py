@@ -1,0 +1,301 @@
+"""Inspection of a store, first part: the database's own pages, every block's hash, and every reference between rows.
+
+What the rows mean (ranks, heads, rights) is looked at by `recounting` and `node.fsck`.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Column, Connection, func, select
+from sqlalchemy.exc import DBAPIError
+
+from protocol.block import decode_block
+from protocol.codec import DecodeError
+from protocol.hashing import block_id as hash_block
+from protocol.limits import FSCK_PROBLEMS_SHOWN_MAX
+from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
+from storage.blobs.packs import FOLDER_NAME
+from storage.check.schema_check import find_altered
+from storage.engine.database import DATABASE_NAME, StorageError
+from storage.engine.id_keys import BLOCK_NUM_SIZE, id_key, pack_ids
+from storage.engine.last_write import LAST_WRITE_NAME
+from storage.engine.losses import read_loss
+from storage.engine.streaming import stream_rows
+from storage.schema import relay_schema, schema
+from storage.schema.schema import blocks, pack_blocks, packs
+from storage.schema.tables import metadata
+
+_BATCH: Final = 500
+REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
+    (schema.topics.c.branch_num, schema.branches.c.num),
+    (schema.branches.c.repo_num, schema.repos.c.num),
+    (schema.commits.c.branch_num, schema.branches.c.num),
+    (schema.commits.c.topic_num, schema.topics.c.num),
+    (schema.commits.c.author_num, schema.authors.c.num),
+    (schema.heads.c.topic_num, schema.topics.c.num),
+    (schema.checkpoints.c.commit_num, schema.commits.c.num),
+    (schema.erasures.c.commit_num, schema.commits.c.num),
+    (schema.awaited_commits.c.commit_num, schema.commits.c.num),
+    (schema.feed_forks.c.branch_num, schema.branches.c.num),
+    (schema.feed_forks.c.author_num, schema.authors.c.num),
+    (schema.files.c.commit_num, schema.commits.c.num),
+    (schema.file_removals.c.file_num, schema.files.c.num),
+    (schema.file_removals.c.commit_num, schema.commits.c.num),
+    (schema.pending.c.branch_num, schema.branches.c.num),
+    (schema.pending.c.topic_num, schema.topics.c.num),
+    (schema.pending_causes.c.pending_num, schema.pending.c.num),
+    (schema.pending_publications.c.pending_num, schema.pending.c.num),
+    (schema.rejections.c.branch_num, schema.branches.c.num),
+    (schema.imports.c.branch_num, schema.branches.c.num),
+    (schema.pack_blocks.c.pack_num, schema.packs.c.num),
+    (relay_schema.relay_commits.c.topic_num, relay_schema.relay_topics.c.num),
+    (relay_schema.relay_heads.c.topic_num, relay_schema.relay_topics.c.num),
+    (relay_schema.relay_shares.c.topic_num, relay_schema.relay_topics.c.num),
+)
+"""Columns that name a row of another table without the database seeing to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is not as it must be: a stable kind, what it is about, and what is wrong with it."""
+
+    kind: str
+    about: str
+    detail: str
+
+
+@dataclass(slots=True)
+class Damage:
+    """Blocks whose bytes are not what their ids say, as far as what names them is here."""
+
+    rows: dict[int, int] = field(default_factory=dict)  # numbers of rows, with the keys of their ids
+    packed: dict[int, bytes] = field(default_factory=dict)  # numbers among the packed, with their ids
+    sizes: dict[int, int | None] = field(
+        default_factory=dict
+    )  # packs of another size than is said; None: gone
+
+
+@dataclass(slots=True)
+class Findings:
+    """All problems by kind, the first of them one by one, and counts of what was looked at."""
+
+    problems: list[Problem] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)
+    checked: Counter[str] = field(default_factory=Counter)
+    damage: Damage = field(default_factory=Damage)
+
+    def add(self, kind: str, about: str, detail: str) -> None:
+        """One more problem."""
+        self.kinds[kind] += 1
+        if len(self.problems) < FSCK_PROBLEMS_SHOWN_MAX:
+            self.problems.append(Problem(kind, about, detail))
+
+
+def inspect_pages(connection: Connection, findings: Findings) -> None:
+    """Have SQLite check its pages, indexes and the references that it knows of; compare its schema with what is made.
+
+    PostgreSQL's are the server's to check.
+    """
+    if connection.dialect.name != "sqlite":
+        _inspect_declared(connection, findings)
+        return
+    try:
+        for (line,) in connection.exec_driver_sql("PRAGMA integrity_check(100)"):
+            if line != "ok":
+                findings.add("database", DATABASE_NAME, str(line))
+        for row in connection.exec_driver_sql("PRAGMA foreign_key_check"):
+            findings.add("database", f"{row[0]} row {row[1]}", f"names a row of {row[2]} that is not there")
+        for name, detail in find_altered(connection):
+            findings.add("schema", name, detail)
+    except DBAPIError as error:
+        findings.add("database", DATABASE_NAME, str(error.orig))
+    except StorageError as error:
+        findings.add("database", DATABASE_NAME, str(error))
+
+
+def _inspect_declared(connection: Connection, findings: Findings) -> None:
+    keys = [key for table in metadata.sorted_tables for key in table.foreign_keys]
+    _find_dangling(connection, findings, "database", [(key.parent, key.column) for key in keys])
+
+
+def inspect_losses(folder: Path, findings: Findings) -> None:
+    """Name what a start found to be lost, while peers have not been asked for it."""
+    loss = read_loss(folder)
+    if loss is not None:
+        findings.add("log", LAST_WRITE_NAME, f"{loss.detail}; own feeds are uncertain until a peer was met")
+
+
+def inspect_references(connection: Connection, findings: Findings) -> None:
+    """See that every row that another names is there."""
+    _find_dangling(connection, findings, "reference", REFERENCES)
+
+
+def _find_dangling(
+    connection: Connection,
+    findings: Findings,
+    kind: str,
+    references: Sequence[tuple[Column[Any], Column[Any]]],
+) -> None:
+    for column, target in references:
+        targets = target.table.alias()
+        is_there = select(targets.c.num).where(targets.c.num == column).exists()
+        dangling = select(column).where(column.is_not(None), ~is_there).distinct().limit(_BATCH)
+        for (num,) in connection.execute(dangling):
+            findings.add(
+                kind,
+                f"{column.table.name}.{column.name}",
+                f"names {target.table.name} {num}, which is not there",
+            )
+
+
+def inspect_erasures(connection: Connection, findings: Findings) -> None:
+    """See that exactly those commits have no body whose erasing is written down."""
+    erasures, commits = schema.erasures.c, schema.commits.c
+    awaited = schema.awaited_commits.c.commit_num
+    is_bare = func.length(commits.block_nums) <= BLOCK_NUM_SIZE
+    is_noted = select(erasures.commit_num).where(erasures.commit_num == commits.num).exists()
+    is_awaited = select(awaited).where(awaited == commits.num).exists()
+    query = select(commits.commit_id, is_bare).where(is_bare != is_noted, ~is_awaited).limit(_BATCH)
+    for commit_id, has_none in connection.execute(query):
+        said = "has no body, and no erasing is noted" if has_none else "has a body, and is noted as erased"
+        findings.add("erasure", commit_id.hex(), said)
+    findings.checked["erased"] += connection.execute(
+        select(func.count()).select_from(schema.erasures)
+    ).scalar_one()
+
+
+def inspect_awaited(connection: Connection, findings: Findings) -> None:
+    """Name what was damaged and taken out, and has not come back yet."""
+    commits, awaited = schema.commits.c, schema.awaited_commits.c
+    query = select(commits.commit_id).where(commits.num.in_(select(awaited.commit_num)))
+    for (commit_id,) in stream_rows(connection, query, _BATCH):
+        findings.add("awaited", commit_id.hex(), "its blocks were damaged, and are asked of peers")
+    for (block_id,) in stream_rows(connection, select(schema.awaited_blocks.c.block_id), _BATCH):
+        findings.add("awaited", block_id.hex(), "the block of a file was damaged, and is asked of peers")
+
+
+def inspect_rows(connection: Connection, findings: Findings) -> None:
+    """Hash every block that is a row."""
+    query = select(blocks.c.num, blocks.c.id_key, blocks.c.encoded).order_by(blocks.c.num)
+    for num, key, encoded in stream_rows(connection, query, _BATCH):
+        findings.checked["blocks"] += 1
+        if id_key(hash_block(encoded)) != key:
+            findings.add("block", f"row {num}", "its bytes are not what its id says")
+            findings.damage.rows[num] = key
+            continue
+        try:
+            decode_block(encoded)
+        except DecodeError as error:
+            findings.add("block", f"row {num}", str(error))
+            findings.damage.rows[num] = key
+
+
+def inspect_packs(connection: Connection, folder: Path, findings: Findings) -> None:
+    """Hash every block in packs, and see that each pack is there and as long as it is said to be."""
+    for num, name, size in connection.execute(select(packs).order_by(packs.c.num)):
+        findings.checked["packs"] += 1
+        path = folder / FOLDER_NAME / name
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            findings.add("pack", name, error.strerror or str(error))
+            if isinstance(error, FileNotFoundError):  # what may not be read is not lost
+                findings.damage.sizes[num] = None
+            continue
+        try:
+            if os.fstat(handle).st_size != size:
+                findings.add("pack", name, f"has {os.fstat(handle).st_size} bytes, and {size} were written")
+                findings.damage.sizes[num] = os.fstat(handle).st_size
+            _inspect_pack(connection, num, name, handle, findings)
+        finally:
+            os.close(handle)
+
+
+def _inspect_pack(connection: Connection, pack_num: int, name: str, handle: int, findings: Findings) -> None:
+    query = (
+        select(
+            pack_blocks.c.num,
+            pack_blocks.c.block_id,
+            pack_blocks.c.id_key,
+            pack_blocks.c.offset,
+            pack_blocks.c.size,
+        )
+        .where(pack_blocks.c.pack_num == pack_num)
+        .order_by(pack_blocks.c.offset)
+    )
+    for num, wanted, key, offset, size in stream_rows(connection, query, _BATCH):
+        findings.checked["blocks"] += 1
+        try:
+            encoded = os.pread(handle, size, offset)
+        except OSError as error:
+            findings.add("block", wanted.hex(), f"at {offset} of pack {name}: {error.strerror}")
+            findings.damage.packed[num] = wanted
+            continue
+        if hash_block(encoded) != wanted or id_key(wanted) != key:
+            findings.damage.packed[num] = wanted
+            findings.add(
+                "block", wanted.hex(), f"at {offset} of pack {name}: its bytes are not what its id says"
+            )
+
+
+def inspect_relayed(connection: Connection, findings: Findings) -> None:
+    """See that what is kept for others is what it is kept as, and as much as is said. Nothing of it can be opened."""
+    kept = relay_schema.relay_commits
+    counts: Counter[int] = Counter()
+    query = select(
+        kept.c.topic_num,
+        kept.c.commit_id,
+        kept.c.acks,
+        kept.c.publication,
+        kept.c.publication_id,
+        kept.c.publication_key,
+    )
+    for topic_num, commit_id, acks, encoded, name, key in stream_rows(connection, query, _BATCH):
+        findings.checked["relayed"] += 1
+        counts[topic_num] += 1
+        try:
+            publication = decode_publication(encoded)
+        except DecodeError as error:
+            findings.add("relayed", commit_id.hex(), str(error))
+            continue
+        block = publication.blocks[0]
+        if block.block_id != commit_id or pack_ids(block.acks) != acks:
+            findings.add("relayed", commit_id.hex(), "its publication is another commit's, or has other acks")
+        elif publication.publication_id != name or id_key(name[PUBLICATION_ID_COMMIT_SIZE:]) != key:
+            findings.add("relayed", commit_id.hex(), "its publication has another id")
+    firsts = func.count().filter(~kept.c.is_variant)
+    for commit_id, count in connection.execute(
+        select(kept.c.commit_id, firsts).group_by(kept.c.topic_num, kept.c.commit_id).having(firsts != 1)
+    ):
+        findings.add("relayed", commit_id.hex(), f"{count} of its publications count as the first")
+    topics = relay_schema.relay_topics
+    for num, topic, count in connection.execute(select(topics.c.num, topics.c.topic, topics.c.commit_count)):
+        if counts[num] != count:
+            findings.add("count", f"relayed topic {topic.hex()}", f"says {count} commits, has {counts[num]}")
+
+
+def count_unnamed_packs(connection: Connection, folder: Path) -> int:
+    """Files among the packs that no row names: what an interrupted add left, or what lost rows named."""
+    named = set(connection.execute(select(packs.c.name)).scalars())
+    try:
+        return sum(path.name not in named for path in (folder / FOLDER_NAME).iterdir())
+    except FileNotFoundError:
+        return 0
+
+
+def name_server(connection: Connection) -> str:
+    """What the rows are in, and its version."""
+    version = ".".join(map(str, connection.dialect.server_version_info or ()))
+    return f"{connection.dialect.name} {version}"
+
+
+def count_rows(connection: Connection) -> dict[str, int]:
+    """How many rows each table has."""
+    return {
+        table.name: int(connection.execute(select(func.count()).select_from(table)).scalar_one())
+        for table in metadata.sorted_tables
+    }

@@ -1,0 +1,304 @@
+"""Putting right what is kept beside commits: what `recounting` finds wrong is written as it follows from commits.
+
+Each function changes the rows that are wrong, gives how many, and belongs to one transaction. The order matters: acks and
+authors first (`node.repair`), then ranks and heads, evidence of forks, void marks, checkpoints passed, and what counts.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from protocol.codec import DecodeError
+from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
+from storage.check.check_derived import (
+    all_commits,
+    compare_sketches,
+    find_rows,
+    find_wrong_forks,
+    find_wrong_heads,
+    find_wrong_passed,
+    make_marks,
+    mark_acked,
+    place_of,
+    recount_order_of,
+)
+from storage.check.check_integrity import Findings
+from storage.check.check_pending import find_wrong_waiting
+from storage.commits.order import FIRST, count_changes
+from storage.engine.database import Database, remember_last_number
+from storage.engine.id_keys import chunks, id_key, pack_ids, unpack_ids
+from storage.engine.streaming import stream_rows
+from storage.engine.sums import sum_of
+from storage.schema.relay_schema import relay_commits, relay_heads, relay_topics
+from storage.schema.schema import (
+    branches,
+    commits,
+    feed_forks,
+    heads,
+    order_spans,
+    pending,
+    pending_causes,
+    pending_publications,
+    sketches,
+    topics,
+)
+
+_BATCH: Final = 500
+
+
+def restate_keys(connection: Connection) -> int:
+    """The keys by which commits are found."""
+    wrong = [
+        (row.num, id_key(row.commit_id))
+        for part in all_commits(connection)
+        for row in part
+        if id_key(row.commit_id) != row.key
+    ]
+    for num, key in wrong:
+        connection.execute(update(commits).where(commits.c.num == num).values(id_key=key))
+    return len(wrong)
+
+
+def restate_places(connection: Connection) -> int:
+    """Ranks and display times, from acks to commits."""
+    fixed: dict[int, tuple[int, int]] = {}
+    for part in all_commits(connection):
+        places = find_rows(connection, [ack for row in part for ack in row.acks])
+        for row in part:
+            here = {}
+            for ack in row.acks:
+                found = places.get(ack)
+                if found is None or found.branch_num != row.branch_num or found.num >= row.num:
+                    break  # it cannot be told
+                if found.num in fixed:
+                    rank, display_time = fixed[found.num]
+                    found = found._replace(rank=rank, display_time=display_time)
+                here[ack] = found
+            else:
+                place = place_of(row, here)
+                if place != (row.rank, row.display_time):
+                    fixed[row.num] = place
+    for num, (rank, display_time) in fixed.items():
+        values = {"rank": rank, "display_time": display_time}
+        connection.execute(update(commits).where(commits.c.num == num).values(values))
+    return len(fixed)
+
+
+def restate_heads(connection: Connection) -> int:
+    """Heads of topics, and whether another topic's commits ack them."""
+    marks = make_marks(connection)
+    for part in all_commits(connection):
+        places = find_rows(connection, [ack for row in part for ack in row.acks])
+        for row in part:
+            mark_acked(row, places, marks)
+    wrong = list(find_wrong_heads(connection, marks))
+    for (topic_num, commit_id), wanted in wrong:
+        here = (heads.c.topic_num == topic_num) & (heads.c.commit_id == commit_id)
+        connection.execute(delete(heads).where(here))
+        if wanted is not None:
+            branch_num, rank, is_acked = wanted
+            connection.execute(
+                insert(heads).values(
+                    topic_num=topic_num,
+                    commit_id=commit_id,
+                    branch_num=branch_num,
+                    rank=rank,
+                    is_acked=is_acked,
+                )
+            )
+    return len(wrong)
+
+
+def restate_forks(connection: Connection) -> int:
+    """Evidence of forked feeds: of each place that is used more than once all commits but the first that came."""
+    wrong = find_wrong_forks(connection)
+    for branch_num, author_num, sequence in wrong:
+        kept, used = feed_forks.c, commits.c
+        connection.execute(
+            delete(feed_forks).where(
+                kept.branch_num == branch_num,
+                kept.author_num == author_num,
+                kept.feed_sequence == sequence,
+            )
+        )
+        query = select(used.commit_id).where(
+            used.branch_num == branch_num, used.author_num == author_num, used.feed_sequence == sequence
+        )
+        ids = list(connection.execute(query.order_by(used.num)).scalars())[1:]
+        for part in chunks(ids):
+            # A row of the same commit may say another place.
+            connection.execute(
+                delete(feed_forks).where(kept.branch_num == branch_num, kept.commit_id.in_(part))
+            )
+        rows = [
+            {"branch_num": branch_num, "commit_id": raw, "author_num": author_num, "feed_sequence": sequence}
+            for raw in ids
+        ]
+        if rows:
+            connection.execute(insert(feed_forks), rows)
+    return len(wrong)
+
+
+def restate_passed(connection: Connection) -> dict[int, int]:
+    """Checkpoints that commits have passed; gives how many changed, by branch."""
+    wrong = list(find_wrong_passed(connection))
+    changed: dict[int, int] = {}
+    for num, (_, found) in wrong:
+        here = commits.c.num == num
+        connection.execute(update(commits).where(here).values(passed=found))
+        branch_num = connection.execute(select(commits.c.branch_num).where(here)).scalar_one()
+        changed[branch_num] = changed.get(branch_num, 0) + 1
+    return changed
+
+
+def restate_sums(connection: Connection) -> int:
+    """Counts of commits and void ones."""
+    changed = 0
+    of_branch = commits.c.branch_num == branches.c.num
+    of_topic = commits.c.topic_num == topics.c.num
+    for num, count, void_count in connection.execute(
+        select(
+            branches.c.num,
+            select(func.count()).where(of_branch).scalar_subquery(),
+            select(func.count()).where(of_branch, commits.c.is_void).scalar_subquery(),
+        )
+    ).all():
+        wrong = (branches.c.commit_count != count) | (branches.c.void_count != void_count)
+        values = {"commit_count": count, "void_count": void_count}
+        changed += connection.execute(
+            update(branches).where(branches.c.num == num, wrong).values(values)
+        ).rowcount
+    counts = select(topics.c.num, select(func.count()).where(of_topic).scalar_subquery())
+    for num, count in connection.execute(counts).all():
+        wrong = (topics.c.num == num) & (topics.c.commit_count != count)
+        changed += connection.execute(update(topics).where(wrong).values(commit_count=count)).rowcount
+    return changed
+
+
+def restate_order(connection: Connection) -> int:
+    """The counted order of branches whose counts are wrong; gives of how many."""
+    changed = 0
+    for (branch_num,) in connection.execute(select(branches.c.num)).all():
+        findings = Findings()
+        recount_order_of(connection, branch_num, "", findings)
+        if not findings.kinds:
+            continue
+        changed += 1
+        connection.execute(delete(order_spans).where(order_spans.c.branch_num == branch_num))
+        here = commits.c.branch_num == branch_num
+        size, shown = connection.execute(
+            select(func.count(), func.count().filter(~commits.c.is_void)).where(here)
+        ).one()
+        if size:
+            count_changes(connection, branch_num, [(FIRST, size, shown)])
+    return changed
+
+
+def begin_edits_anew(database: Database, connection: Connection, branch_nums: Iterable[int]) -> None:
+    """Have whoever follows these timelines read them anew: they are not what their edits led to."""
+    for branch_num in branch_nums:
+        last = database.next_nums(connection, commits, 1)[0]
+        remember_last_number(connection, commits, last)
+        connection.execute(update(branches).where(branches.c.num == branch_num).values(changes_from=last))
+
+
+def drop_wrong_sketches(connection: Connection) -> int:
+    """Forget what is not the sketch of its topic; it is made again when it is asked for."""
+    wrong = [(topic, place) for topic, place, fault in compare_sketches(connection) if fault]
+    for topic, place in wrong:
+        here = (sketches.c.topic == topic) & (sketches.c.place == place)
+        connection.execute(delete(sketches).where(here))
+    return len(wrong)
+
+
+def drop_wrong_waiting(connection: Connection) -> int:
+    """Forget what waits and is not what it is kept as, is accepted already, or counts its causes wrongly: it comes again."""
+    wrong = {num for num, _, _ in find_wrong_waiting(connection)}
+    for part in chunks(sorted(wrong)):
+        for table in (pending_causes, pending_publications):
+            connection.execute(delete(table).where(table.c.pending_num.in_(part)))
+        connection.execute(delete(pending).where(pending.c.num.in_(part)))
+    return len(wrong)
+
+
+def restate_relayed(connection: Connection) -> int:
+    """What is kept for others: rows as their publications say; without one that is whole they go, and come again."""
+    kept = relay_commits.c
+    found = connection.execute(select(relay_topics.c.num, relay_topics.c.topic))
+    names: dict[int, bytes] = {row.num: row.topic for row in found}
+    wrong: dict[int, dict[str, object] | None] = {}
+    touched: set[int] = set()
+    columns = ("id_key", "commit_id", "acks", "publication_id", "publication_key")
+    query = select(kept.num, kept.topic_num, kept.publication, *(kept[name] for name in columns))
+    for num, topic_num, encoded, *said in stream_rows(connection, query, _BATCH):
+        values: dict[str, object] | None = None
+        try:
+            publication = decode_publication(encoded)
+        except DecodeError:
+            publication = None
+        if publication is not None and publication.topic == names.get(topic_num):
+            block, name = publication.blocks[0], publication.publication_id
+            values = {
+                "id_key": id_key(block.block_id),
+                "commit_id": block.block_id,
+                "acks": pack_ids(block.acks),
+                "publication_id": name,
+                "publication_key": id_key(name[PUBLICATION_ID_COMMIT_SIZE:]),
+            }
+        if values is None or [*values.values()] != said:
+            wrong[num] = values
+            touched.add(topic_num)
+    for num, values in wrong.items():
+        if values is None:
+            connection.execute(delete(relay_commits).where(kept.num == num))
+        else:
+            connection.execute(update(relay_commits).where(kept.num == num).values(values))
+    changed = len(wrong) + _choose_firsts(connection)
+    for topic_num in names:
+        size = select(func.count(), sum_of(func.length(kept.publication))).where(kept.topic_num == topic_num)
+        count, total = connection.execute(size).one()
+        is_wrong = (relay_topics.c.num == topic_num) & (relay_topics.c.commit_count != count)
+        if connection.execute(select(relay_topics.c.num).where(is_wrong)).first() is not None:
+            touched.add(topic_num)
+            changed += 1
+        if topic_num in touched:
+            here = relay_topics.c.num == topic_num
+            connection.execute(update(relay_topics).where(here).values(commit_count=count, size=total))
+            _restate_relayed_heads(connection, topic_num)
+    return changed
+
+
+def _choose_firsts(connection: Connection) -> int:
+    """Of each commit's publications the first that came counts as that."""
+    kept = relay_commits.c
+    firsts = func.count().filter(~kept.is_variant)
+    query = select(kept.topic_num, kept.commit_id, func.min(kept.num)).group_by(
+        kept.topic_num, kept.commit_id
+    )
+    wrong = connection.execute(query.having(firsts != 1)).all()
+    for topic_num, commit_id, first in wrong:
+        here = (
+            (kept.topic_num == topic_num) & (kept.id_key == id_key(commit_id)) & (kept.commit_id == commit_id)
+        )
+        connection.execute(update(relay_commits).where(here, kept.num != first).values(is_variant=True))
+        connection.execute(update(relay_commits).where(kept.num == first).values(is_variant=False))
+    return len(wrong)
+
+
+def _restate_relayed_heads(connection: Connection, topic_num: int) -> None:
+    kept = relay_commits.c
+    ranks: dict[bytes, int] = {}
+    acked: set[bytes] = set()
+    query = select(kept.commit_id, kept.acks, kept.rank).where(kept.topic_num == topic_num)
+    for commit_id, acks, rank in stream_rows(connection, query.order_by(kept.num), _BATCH):
+        ranks.setdefault(commit_id, rank)
+        acked.update(unpack_ids(acks))
+    connection.execute(delete(relay_heads).where(relay_heads.c.topic_num == topic_num))
+    rows = [
+        {"topic_num": topic_num, "commit_id": raw, "rank": rank}
+        for raw, rank in ranks.items()
+        if raw not in acked
+    ]
+    for part in chunks(rows):
+        connection.execute(insert(relay_heads), list(part))

@@ -1,0 +1,131 @@
+"""Taking damaged blocks out of a store, and finding what lacks them: the first part of a repair.
+
+Rows go from the database, and with them what names blocks in packs; bytes in pack files stay where they are, which nothing
+names then. What is asked of peers is written down in `awaiting`.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, delete, func, select, update
+
+from storage.blobs.reachability import mark_reached
+from storage.check.check_integrity import REFERENCES, Damage
+from storage.commits.damaged import await_blocks
+from storage.engine.id_keys import chunks, id_key, unpack_nums
+from storage.engine.streaming import stream_rows
+from storage.schema.relay_schema import relay_commits, relay_heads, relay_shares
+from storage.schema.schema import (
+    awaited_commits,
+    blocks,
+    checkpoints,
+    commits,
+    erasures,
+    feed_forks,
+    file_removals,
+    files,
+    heads,
+    imports,
+    pack_blocks,
+    packs,
+    pending,
+    pending_causes,
+    pending_publications,
+    rejections,
+)
+
+_BATCH: Final = 1000
+_DERIVED: Final = frozenset(
+    table.name
+    for table in (
+        awaited_commits,
+        checkpoints,
+        erasures,
+        feed_forks,
+        file_removals,
+        files,
+        heads,
+        imports,
+        pending,
+        pending_causes,
+        pending_publications,
+        rejections,
+        relay_commits,
+        relay_heads,
+        relay_shares,
+    )
+)
+"""Tables whose rows are nothing without what they name: made again from commits, or brought again by peers."""
+
+
+@dataclass(slots=True)
+class TakenOut:
+    """What was taken out: how many blocks, keys of the ids of those that were rows, and ids of those in packs."""
+
+    count: int = 0
+    keys: set[int] = field(default_factory=set)
+    packed: set[bytes] = field(default_factory=set)
+
+
+def take_out_damaged(connection: Connection, damage: Damage) -> TakenOut:
+    """Take blocks out whose bytes are not what their ids say, and packs that are gone."""
+    taken = TakenOut(keys=set(damage.rows.values()), packed=set(damage.packed.values()))
+    for part in chunks(list(damage.rows)):
+        taken.count += connection.execute(delete(blocks).where(blocks.c.num.in_(part))).rowcount
+    for part in chunks(list(damage.packed)):
+        taken.count += connection.execute(delete(pack_blocks).where(pack_blocks.c.num.in_(part))).rowcount
+    for num, size in damage.sizes.items():
+        if size is not None:
+            connection.execute(update(packs).where(packs.c.num == num).values(size=size))
+            continue
+        here = pack_blocks.c.pack_num == num
+        taken.packed.update(connection.execute(select(pack_blocks.c.block_id).where(here)).scalars())
+        taken.count += connection.execute(delete(pack_blocks).where(here)).rowcount
+        connection.execute(delete(packs).where(packs.c.num == num))
+    nameless = pack_blocks.c.pack_num.not_in(select(packs.c.num))
+    taken.packed.update(connection.execute(select(pack_blocks.c.block_id).where(nameless)).scalars())
+    taken.count += connection.execute(delete(pack_blocks).where(nameless)).rowcount
+    return taken
+
+
+def await_content(connection: Connection, folder: Path, taken: TakenOut) -> int:
+    """Ask for what was taken out of files' content, if any file lacks it; gives for how many blocks. Raises StorageError.
+
+    Of a block whose parent is gone nobody can tell whether a file needs it, so all of those in packs are asked for then. Of
+    one that was a row no more than a key is known until something names it: under a parent that is gone it is fetched
+    when the file is read.
+    """
+    missing: set[bytes] = set()
+
+    def note(block_id: bytes) -> None:
+        if block_id in taken.packed or id_key(block_id) in taken.keys:
+            missing.add(block_id)
+
+    if taken.packed or taken.keys:
+        mark_reached(connection, folder, on_missing=note)
+    return await_blocks(connection, missing | taken.packed) if missing else 0
+
+
+def find_bodiless(connection: Connection) -> list[int]:
+    """Numbers of commits of whose blocks not all are here."""
+    last = connection.execute(select(func.coalesce(func.max(blocks.c.num), 0))).scalar_one()
+    is_here = bytearray(last + 1)
+    for (num,) in stream_rows(connection, select(blocks.c.num), _BATCH):
+        is_here[num] = 1
+    return [
+        num
+        for num, packed in stream_rows(connection, select(commits.c.num, commits.c.block_nums), _BATCH)
+        if not packed or not all(0 < one <= last and is_here[one] for one in unpack_nums(packed))
+    ]
+
+
+def drop_dangling(connection: Connection) -> int:
+    """Forget derived rows that name what is not there; gives how many."""
+    count = 0
+    for column, target in REFERENCES:
+        if column.table.name in _DERIVED:
+            targets = target.table.alias()
+            dangling = column.is_not(None) & column.not_in(select(targets.c.num))
+            count += connection.execute(delete(column.table).where(dangling)).rowcount
+    return count

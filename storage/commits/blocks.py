@@ -1,0 +1,64 @@
+"""Blocks as rows: put once, hashed again when read."""
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection, bindparam, select
+
+from protocol.block import Block
+from protocol.hashing import block_id
+from storage.engine.bulk import insert_rows
+from storage.engine.database import Database, StorageError
+from storage.engine.id_keys import chunks, id_key
+from storage.schema.schema import blocks as table
+
+_BY_KEY = select(table.c.num, table.c.encoded).where(table.c.id_key.in_(bindparam("keys", expanding=True)))
+_BY_NUM = select(table.c.num, table.c.encoded).where(table.c.num.in_(bindparam("nums", expanding=True)))
+
+
+class DamagedBlock(StorageError):
+    """A block's bytes are no longer what its id says."""
+
+
+def put_blocks(
+    database: Database, connection: Connection, fresh: Sequence[Block], shared: Iterable[Block]
+) -> dict[bytes, int]:
+    """Store blocks and give every block's row number.
+
+    `fresh` are known not to be here (a new commit's own); `shared` are looked up first, as equal plaintexts share a block.
+    """
+    new = {block.block_id: block for block in fresh}
+    maybe = {block.block_id: block for block in shared if block.block_id not in new}
+    nums = find_blocks(connection, list(maybe))
+    new.update((wanted, block) for wanted, block in maybe.items() if wanted not in nums)
+    rows = []
+    for num, block in zip(database.next_nums(connection, table, len(new)), new.values(), strict=True):
+        nums[block.block_id] = num
+        rows.append((num, id_key(block.block_id), block.encoded))
+    insert_rows(connection, table, ("num", "id_key", "encoded"), rows)
+    return nums
+
+
+def find_blocks(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, int]:
+    """Row numbers of those of these blocks that are here."""
+    wanted = {raw: id_key(raw) for raw in ids}
+    found: dict[bytes, int] = {}
+    for part in chunks(list(wanted.values())):
+        for num, encoded in connection.execute(_BY_KEY, {"keys": part}):
+            actual = block_id(encoded)
+            if actual in wanted:
+                found[actual] = num
+    return found
+
+
+def read_blocks(connection: Connection, expected: dict[int, bytes | None]) -> dict[int, bytes]:
+    """Encoded blocks by row number, each hashed again where its id is given. Raises DamagedBlock."""
+    found: dict[int, bytes] = {}
+    for part in chunks(list(expected)):
+        for num, encoded in connection.execute(_BY_NUM, {"nums": part}):
+            wanted = expected[num]
+            if wanted is not None and block_id(encoded) != wanted:
+                raise DamagedBlock(f"block {wanted.hex()} (row {num})")
+            found[num] = encoded
+    if len(found) != len(expected):
+        raise DamagedBlock(f"{len(expected) - len(found)} blocks are not where their commits say")
+    return found

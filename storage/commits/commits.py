@@ -1,0 +1,389 @@
+"""Accepted commits: the only way in takes `VerifiedCommit`s, and one transaction holds blocks, commits and heads.
+
+The timeline is the index (branch, checkpoints passed, rank, commit id): reading it in order is the canonical order, and
+memory does not grow with it. `order` counts it, so that reading may begin at any position.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, bindparam, insert, select, tuple_, update
+
+from protocol.body import Checkpoint, body_kind
+from protocol.codec import Value
+from protocol.hashing import timeline_digest
+from protocol.publication import Publication
+from storage.commits.blocks import put_blocks
+from storage.commits.display import find_display_times
+from storage.commits.feeds import FeedPlace, keep_feed_forks
+from storage.commits.heads import advance_heads
+from storage.commits.order import CANONICAL_ORDER, OrderKey, count_changes, find_position, find_start
+from storage.engine.bulk import insert_rows
+from storage.engine.column_encryption import Secrecy, commit_place, secrecy_of
+from storage.engine.database import Database
+from storage.engine.id_keys import BLOCK_NUM_SIZE, chunks, id_key, pack_ids, pack_nums, unpack_ids
+from storage.engine.streaming import stream_parts, stream_rows
+from storage.repos.repos import Branch
+from storage.schema.schema import authors, branches, checkpoints, commits, topics
+from verifier.ancestry import Place
+from verifier.facts import CommitFacts
+from verifier.verify import VerifiedCommit
+
+_FACTS = (
+    select(
+        commits.c.commit_id,
+        branches.c.branch_id,
+        authors.c.user,
+        commits.c.feed_sequence,
+        commits.c.rank,
+        commits.c.acks,
+    )
+    .join(branches, branches.c.num == commits.c.branch_num)
+    .join(authors, authors.c.num == commits.c.author_num)
+    .where(commits.c.id_key.in_(bindparam("keys", expanding=True)))
+)
+_PLACES = select(commits.c.commit_id, commits.c.rank, commits.c.acks).where(
+    commits.c.id_key.in_(bindparam("keys", expanding=True))
+)
+_KEYS = (
+    select(commits.c.commit_id, commits.c.commit_key)
+    .join(topics, topics.c.num == commits.c.topic_num)
+    .where(commits.c.id_key.in_(bindparam("keys", expanding=True)), topics.c.epoch_num == bindparam("epoch"))
+)
+ROWS: Final = select(
+    commits.c.num,
+    commits.c.branch_num,
+    commits.c.topic_num,
+    commits.c.commit_id,
+    commits.c.rank,
+    authors.c.user,
+    commits.c.acks,
+    commits.c.commit_key,
+    commits.c.block_nums,
+    commits.c.body_kind,
+    commits.c.timestamp,
+    commits.c.is_void,
+    commits.c.passed,
+).join(authors, authors.c.num == commits.c.author_num)
+"""What `timeline_row` takes."""
+COMMIT_COLUMNS: Final = (
+    "num",
+    "id_key",
+    "commit_id",
+    "branch_num",
+    "topic_num",
+    "author_num",
+    "feed_sequence",
+    "rank",
+    "acks",
+    "commit_key",
+    "sealed_key",
+    "signature",
+    "block_nums",
+    "body_kind",
+    "size",
+    "timestamp",
+    "received_at",
+    "is_void",
+    "passed",
+    "display_time",
+)
+"""What `_row` gives, in this order."""
+_READ_AT_ONCE: Final = 10_000
+"""Rows of a reading without a bound."""
+_BODIES_AT_ONCE: Final = 500
+"""The same for who opens each row's body."""
+
+
+class NewCommit(Value, frozen=True):
+    """What is stored of one accepted commit: the verified commit and the publication that brought it, which may be bare."""
+
+    verified: VerifiedCommit
+    publication: Publication
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """One accepted commit, as stored."""
+
+    num: int
+    branch_num: int
+    topic_num: int
+    commit_id: bytes
+    rank: int
+    author: bytes
+    acks: tuple[bytes, ...]
+    commit_key: bytes
+    block_nums: bytes
+    body_kind: str
+    timestamp: int
+    is_void: bool
+    passed: int  # checkpoints
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether its body is not here: erased, or never come."""
+        return len(self.block_nums) == BLOCK_NUM_SIZE
+
+
+def load_facts(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, CommitFacts]:
+    """Facts of those of these commits that are accepted here."""
+    wanted = set(ids)
+    found: dict[bytes, CommitFacts] = {}
+    for part in chunks([id_key(raw) for raw in wanted]):
+        for commit_id, branch_id, user, sequence, rank, acks in connection.execute(_FACTS, {"keys": part}):
+            if commit_id in wanted:
+                found[commit_id] = CommitFacts(branch_id, user, sequence, rank, unpack_ids(acks))
+    return found
+
+
+def load_places(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, Place]:
+    """Rank and acks of those of these commits that are accepted here."""
+    wanted = set(ids)
+    found: dict[bytes, Place] = {}
+    for part in chunks([id_key(raw) for raw in wanted]):
+        for commit_id, rank, acks in connection.execute(_PLACES, {"keys": part}):
+            if commit_id in wanted:
+                found[commit_id] = Place(rank, unpack_ids(acks))
+    return found
+
+
+def load_commit_keys(connection: Connection, epoch_num: int, ids: Sequence[bytes]) -> dict[bytes, bytes]:
+    """Keys of those of these commits that are accepted here, and were published in that epoch."""
+    found: dict[bytes, bytes] = {}
+    for part in chunks([id_key(raw) for raw in ids]):
+        rows = connection.execute(_KEYS, {"keys": part, "epoch": epoch_num})
+        found.update((row[0], row[1]) for row in rows)
+    mask, wanted = secrecy_of(connection).mask, set(ids)
+    return {raw: mask(commit_place(raw), kept) for raw, kept in found.items() if raw in wanted}
+
+
+def accept_commits(
+    database: Database, connection: Connection, branch: Branch, new: Sequence[NewCommit], received_at: int
+) -> list[int]:
+    """Store accepted commits of one topic, causes before effects, and give their numbers: blocks, rows and heads."""
+    if not new:
+        return []
+    fresh = [commit.publication.blocks[0] for commit in new]
+    shared = (block for commit in new for block in commit.publication.blocks[1:])
+    block_nums = put_blocks(database, connection, fresh, shared)
+    stored = [commit.verified.commit for commit in new]
+    author_nums = number_authors(database, connection, {commit.content.author for commit in stored})
+    nums = database.next_nums(connection, commits, len(new))
+    rows = []
+    keys: list[OrderKey] = []
+    counting = load_merged(connection, branch.num)
+    secrecy = secrecy_of(connection)
+    acked = {ack for commit in stored for ack in commit.acks}
+    before = acked.difference(commit.commit_id for commit in stored)
+    times = find_display_times(connection, stored, before, received_at)
+    for num, commit, display_time in zip(nums, new, times, strict=True):
+        passed = len(counting)
+        if isinstance(commit.verified.body, Checkpoint):
+            merged = pack_ids(sorted(commit.verified.commit.acks))
+            passed -= merged in counting  # by another one: it is not behind itself
+            counting.add(merged)
+        rows.append(
+            _row(secrecy, num, branch, commit, block_nums, author_nums, received_at, passed, display_time)
+        )
+        keys.append((passed, commit.verified.rank, commit.verified.commit.commit_id))
+    insert_rows(connection, commits, COMMIT_COLUMNS, rows)
+    count_changes(connection, branch.num, [(key, 1, 1) for key in keys])
+    ranked = [(commit.verified.commit.commit_id, commit.verified.rank) for commit in new]
+    advance_heads(connection, branch, ranked, acked, before)
+    places = [
+        FeedPlace(author_nums[commit.content.author], commit.content.feed_sequence, commit.commit_id)
+        for commit in stored
+    ]
+    keep_feed_forks(connection, branch.num, places)
+    for table, table_num in ((branches, branch.num), (topics, branch.topic_num)):
+        more = table.c.commit_count + len(new)
+        connection.execute(update(table).where(table.c.num == table_num).values(commit_count=more))
+    return list(nums)
+
+
+def load_timeline(connection: Connection, branch_num: int, position: int, limit: int) -> list[TimelineRow]:
+    """A window of the branch's timeline, in canonical order from a position."""
+    start = find_start(connection, branch_num, position)
+    if start is None:
+        return []
+    key, offset = start
+    query = (
+        ROWS.where(
+            commits.c.branch_num == branch_num, ~commits.c.is_void, tuple_(*CANONICAL_ORDER) >= tuple_(*key)
+        )
+        .order_by(*CANONICAL_ORDER)
+        .offset(offset)
+        .limit(limit)
+    )
+    secrecy = secrecy_of(connection)
+    return [timeline_row(secrecy, row) for row in connection.execute(query)]
+
+
+def load_first_of_kinds(
+    connection: Connection, branch_num: int, kinds: Collection[str], limit: int
+) -> list[TimelineRow]:
+    """The first commits of the branch's timeline that have such bodies, in canonical order."""
+    query = (
+        ROWS.where(
+            commits.c.branch_num == branch_num, ~commits.c.is_void, commits.c.body_kind.in_(sorted(kinds))
+        )
+        .order_by(*CANONICAL_ORDER)
+        .limit(limit)
+    )
+    secrecy = secrecy_of(connection)
+    return [timeline_row(secrecy, row) for row in connection.execute(query)]
+
+
+def load_numbered(connection: Connection, nums: Sequence[int]) -> list[TimelineRow]:
+    """The commits of these numbers, in the order of the numbers given."""
+    found: dict[int, TimelineRow] = {}
+    secrecy = secrecy_of(connection)
+    for part in chunks(nums):
+        rows = (timeline_row(secrecy, row) for row in connection.execute(ROWS.where(commits.c.num.in_(part))))
+        found.update((row.num, row) for row in rows)
+    return [found[num] for num in nums]
+
+
+def load_position(connection: Connection, row: TimelineRow) -> int | None:
+    """The position of a commit in its branch's timeline; None of one that is void."""
+    if row.is_void:
+        return None
+    return find_position(connection, row.branch_num, (row.passed, row.rank, row.commit_id))
+
+
+def iterate_arrivals(connection: Connection, branch_nums: Sequence[int]) -> Iterator[TimelineRow]:
+    """Every accepted commit of some branches, void ones too, in the order of acceptance: causes before effects."""
+    by_topic = select(topics.c.num).where(topics.c.branch_num.in_(branch_nums))
+    query = ROWS.where(commits.c.topic_num.in_(by_topic)).order_by(commits.c.num)
+    secrecy = secrecy_of(connection)
+    for row in stream_rows(connection, query, _READ_AT_ONCE):
+        yield timeline_row(secrecy, row)
+
+
+def load_graph(connection: Connection, branch_num: int) -> Iterator[tuple[bytes, tuple[bytes, ...]]]:
+    """Every accepted commit of a branch, void ones too, with its acks, effects before causes."""
+    query = select(commits.c.commit_id, commits.c.acks).where(commits.c.branch_num == branch_num)
+    for commit_id, acks in stream_rows(connection, query.order_by(commits.c.rank.desc()), _READ_AT_ONCE):
+        yield commit_id, unpack_ids(acks)
+
+
+def iterate_between(connection: Connection, first: int, last: int) -> Iterator[TimelineRow]:
+    """Every accepted commit of these numbers, void ones too, in the order of acceptance."""
+    query = ROWS.where(commits.c.num.between(first, last)).order_by(commits.c.num)
+    secrecy = secrecy_of(connection)
+    for row in stream_rows(connection, query, _BODIES_AT_ONCE):
+        yield timeline_row(secrecy, row)
+
+
+def load_rows(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, TimelineRow]:
+    """Those of these commits that are accepted here, void ones too."""
+    wanted = set(ids)
+    found: dict[bytes, TimelineRow] = {}
+    secrecy = secrecy_of(connection)
+    for part in chunks([id_key(raw) for raw in wanted]):
+        rows = (
+            timeline_row(secrecy, row) for row in connection.execute(ROWS.where(commits.c.id_key.in_(part)))
+        )
+        found.update((row.commit_id, row) for row in rows if row.commit_id in wanted)
+    return found
+
+
+def load_sizes(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, int]:
+    """Bytes of the blocks of those of these commits that are accepted here."""
+    wanted = set(ids)
+    found: dict[bytes, int] = {}
+    for part in chunks([id_key(raw) for raw in wanted]):
+        query = select(commits.c.commit_id, commits.c.size).where(commits.c.id_key.in_(part))
+        found.update(tuple(row) for row in connection.execute(query) if row.commit_id in wanted)
+    return found
+
+
+def digest_timeline(connection: Connection, branch_num: int) -> tuple[str, int]:
+    """BLAKE3 (hex) over the timeline's commit ids in canonical order, and their count."""
+    query = (
+        select(commits.c.commit_id)
+        .where(commits.c.branch_num == branch_num, ~commits.c.is_void)
+        .order_by(*CANONICAL_ORDER)
+    )
+    hasher = timeline_digest()
+    count = 0
+    for part in stream_parts(connection, query, _READ_AT_ONCE):
+        hasher.update(b"".join(row[0] for row in part))
+        count += len(part)
+    return hasher.hexdigest(), count
+
+
+def count_commits(connection: Connection, branch_num: int) -> int:
+    """How many commits stand in a branch's timeline: the accepted ones that are not void."""
+    shown = branches.c.commit_count - branches.c.void_count
+    return int(connection.execute(select(shown).where(branches.c.num == branch_num)).scalar_one())
+
+
+def timeline_row(secrecy: Secrecy, row: Sequence[Any]) -> TimelineRow:
+    """A row of ROWS."""
+    num, branch, topic, commit_id, rank, user, acks, kept, *rest = row
+    key = secrecy.mask(commit_place(commit_id), kept)
+    return TimelineRow(num, branch, topic, commit_id, rank, user, unpack_ids(acks), key, *rest)
+
+
+def _row(
+    secrecy: Secrecy,
+    num: int,
+    branch: Branch,
+    new: NewCommit,
+    block_nums: dict[bytes, int],
+    author_nums: dict[bytes, int],
+    received_at: int,
+    passed: int,
+    display_time: int,
+) -> tuple[object, ...]:
+    commit, publication = new.verified.commit, new.publication
+    return (
+        num,
+        id_key(commit.commit_id),
+        commit.commit_id,
+        branch.num,
+        branch.topic_num,
+        author_nums[commit.content.author],
+        commit.content.feed_sequence,
+        new.verified.rank,
+        pack_ids(commit.acks),
+        secrecy.mask(commit_place(commit.commit_id), commit.key),
+        publication.sealed_key,
+        publication.signature,
+        pack_nums([block_nums[block.block_id] for block in publication.blocks]),
+        body_kind(new.verified.body),
+        sum(len(block.encoded) for block in publication.blocks),
+        commit.content.timestamp,
+        received_at,
+        False,
+        passed,
+        display_time,
+    )
+
+
+def load_merged(connection: Connection, branch_num: int) -> set[bytes]:
+    """What the checkpoints of a branch merge that count (`checkpoints.merged`)."""
+    query = (
+        select(checkpoints.c.merged)
+        .join(commits, commits.c.num == checkpoints.c.commit_num)
+        .where(checkpoints.c.branch_num == branch_num, ~commits.c.is_void)
+    )
+    return set(connection.execute(query).scalars())
+
+
+def number_authors(database: Database, connection: Connection, users: set[bytes]) -> dict[bytes, int]:
+    """Numbers of authors, new ones included."""
+    query = select(authors.c.user, authors.c.num).where(authors.c.user.in_(users))
+    found = {row[0]: row[1] for row in connection.execute(query)}
+    new = sorted(users - found.keys())
+    if new:
+        rows = [
+            {"num": num, "user": user}
+            for num, user in zip(database.next_nums(connection, authors, len(new)), new, strict=True)
+        ]
+        connection.execute(insert(authors), rows)
+        found.update((row["user"], row["num"]) for row in rows)
+    return found

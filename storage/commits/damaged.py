@@ -1,0 +1,154 @@
+"""What was damaged and taken out, and is asked of peers: commits by their publications, blocks of files by their ids.
+
+A commit's row stays where it is: what follows from its place (order, heads, ranks) is as it was, and only its blocks are
+not here. A publication of it that opens puts them back, whoever sends it: the commit's id is the hash of its block, and
+that names its body.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from protocol.body import Body, UnknownBody, body_kind
+from protocol.commit import Commit
+from protocol.publication import Publication
+from storage.commits.blocks import put_blocks
+from storage.commits.erasing import keep_bare
+from storage.engine.column_encryption import commit_place, secrecy_of
+from storage.engine.database import Database
+from storage.engine.id_keys import chunks, id_key, pack_ids, pack_nums
+from storage.schema.schema import awaited_blocks, awaited_commits, commits, erasures
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """How much is awaited."""
+
+    commits: int
+    blocks: int  # of files
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitedCommit:
+    """A commit whose blocks are not here."""
+
+    num: int
+    topic_num: int
+    commit_id: bytes
+
+
+_COMMITS = select(awaited_commits.c.commit_num, awaited_commits.c.topic_num, commits.c.commit_id).join(
+    commits, commits.c.num == awaited_commits.c.commit_num
+)
+
+
+def await_commits(connection: Connection, nums: Iterable[int]) -> int:
+    """Ask for these commits from now on; gives how many were not asked for before."""
+    count = 0
+    for part in chunks(sorted(set(nums))):
+        known = select(awaited_commits.c.commit_num)
+        new = select(commits.c.num, commits.c.topic_num).where(
+            commits.c.num.in_(part), commits.c.num.not_in(known)
+        )
+        rows = [{"commit_num": num, "topic_num": topic_num} for num, topic_num in connection.execute(new)]
+        count += len(rows)
+        if rows:
+            connection.execute(insert(awaited_commits), rows)
+    return count
+
+
+def await_blocks(connection: Connection, ids: Iterable[bytes]) -> int:
+    """Ask for these blocks of files from now on; gives how many were not asked for before."""
+    count = 0
+    for part in chunks(sorted(set(ids))):
+        here = select(awaited_blocks.c.block_id).where(awaited_blocks.c.block_id.in_(part))
+        known = set(connection.execute(here).scalars())
+        rows = [{"block_id": raw} for raw in part if raw not in known]
+        count += len(rows)
+        if rows:
+            connection.execute(insert(awaited_blocks), rows)
+    return count
+
+
+def count_awaited(connection: Connection) -> Awaited:
+    """How much is awaited."""
+    return Awaited(
+        *(
+            int(connection.execute(select(func.count()).select_from(table)).scalar_one())
+            for table in (awaited_commits, awaited_blocks)
+        )
+    )
+
+
+def load_awaited_commits(connection: Connection, after: int, limit: int) -> list[AwaitedCommit]:
+    """The first awaited commits whose numbers are above `after`."""
+    query = _COMMITS.where(awaited_commits.c.commit_num > after)
+    rows = connection.execute(query.order_by(awaited_commits.c.commit_num).limit(limit))
+    return [AwaitedCommit(*row) for row in rows]
+
+
+def load_awaited_blocks(connection: Connection, after: bytes, limit: int) -> list[bytes]:
+    """The first awaited blocks whose ids are above `after`."""
+    query = select(awaited_blocks.c.block_id).where(awaited_blocks.c.block_id > after)
+    return list(connection.execute(query.order_by(awaited_blocks.c.block_id).limit(limit)).scalars())
+
+
+def find_awaited(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, AwaitedCommit]:
+    """Those of these commits that are awaited, by id."""
+    wanted = set(ids)
+    found: dict[bytes, AwaitedCommit] = {}
+    for part in chunks([id_key(raw) for raw in wanted]):
+        for row in connection.execute(_COMMITS.where(commits.c.id_key.in_(part))):
+            one = AwaitedCommit(*row)
+            if one.commit_id in wanted:
+                found[one.commit_id] = one
+    return found
+
+
+def find_awaited_in(connection: Connection, branch_num: int) -> bytes | None:
+    """The first awaited commit of a branch."""
+    query = _COMMITS.where(commits.c.branch_num == branch_num).order_by(awaited_commits.c.commit_num).limit(1)
+    row = connection.execute(query).first()
+    return None if row is None else bytes(row.commit_id)
+
+
+def restore_commit(
+    database: Database,
+    connection: Connection,
+    branch_num: int,
+    awaited: AwaitedCommit,
+    commit: Commit,
+    publication: Publication,
+    body: Body | UnknownBody,
+    now_ms: int,
+) -> None:
+    """Put an awaited commit's blocks back, as a publication of its topic has them that opened and is signed.
+
+    Of a bare one the commit's own; its body stays awaited, as that of any commit which came without (`erasing`).
+    """
+    blocks = publication.blocks
+    nums = put_blocks(database, connection, [], blocks)
+    values = {
+        "block_nums": pack_nums([nums[block.block_id] for block in blocks]),
+        "commit_key": secrecy_of(connection).mask(commit_place(commit.commit_id), commit.key),
+        "sealed_key": publication.sealed_key,
+        "signature": publication.signature,
+        # Of what a repair knows by indexes alone, this is not here either.
+        "acks": pack_ids(commit.acks),
+        "feed_sequence": commit.content.feed_sequence,
+        "timestamp": commit.content.timestamp,
+        "size": sum(len(block.encoded) for block in blocks),
+    }
+    connection.execute(update(commits).where(commits.c.num == awaited.num).values(values))
+    is_unknown = (commits.c.num == awaited.num) & (commits.c.body_kind == "")
+    connection.execute(update(commits).where(is_unknown).values(body_kind=body_kind(body)))
+    connection.execute(delete(erasures).where(erasures.c.commit_num == awaited.num))
+    keep_bare(connection, branch_num, [awaited.num], [publication], now_ms)
+    connection.execute(delete(awaited_commits).where(awaited_commits.c.commit_num == awaited.num))
+
+
+def settle_blocks(connection: Connection, ids: Iterable[bytes]) -> None:
+    """These blocks are here again."""
+    for part in chunks(sorted(set(ids))):
+        connection.execute(delete(awaited_blocks).where(awaited_blocks.c.block_id.in_(part)))

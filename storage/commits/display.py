@@ -1,0 +1,69 @@
+"""The order by time: this node's own, for people to read; what nodes must agree on never looks at it.
+
+It breaks the ties that causes leave by the earlier of two times, the one that the author asserts and the one at which
+this node took the commit in: who asserts a time to come is shown when it came. So that causes stay before their effects
+whatever their authors assert, a commit's *display time* is that, or the latest display time of what it acks where this
+is later. Checkpoints come first, as in the canonical order, or who backdates would be shown among what was signed; among
+equals the order of arrival decides, in which causes come first too. Each commit's display time is found once, from its
+acks' alone, and an index is read in both directions.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import BigInteger, Connection, bindparam, literal, select, tuple_
+
+from protocol.commit import Commit
+from storage.engine.id_keys import chunks, id_key
+from storage.schema.schema import commits
+
+DISPLAY_ORDER: Final = (commits.c.passed, commits.c.display_time, commits.c.num)
+"""Of the commits of one branch."""
+_TIMES: Final = select(commits.c.commit_id, commits.c.display_time).where(
+    commits.c.id_key.in_(bindparam("keys", expanding=True))
+)
+
+
+def find_display_times(
+    connection: Connection, new: Sequence[Commit], before: set[bytes], received_at: int
+) -> list[int]:
+    """Display times of commits that are about to be stored, causes before effects; unix milliseconds.
+
+    `before` is what of their acks is stored already.
+    """
+    times: dict[bytes, int] = {}
+    for part in chunks([id_key(ack) for ack in before]):
+        found = connection.execute(_TIMES, {"keys": part})
+        times.update((raw, time) for raw, time in found if raw in before)
+    for commit in new:
+        latest = min(commit.content.timestamp, received_at)
+        for ack in commit.acks:
+            if times[ack] > latest:
+                latest = times[ack]
+        times[commit.commit_id] = latest
+    return [times[commit.commit_id] for commit in new]
+
+
+def load_display_window(
+    connection: Connection, branch_num: int, limit: int, *, after: bytes | None, before: bytes | None
+) -> list[int]:
+    """Numbers of commits of the timeline by time: the first after a commit, or else the last before one or the end.
+
+    A void commit is passed over, and may be what one goes on from. Beside a commit that is not here is nothing.
+    """
+    here = (commits.c.branch_num == branch_num) & ~commits.c.is_void
+    query = select(commits.c.num).where(here).limit(limit)
+    mark = after or before
+    if mark is not None:
+        at = select(*DISPLAY_ORDER).where(
+            commits.c.id_key == id_key(mark), commits.c.commit_id == mark, commits.c.branch_num == branch_num
+        )
+        row = connection.execute(at).first()
+        if row is None:
+            return []
+        key = tuple_(*(literal(value, BigInteger) for value in row))
+        query = query.where(tuple_(*DISPLAY_ORDER) > key if after else tuple_(*DISPLAY_ORDER) < key)
+    if after:
+        return list(connection.execute(query.order_by(*DISPLAY_ORDER)).scalars())
+    backwards = query.order_by(*(column.desc() for column in DISPLAY_ORDER))
+    return list(connection.execute(backwards).scalars())[::-1]

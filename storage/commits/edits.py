@@ -1,0 +1,185 @@
+"""A branch's timeline as a stream of edits, from any change number on.
+
+An edit names a commit and its *place*: (checkpoints passed, rank, commit id), the key of the canonical order. Whoever
+keeps commits sorted by place needs no positions, which every insert in front would shift. Read from where one stopped,
+the edits lead through exactly the timelines that the store had: each commit is shown as it stood when the edit was
+made, though its row says how it stands now.
+
+Who begins, or comes back after changes that are not kept any more, gets a *snapshot* first: what stood in the timeline
+at one change number, in windows, whatever happens meanwhile.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from sqlalchemy import Connection, func, select
+
+from storage.engine.id_keys import chunks
+from storage.schema.schema import branches, changes, commits, topics
+
+EditKind = Literal["insert", "move", "remove"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a branch's edits were read: all up to `change`; `snapshot_read` while the snapshot of `change` is read."""
+
+    change: int
+    snapshot_read: int | None = None  # its commits up to this number
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change of a timeline. `passed` and `rank` say where the commit stands now; of a remove, where it stood.
+
+    Whoever has followed it goes on from `cursor`.
+    """
+
+    cursor: Cursor
+    kind: EditKind
+    commit_id: bytes
+    passed: int
+    rank: int
+    passed_before: int | None = None  # None where it did not stand in the timeline
+
+
+@dataclass(frozen=True, slots=True)
+class EditWindow:
+    """Some edits in order, and where the next begin."""
+
+    edits: tuple[Edit, ...]
+    next: Cursor
+    is_reset: bool
+    """Whether a snapshot begins: what was known before is to be forgotten."""
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    commit_id: bytes
+    rank: int
+    passed: int | None  # now; None where it does not stand in the timeline
+
+
+START: Final = Cursor(-1)
+"""Of whoever has nothing."""
+
+
+def load_last_change(connection: Connection, branch_num: int) -> int:
+    """The change number up to which a branch's edits go."""
+    last = select(func.max(changes.c.num)).where(changes.c.branch_num == branch_num)
+    kept = select(branches.c.changes_from).where(branches.c.num == branch_num)
+    found = [connection.execute(last).scalar(), connection.execute(kept).scalar()]
+    for topic_num in _topic_nums(connection, branch_num):
+        newest = select(func.max(commits.c.num)).where(commits.c.topic_num == topic_num)
+        found.append(connection.execute(newest).scalar())
+    return max(num or 0 for num in found)
+
+
+def load_edits(connection: Connection, branch_num: int, since: Cursor, limit: int) -> EditWindow:
+    """The edits of a branch after `since`, at most `limit` rows' worth of them; or a snapshot where those are gone."""
+    last = load_last_change(connection, branch_num)
+    kept = connection.execute(select(branches.c.changes_from).where(branches.c.num == branch_num)).scalar()
+    if not (kept or 0) <= since.change <= last:
+        return _load_snapshot(connection, branch_num, Cursor(last, 0), limit, is_reset=True)
+    if since.snapshot_read is not None:
+        return _load_snapshot(connection, branch_num, since, limit, is_reset=False)
+    inserted = _load_nums(connection, branch_num, since.change, last, limit + 1)
+    query = (
+        select(changes.c.num, changes.c.commit_num, changes.c.passed_before, changes.c.passed_after)
+        .where(changes.c.branch_num == branch_num, changes.c.num > since.change)
+        .order_by(changes.c.num)
+        .limit(limit + 1)
+    )
+    changed = {row.num: row for row in connection.execute(query)}
+    nums = sorted([*inserted, *changed])
+    taken = nums[:limit]
+    rows = _load_rows(connection, {changed[num].commit_num if num in changed else num for num in taken})
+    before = _load_before(connection, [num for num in taken if num not in changed], since.change)
+    edits: list[Edit] = []
+    for num in taken:
+        change = changed.get(num)
+        if change is None:
+            row = rows[num]
+            passed = before.get(num, row.passed)
+            assert passed is not None, "what is accepted stands in the timeline at first"
+            edits.append(Edit(Cursor(num), "insert", row.commit_id, passed, row.rank))
+        else:
+            row = rows[change.commit_num]
+            edits.append(_edit_of(num, row, change.passed_before, change.passed_after))
+    next_change = taken[-1] if len(nums) > limit else last
+    return EditWindow(tuple(edits), Cursor(next_change), is_reset=False, has_more=len(nums) > limit)
+
+
+def _edit_of(num: int, row: _Row, before: int | None, after: int | None) -> Edit:
+    if after is None:
+        assert before is not None, "what does not stand there cannot leave"
+        return Edit(Cursor(num), "remove", row.commit_id, before, row.rank, before)
+    kind: EditKind = "insert" if before is None else "move"
+    return Edit(Cursor(num), kind, row.commit_id, after, row.rank, before)
+
+
+def _load_snapshot(
+    connection: Connection, branch_num: int, cursor: Cursor, limit: int, *, is_reset: bool
+) -> EditWindow:
+    """Commits as they stood at the cursor's change, in the order of acceptance: causes before effects."""
+    assert cursor.snapshot_read is not None, "or there is no snapshot"
+    nums = _load_nums(connection, branch_num, cursor.snapshot_read, cursor.change, limit + 1)
+    taken = nums[:limit]
+    rows = _load_rows(connection, taken)
+    before = _load_before(connection, taken, cursor.change)
+    edits: list[Edit] = []
+    for num in taken:
+        row = rows[num]
+        passed = before.get(num, row.passed)
+        if passed is not None:
+            edits.append(Edit(Cursor(cursor.change, num), "insert", row.commit_id, passed, row.rank))
+    has_more = len(nums) > limit
+    following = Cursor(cursor.change, taken[-1] if has_more else None)
+    if not has_more:  # there may be changes since
+        has_more = load_last_change(connection, branch_num) > cursor.change
+    return EditWindow(tuple(edits), following, is_reset=is_reset, has_more=has_more)
+
+
+def _topic_nums(connection: Connection, branch_num: int) -> list[int]:
+    query = select(topics.c.num).where(topics.c.branch_num == branch_num)
+    return list(connection.execute(query).scalars())
+
+
+def _load_nums(connection: Connection, branch_num: int, after: int, last: int, limit: int) -> list[int]:
+    """Numbers of the branch's commits after `after` and up to `last`, the first ones; by topic, as the index has them."""
+    found: list[int] = []
+    for topic_num in _topic_nums(connection, branch_num):
+        query = (
+            select(commits.c.num)
+            .where(commits.c.topic_num == topic_num, commits.c.num > after, commits.c.num <= last)
+            .order_by(commits.c.num)
+            .limit(limit)
+        )
+        found += connection.execute(query).scalars()
+    return sorted(found)[:limit]
+
+
+def _load_rows(connection: Connection, nums: Iterable[int]) -> dict[int, _Row]:
+    found: dict[int, _Row] = {}
+    for part in chunks(sorted(nums)):
+        query = select(
+            commits.c.num, commits.c.commit_id, commits.c.rank, commits.c.passed, commits.c.is_void
+        ).where(commits.c.num.in_(part))
+        for num, commit_id, rank, passed, is_void in connection.execute(query):
+            found[num] = _Row(commit_id, rank, None if is_void else passed)
+    return found
+
+
+def _load_before(connection: Connection, nums: Sequence[int], change: int) -> dict[int, int | None]:
+    """Of those of these commits that changed after `change`: what they had passed at it."""
+    found: dict[int, int | None] = {}
+    for part in chunks(nums):
+        query = (
+            select(changes.c.commit_num, changes.c.passed_before)
+            .where(changes.c.commit_num.in_(part), changes.c.num > change)
+            .order_by(changes.c.num.desc())
+        )
+        found.update((row[0], row[1]) for row in connection.execute(query))
+    return found

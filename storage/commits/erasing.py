@@ -1,0 +1,182 @@
+"""Bodies that are not here: erased, or *missing*, since their commits came without them. Rows and headers are here.
+
+What rows of erased ones named becomes garbage (`collecting`). Which may go is `node.erasing`'s to find, and they do not
+come back: only what is missing is taken when it comes.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+
+from protocol.block import Block
+from protocol.publication import Publication
+from storage.commits.blocks import put_blocks
+from storage.commits.commits import ROWS, TimelineRow, timeline_row
+from storage.engine.column_encryption import secrecy_of
+from storage.engine.database import Database
+from storage.engine.id_keys import BLOCK_NUM_SIZE, chunks, id_key, pack_nums, unpack_nums
+from storage.engine.sums import sum_of
+from storage.schema.schema import blocks, commits, erasures
+
+_MISSING = (
+    select(commits.c.num, commits.c.commit_id, commits.c.block_nums)
+    .join(erasures, erasures.c.commit_num == commits.c.num)
+    .where(erasures.c.is_missing, commits.c.id_key.in_(bindparam("keys", expanding=True)))
+)
+
+
+class Erasure(NamedTuple):
+    """A body to be erased: its commit's number, the commit's row's block numbers, and the id of the body's block."""
+
+    num: int
+    block_nums: bytes
+    body_id: bytes
+
+
+def load_compactions(connection: Connection, branch_num: int, kind: str, before_ms: int) -> list[bytes]:
+    """Ids of a branch's commits of this kind that are not void and came here before."""
+    query = select(commits.c.commit_id).where(
+        commits.c.branch_num == branch_num,
+        ~commits.c.is_void,
+        commits.c.body_kind == kind,
+        commits.c.received_at < before_ms,
+    )
+    return list(connection.execute(query).scalars())
+
+
+def load_whole(connection: Connection, branch_num: int, kinds: Collection[str]) -> list[TimelineRow]:
+    """Commits of a branch whose bodies are of these kinds and here; void ones are passed over."""
+    query = ROWS.where(
+        commits.c.branch_num == branch_num,
+        ~commits.c.is_void,
+        commits.c.body_kind.in_(sorted(kinds)),
+        func.length(commits.c.block_nums) > BLOCK_NUM_SIZE,
+    )
+    secrecy = secrecy_of(connection)
+    return [timeline_row(secrecy, row) for row in connection.execute(query.order_by(commits.c.num))]
+
+
+def measure_bodies(connection: Connection, rows: Sequence[TimelineRow]) -> int:
+    """Bytes of the blocks of these commits' bodies, each block once. Other commits may need some of them."""
+    wanted = {num for row in rows for num in unpack_nums(row.block_nums)[1:]}
+    size = sum_of(func.length(blocks.c.encoded))
+    return sum(
+        int(connection.execute(select(size).where(blocks.c.num.in_(part))).scalar_one())
+        for part in chunks(sorted(wanted))
+    )
+
+
+def erase_bodies(connection: Connection, branch_num: int, erased: Sequence[Erasure], now_ms: int) -> None:
+    """Erase bodies of commits of a branch."""
+    for one in erased:
+        own = pack_nums(unpack_nums(one.block_nums)[:1])
+        connection.execute(update(commits).where(commits.c.num == one.num).values(block_nums=own))
+    rows = [
+        {"commit_num": one.num, "branch_num": branch_num, "body_id": one.body_id, "erased_at": now_ms}
+        for one in erased
+    ]
+    if rows:
+        connection.execute(insert(erasures), rows)
+
+
+def keep_bare(
+    connection: Connection,
+    branch_num: int,
+    nums: Sequence[int],
+    publications: Sequence[Publication],
+    now_ms: int,
+) -> None:
+    """Await the bodies of those of some new commits, of these numbers, that came without."""
+    rows = [
+        {
+            "commit_num": num,
+            "branch_num": branch_num,
+            "body_id": one.body_id,
+            "erased_at": now_ms,
+            "is_missing": True,
+        }
+        for num, one in zip(nums, publications, strict=True)
+        if one.body_id is not None
+    ]
+    if rows:
+        connection.execute(insert(erasures), rows)
+
+
+def is_any_missing(connection: Connection, branch_num: int) -> bool:
+    """Whether a body of the branch is missing."""
+    query = select(erasures.c.commit_num).where(erasures.c.branch_num == branch_num, erasures.c.is_missing)
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def fill_bodies(database: Database, connection: Connection, bodies: Mapping[bytes, Block]) -> set[bytes]:
+    """Keep the bodies, each one block, of those of these commits whose bodies are missing; which these were."""
+    found: dict[bytes, tuple[int, bytes]] = {}
+    for part in chunks([id_key(raw) for raw in bodies]):
+        rows = connection.execute(_MISSING, {"keys": part})
+        found.update((commit_id, (num, own)) for num, commit_id, own in rows if commit_id in bodies)
+    block_nums = put_blocks(database, connection, (), [bodies[commit_id] for commit_id in found])
+    for commit_id, (num, own) in found.items():
+        block = bodies[commit_id]
+        whole = own + pack_nums([block_nums[block.block_id]])
+        size = commits.c.size + len(block.encoded)
+        connection.execute(update(commits).where(commits.c.num == num).values(block_nums=whole, size=size))
+        connection.execute(delete(erasures).where(erasures.c.commit_num == num))
+    return set(found)
+
+
+def find_missing(connection: Connection) -> list[int]:
+    """Numbers of the branches of which bodies are missing; as quick as these are few."""
+    found: list[int] = []
+    missing, last = erasures.c, -1
+    while True:
+        query = select(missing.branch_num).where(missing.is_missing, missing.branch_num > last)
+        row = connection.execute(query.order_by(missing.branch_num).limit(1)).first()
+        if row is None:
+            return found
+        last = row[0]
+        found.append(last)
+
+
+def load_missing(
+    connection: Connection, branch_num: int, topic_num: int, before: int, after: int, limit: int
+) -> list[tuple[int, bytes]]:
+    """Commits (number, id) of a topic of a branch whose bodies are missing: between two numbers, the latest first."""
+    query = (
+        select(commits.c.num, commits.c.commit_id)
+        .join(erasures, erasures.c.commit_num == commits.c.num)
+        .where(
+            erasures.c.is_missing,
+            erasures.c.branch_num == branch_num,
+            erasures.c.commit_num < before,
+            erasures.c.commit_num > after,
+            commits.c.topic_num == topic_num,
+        )
+        .order_by(erasures.c.commit_num.desc())
+        .limit(limit)
+    )
+    return [(row[0], row[1]) for row in connection.execute(query)]
+
+
+def count_missing(connection: Connection, nums: Sequence[int]) -> int:
+    """Of how many of these commits the body is still missing."""
+    query = select(func.count()).select_from(erasures).where(erasures.c.is_missing)
+    return sum(
+        int(connection.execute(query.where(erasures.c.commit_num.in_(part))).scalar_one())
+        for part in chunks(nums)
+    )
+
+
+def load_body_ids(connection: Connection, nums: Sequence[int]) -> dict[int, bytes]:
+    """Ids of the bodies of those of these commits that have none here."""
+    found: dict[int, bytes] = {}
+    for part in chunks(nums):
+        query = select(erasures.c.commit_num, erasures.c.body_id).where(erasures.c.commit_num.in_(part))
+        found.update((row[0], row[1]) for row in connection.execute(query))
+    return found
+
+
+def count_erased(connection: Connection, branch_num: int) -> int:
+    """How many bodies of a branch are not here."""
+    query = select(func.count()).where(erasures.c.branch_num == branch_num)
+    return int(connection.execute(query).scalar_one())

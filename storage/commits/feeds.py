@@ -1,0 +1,175 @@
+"""Feeds: what one author wrote in one branch, by sequence, and the places that an author used twice."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlalchemy import Connection, func, insert, select
+
+from storage.engine.id_keys import chunks
+from storage.schema.schema import authors, commits, feed_forks
+
+
+@dataclass(frozen=True, slots=True)
+class FeedTip:
+    """The last commit of one author's feed in one branch."""
+
+    sequence: int
+    commit_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """One author's feed in one branch: commits, the last sequence, and how many places were used more than once."""
+
+    author: bytes
+    commits: int
+    last: int
+    forks: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeedFork:
+    """A place of a feed with several commits, each of which its author signed: the smallest ids, and how many."""
+
+    author: bytes
+    sequence: int
+    commit_ids: tuple[bytes, ...]
+    count: int
+
+
+class FeedPlace(NamedTuple):
+    """Which place of which author's feed a commit takes."""
+
+    author_num: int
+    sequence: int
+    commit_id: bytes
+
+
+def load_feed_tip(connection: Connection, branch_num: int, author: bytes) -> FeedTip | None:
+    """The end of an author's feed in a branch; of a forked feed, the smallest id among the last."""
+    query = (
+        select(commits.c.feed_sequence, commits.c.commit_id)
+        .join(authors, authors.c.num == commits.c.author_num)
+        .where(commits.c.branch_num == branch_num, authors.c.user == author)
+        .order_by(commits.c.feed_sequence.desc(), commits.c.commit_id)
+        .limit(1)
+    )
+    row = connection.execute(query).first()
+    return FeedTip(row[0], row[1]) if row else None
+
+
+def load_feed_ids(
+    connection: Connection, branch_num: int, author: bytes, sequences: Iterable[int]
+) -> dict[int, bytes]:
+    """Ids at these places of an author's feed; of a forked place, the smallest id."""
+    found: dict[int, bytes] = {}
+    for part in chunks(sorted(set(sequences))):
+        query = (
+            select(commits.c.feed_sequence, commits.c.commit_id)
+            .join(authors, authors.c.num == commits.c.author_num)
+            .where(
+                commits.c.branch_num == branch_num,
+                authors.c.user == author,
+                commits.c.feed_sequence.in_(part),
+            )
+            .order_by(commits.c.commit_id.desc())
+        )
+        found.update((row[0], row[1]) for row in connection.execute(query))
+    return found
+
+
+def load_feeds(connection: Connection, branch_num: int) -> list[Feed]:
+    """All feeds of a branch, by author."""
+    forked = (
+        select(feed_forks.c.author_num, func.count(feed_forks.c.feed_sequence.distinct()).label("count"))
+        .where(feed_forks.c.branch_num == branch_num)
+        .group_by(feed_forks.c.author_num)
+        .subquery()
+    )
+    counted = (
+        select(
+            commits.c.author_num, func.count().label("count"), func.max(commits.c.feed_sequence).label("last")
+        )
+        .where(commits.c.branch_num == branch_num)
+        .group_by(commits.c.author_num)
+        .subquery()
+    )
+    query = (
+        select(authors.c.user, counted.c.count, counted.c.last, func.coalesce(forked.c.count, 0))
+        .join(counted, counted.c.author_num == authors.c.num)
+        .join(forked, forked.c.author_num == authors.c.num, isouter=True)
+        .order_by(authors.c.user)
+    )
+    return [Feed(row[0], row[1], row[2], row[3]) for row in connection.execute(query)]
+
+
+def load_feed_forks(
+    connection: Connection, branch_num: int, *, place_limit: int, commit_limit: int
+) -> list[FeedFork]:
+    """The branch's first forked places by (author, sequence), each with its smallest commit ids."""
+    places = (
+        select(authors.c.user, feed_forks.c.author_num, feed_forks.c.feed_sequence)
+        .join(authors, authors.c.num == feed_forks.c.author_num)
+        .where(feed_forks.c.branch_num == branch_num)
+        .distinct()
+        .order_by(authors.c.user, feed_forks.c.feed_sequence)
+        .limit(place_limit)
+    )
+    found: list[FeedFork] = []
+    for user, author_num, sequence in connection.execute(places).all():
+        at_place = (
+            commits.c.branch_num == branch_num,
+            commits.c.author_num == author_num,
+            commits.c.feed_sequence == sequence,
+        )
+        ids = select(commits.c.commit_id).where(*at_place).order_by(commits.c.commit_id).limit(commit_limit)
+        count = select(func.count()).select_from(commits).where(*at_place)
+        found.append(
+            FeedFork(
+                user,
+                sequence,
+                tuple(connection.execute(ids).scalars()),
+                int(connection.execute(count).scalar_one()),
+            )
+        )
+    return found
+
+
+def keep_feed_forks(connection: Connection, branch_num: int, new: Sequence[FeedPlace]) -> None:
+    """Keep every commit that takes a feed place for the second time, as evidence against its author.
+
+    `new` are commits that were just stored.
+    """
+    by_author: dict[int, dict[int, list[bytes]]] = {}
+    for place in new:
+        by_author.setdefault(place.author_num, {}).setdefault(place.sequence, []).append(place.commit_id)
+    rows: list[dict[str, object]] = []
+    for author_num, places in by_author.items():
+        sequences = sorted(places)
+        # One range where it is about as long as the batch; an author chooses its numbers.
+        is_dense = sequences[-1] - sequences[0] < 2 * len(sequences)
+        conditions = (
+            [commits.c.feed_sequence.between(sequences[0], sequences[-1])]
+            if is_dense
+            else [commits.c.feed_sequence.in_(part) for part in chunks(sequences)]
+        )
+        for condition in conditions:
+            query = (
+                select(commits.c.feed_sequence)
+                .where(commits.c.branch_num == branch_num, commits.c.author_num == author_num, condition)
+                .group_by(commits.c.feed_sequence)
+                .having(func.count() > 1)
+            )
+            rows += [
+                {
+                    "branch_num": branch_num,
+                    "commit_id": commit_id,
+                    "author_num": author_num,
+                    "feed_sequence": sequence,
+                }
+                for sequence in connection.execute(query).scalars()
+                for commit_id in places.get(sequence, ())
+            ]
+    if rows:
+        connection.execute(insert(feed_forks), rows)

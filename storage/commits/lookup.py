@@ -1,0 +1,48 @@
+"""Commits by the beginning of their id, whatever became of them."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, select
+
+from storage.commits.pending import UNREAD
+from storage.engine.id_keys import id_key
+from storage.schema.schema import commits, pending, rejections
+
+_FOUND_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCommit:
+    """A commit and what became of it: `accepted`, `pending`, `unread` or `rejected` (with code and detail)."""
+
+    commit_id: bytes
+    branch_num: int
+    state: str
+    code: str = ""
+    detail: str = ""
+
+
+def find_commits(connection: Connection, low: bytes, high: bytes) -> list[FoundCommit]:
+    """Some of the commits whose ids lie from `low` to `high`: at least two where there are that many."""
+    accepted = (
+        select(commits.c.commit_id, commits.c.branch_num)
+        .where(commits.c.id_key.between(id_key(low), id_key(high)), commits.c.commit_id.between(low, high))
+        .limit(_FOUND_MAX)
+    )
+    found = [FoundCommit(row[0], row[1], "accepted") for row in connection.execute(accepted)]
+    rejected = (
+        select(rejections.c.commit_id, rejections.c.branch_num, rejections.c.code, rejections.c.detail)
+        .where(rejections.c.commit_id.between(low, high))
+        .limit(_FOUND_MAX)
+    )
+    found += [FoundCommit(row[0], row[1], "rejected", row[2], row[3]) for row in connection.execute(rejected)]
+    waiting = (
+        select(pending.c.commit_id, pending.c.branch_num, pending.c.reason)
+        .where(pending.c.id_key.between(id_key(low), id_key(high)), pending.c.commit_id.between(low, high))
+        .limit(_FOUND_MAX)
+    )
+    found += [
+        FoundCommit(row[0], row[1], "unread" if row[2] == UNREAD else "pending")
+        for row in connection.execute(waiting)
+    ]
+    return found

@@ -1,0 +1,316 @@
+"""Commits that wait for their causes, bounded per topic and author, and commits that were rejected, bounded per branch.
+
+A waiting commit is kept as the publication it came in (a whole one takes the place of a bare one), with how many of its
+causes are not here, and a row for each of these. Of a cause that row has only the key of its id: two causes with one key
+wake what waits for either, which is then judged by whole ids and waits on. What is done when causes come is `releasing`'s.
+What this node does not know how to read (another format version) is *unread*: it waits without causes until a newer Ravel
+starts, and is passed on meanwhile. Where numbers of commits are lists of what to send, unread ones are negative.
+
+Beyond a bound what is here stays and what comes is dropped: who sent it finds that it is lacking when topics are compared
+next, by which time what waits may have been released.
+"""
+
+from array import array
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from protocol.limits import (
+    PENDING_AUTHOR_SHARE,
+    PENDING_CAUSE_COUNT_MAX,
+    PENDING_COUNT_MAX,
+    PENDING_SIZE_MAX,
+    REJECTION_COUNT_MAX,
+    UNREAD_SENT_MAX,
+)
+from protocol.publication import decode_publication, is_bare
+from storage.engine.bulk import insert_rows
+from storage.engine.database import Database
+from storage.engine.id_keys import chunks, id_key
+from storage.engine.sums import sum_of
+from storage.repos.repos import Branch
+from storage.schema.schema import pending, pending_causes, pending_publications, rejections
+from verifier.verify import Rejected
+
+CAUSES: Final = "causes"
+READY: Final = "ready"
+UNREAD: Final = "version"
+"""Why a commit waits, as stored: for its causes, for its turn as these have come, or for a Ravel that knows its version."""
+_ANY_REJECTION = select(rejections.c.num).limit(1)
+_PUBLICATIONS = select(pending.c.commit_id, pending_publications.c.publication).join(
+    pending_publications, pending_publications.c.pending_num == pending.c.num
+)
+_TOTALS = select(func.count(), sum_of(pending.c.size), sum_of(pending.c.cause_count))
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One waiting publication and the causes it lacked when it came."""
+
+    commit_id: bytes
+    publication: bytes
+    causes: tuple[bytes, ...]
+    reason: str = CAUSES
+    author: bytes = b""
+    """Who signed it; empty where that cannot be read, which counts as one author."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What became of a batch, with those of it that waited before."""
+
+    ids: set[bytes] = field(default_factory=set)  # what waits for causes
+    unread: tuple[int, ...] = ()  # numbers (negative) of those newly kept and unread
+    count: int = 0  # of all that wait now, unread ones included
+    refused: int = 0  # how many did not fit
+
+
+@dataclass(slots=True)
+class _Room:
+    """What may still be kept of a topic, or of one author on it."""
+
+    count: int
+    size: int
+    causes: int
+
+    def fits(self, size: int, causes: int) -> bool:
+        return self.count >= 1 and self.size >= size and self.causes >= causes
+
+    def take(self, size: int, causes: int) -> None:
+        self.count, self.size, self.causes = self.count - 1, self.size - size, self.causes - causes
+
+
+def keep_waiting(
+    database: Database, connection: Connection, branch: Branch, waiting: Sequence[Waiting]
+) -> Kept:
+    """Keep what came by one topic and fits under its bounds."""
+    if not waiting:
+        return Kept()
+    known = _find_known(connection, waiting)
+    # Of the topic: whoever still holds an older epoch's secrets fills that, and not the room of those that follow.
+    room = _room(connection, branch.topic_num)
+    of_authors = {item.author: _room(connection, branch.topic_num, item.author) for item in waiting}
+    ids = {item.commit_id for item in waiting if item.reason == CAUSES and item.commit_id in known}
+    count, refused = len(known), 0
+    unread: list[int] = []
+    for item in waiting:
+        keys = {id_key(cause) for cause in item.causes}
+        of_author, size = of_authors[item.author], len(item.publication)
+        if _name(item) in known:
+            if item.reason == CAUSES and not is_bare(item.publication):
+                grown = _complete(connection, item, min(room.size, of_author.size))
+                room.size, of_author.size = room.size - grown, of_author.size - grown
+            continue
+        if not (room.fits(size, len(keys)) and of_author.fits(size, len(keys))):
+            refused += 1
+            continue
+        room.take(size, len(keys))
+        of_author.take(size, len(keys))
+        known.add(_name(item))
+        num = database.next_nums(connection, pending, 1)[0]
+        _keep(connection, branch, num, item, sorted(keys))
+        count += 1
+        if item.reason == UNREAD:
+            unread.append(-num)
+        else:
+            ids.add(item.commit_id)
+    return Kept(ids, tuple(unread), count, refused)
+
+
+def _room(connection: Connection, topic_num: int, author: bytes | None = None) -> _Room:
+    """Of a topic, or of one author on it."""
+    query, share = _TOTALS.where(pending.c.topic_num == topic_num), 1
+    if author is not None:
+        query, share = query.where(pending.c.author_key == id_key(author)), PENDING_AUTHOR_SHARE
+    count, size, causes = connection.execute(query).one()
+    return _Room(
+        PENDING_COUNT_MAX // share - count,
+        PENDING_SIZE_MAX // share - size,
+        PENDING_CAUSE_COUNT_MAX // share - causes,
+    )
+
+
+def _keep(connection: Connection, branch: Branch, num: int, item: Waiting, keys: Sequence[int]) -> None:
+    connection.execute(
+        insert(pending).values(
+            num=num,
+            branch_num=branch.num,
+            topic_num=branch.topic_num,
+            id_key=id_key(item.commit_id),
+            commit_id=item.commit_id,
+            author_key=id_key(item.author),
+            reason=item.reason,
+            size=len(item.publication),
+            cause_count=len(keys),
+            lacking=len(keys),
+        )
+    )
+    connection.execute(insert(pending_publications).values(pending_num=num, publication=item.publication))
+    insert_rows(connection, pending_causes, ("id_key", "pending_num"), [(key, num) for key in keys])
+
+
+def _complete(connection: Connection, item: Waiting, room: int) -> int:
+    """Keep a whole publication where a bare one waits, if it takes at most `room` bytes more; how many it takes."""
+    query = select(pending.c.num, pending_publications.c.publication).join(
+        pending_publications, pending_publications.c.pending_num == pending.c.num
+    )
+    is_it = (pending.c.id_key == id_key(item.commit_id)) & (pending.c.commit_id == item.commit_id)
+    row = connection.execute(query.where(is_it, pending.c.reason != UNREAD)).first()
+    if row is None or not is_bare(row[1]) or len(item.publication) - len(row[1]) > room:
+        return 0
+    here = pending_publications.c.pending_num == row[0]
+    connection.execute(update(pending_publications).where(here).values(publication=item.publication))
+    connection.execute(update(pending).where(pending.c.num == row[0]).values(size=len(item.publication)))
+    return len(item.publication) - len(row[1])
+
+
+def has_incomplete(connection: Connection, branch_nums: Sequence[int]) -> bool:
+    """Whether commits of some branches wait for their causes."""
+    query = select(pending.c.num).where(pending.c.branch_num.in_(branch_nums), pending.c.reason == CAUSES)
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def _name(item: Waiting) -> bytes:
+    """What is kept once. Of an unread commit nobody can tell here which publication is whole, so it may be several."""
+    return decode_publication(item.publication).publication_id if item.reason == UNREAD else item.commit_id
+
+
+def _find_known(connection: Connection, waiting: Sequence[Waiting]) -> set[bytes]:
+    """Names of those of these that wait already."""
+    known = find_waiting(connection, [item.commit_id for item in waiting if item.reason == CAUSES])
+    unread = {item.commit_id for item in waiting if item.reason == UNREAD}
+    for part in chunks([id_key(raw) for raw in unread]):
+        query = _PUBLICATIONS.where(pending.c.id_key.in_(part), pending.c.reason == UNREAD)
+        known.update(
+            _name(Waiting(commit_id, publication, (), UNREAD))
+            for commit_id, publication in connection.execute(query)
+            if commit_id in unread
+        )
+    return known
+
+
+def find_waiting(connection: Connection, ids: Collection[bytes]) -> set[bytes]:
+    """Those of these commits that wait for causes, or for their turn."""
+    wanted = set(ids)
+    found: set[bytes] = set()
+    for part in chunks([id_key(raw) for raw in wanted]):
+        query = select(pending.c.commit_id).where(pending.c.id_key.in_(part), pending.c.reason != UNREAD)
+        found.update(wanted.intersection(connection.execute(query).scalars()))
+    return found
+
+
+def find_unread(connection: Connection, topic_num: int, ids: Sequence[bytes] | None = None) -> "array[int]":
+    """Numbers (negative) of a topic's unread commits, oldest first: of these ids, or the first UNREAD_SENT_MAX of all."""
+    query = select(pending.c.num, pending.c.commit_id).where(
+        pending.c.topic_num == topic_num, pending.c.reason == UNREAD
+    )
+    if ids is not None:
+        query = query.where(pending.c.id_key.in_([id_key(raw) for raw in ids]))
+    rows = connection.execute(query.order_by(pending.c.num).limit(UNREAD_SENT_MAX))
+    return array("q", (-num for num, commit_id in rows if ids is None or commit_id in ids))
+
+
+def load_unread(connection: Connection, nums: Sequence[int], size_target: int) -> list[bytes]:
+    """Publications of unread commits by their (negative) numbers in order, until `size_target` bytes are passed."""
+    items: list[bytes] = []
+    size = 0
+    kept = pending_publications.c
+    for part in chunks([-num for num in nums]):
+        query = select(kept.publication).where(kept.pending_num.in_(part)).order_by(kept.pending_num)
+        for publication in connection.execute(query).scalars():
+            if items and size >= size_target:
+                return items
+            items.append(publication)
+            size += len(publication)
+    return items
+
+
+def count_waiting(connection: Connection, branch_num: int | None = None, *, reason: str = CAUSES) -> int:
+    """How many commits are unread, or wait for causes (and for their turn), in one branch or in all."""
+    is_it = pending.c.reason == UNREAD if reason == UNREAD else pending.c.reason != UNREAD
+    query = select(func.count()).select_from(pending).where(is_it)
+    if branch_num is not None:
+        query = query.where(pending.c.branch_num == branch_num)
+    return int(connection.execute(query).scalar_one())
+
+
+def load_waiting(
+    connection: Connection, branch_num: int, known: Collection[bytes]
+) -> list[tuple[bytes, int, bytes]]:
+    """(id, number of the topic, publication) of a branch's commits that wait for causes and are not `known`, in order."""
+    query = select(pending.c.num, pending.c.commit_id).where(
+        pending.c.branch_num == branch_num, pending.c.reason != UNREAD
+    )
+    nums = [row[0] for row in connection.execute(query.order_by(pending.c.num)) if row[1] not in known]
+    found: list[tuple[bytes, int, bytes]] = []
+    for part in chunks(nums):
+        rows = connection.execute(
+            _PUBLICATIONS.add_columns(pending.c.topic_num)
+            .where(pending.c.num.in_(part))
+            .order_by(pending.c.num)
+        )
+        found += [(row[0], row[2], row[1]) for row in rows]
+    return found
+
+
+def load_waiting_one(connection: Connection, commit_id: bytes) -> tuple[int, bytes] | None:
+    """(number of the topic, publication) of a commit that waits for causes."""
+    query = _PUBLICATIONS.add_columns(pending.c.topic_num).where(
+        pending.c.id_key == id_key(commit_id), pending.c.commit_id == commit_id, pending.c.reason != UNREAD
+    )
+    row = connection.execute(query).first()
+    return None if row is None else (row[2], row[1])
+
+
+def keep_rejections(
+    database: Database, connection: Connection, branch_num: int, rejected: Sequence[Rejected]
+) -> None:
+    """Remember rejected commits, forgetting the branch's oldest beyond the bound."""
+    fresh = {item.commit_id: item for item in rejected}
+    for commit_id in load_rejected(connection, list(fresh)):
+        del fresh[commit_id]
+    if not fresh:
+        return
+    nums = database.next_nums(connection, rejections, len(fresh))
+    connection.execute(
+        insert(rejections),
+        [
+            {
+                "num": num,
+                "branch_num": branch_num,
+                "commit_id": item.commit_id,
+                "code": item.code,
+                "detail": item.detail[:500],
+            }
+            for num, item in zip(nums, fresh.values(), strict=True)
+        ],
+    )
+    kept = (
+        select(rejections.c.num)
+        .where(rejections.c.branch_num == branch_num)
+        .order_by(rejections.c.num.desc())
+        .offset(REJECTION_COUNT_MAX)
+    )
+    connection.execute(delete(rejections).where(rejections.c.num.in_(kept)))
+
+
+def load_rejected(connection: Connection, ids: Sequence[bytes]) -> set[bytes]:
+    """Those of these ids that were rejected."""
+    found: set[bytes] = set()
+    if connection.execute(_ANY_REJECTION).first() is None:
+        return found  # the usual case, and this stands in the way of every batch
+    for part in chunks(ids):
+        found.update(
+            connection.execute(
+                select(rejections.c.commit_id).where(rejections.c.commit_id.in_(part))
+            ).scalars()
+        )
+    return found
+
+
+def count_rejections(connection: Connection, branch_num: int) -> int:
+    """How many rejected commits of a branch are remembered."""
+    query = select(func.count()).select_from(rejections).where(rejections.c.branch_num == branch_num)
+    return int(connection.execute(query).scalar_one())

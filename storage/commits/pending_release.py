@@ -1,0 +1,177 @@
+"""Commits that waited and need wait no longer: their causes are crossed off, and what lacks none is taken up again.
+
+Of `pending` this module changes what `waiting` keeps. Each step takes and gives counts, so that a transaction can stop after
+so much work and another goes on: what is ready and was not taken up is marked so, and which causes are settled can be
+told from commits and rejections. A cause is named by its key (`waiting`), and to be settled is to be accepted or rejected.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, bindparam, delete, or_, select, update
+
+from storage.commits.pending import CAUSES, READY, UNREAD
+from storage.engine.bulk import change_rows
+from storage.engine.id_keys import chunks, id_key
+from storage.engine.streaming import stream_parts, stream_rows
+from storage.schema.schema import commits, pending, pending_causes, pending_publications, rejections
+
+_ANY_WAITING = select(pending.c.num).limit(1)
+_CAUSES = (pending_causes.c.id_key, pending_causes.c.pending_num)
+_WOKEN = select(pending.c.num, pending.c.id_key, pending.c.size).where(pending.c.reason == CAUSES)
+_COUNT_DOWN = (
+    update(pending)
+    .values(lacking=pending.c.lacking - bindparam("count"))
+    .where(pending.c.num == bindparam("number"))
+)
+_READ_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Woken:
+    """A waiting commit to be judged: it lacks nothing, or is doomed, since a cause of it was rejected."""
+
+    num: int
+    key: int
+    size: int
+    is_doomed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What crossing off some causes came to: what it woke, the causes that are left, and how many rows have gone."""
+
+    woken: list[Woken]
+    left: dict[int, bool]
+    count: int
+
+
+def is_any_waiting(connection: Connection) -> bool:
+    """Whether anything waits. Mostly nothing does, and this stands in the way of every batch."""
+    return connection.execute(_ANY_WAITING).first() is not None
+
+
+def settle_causes(connection: Connection, settled: Mapping[int, bool], count_max: int) -> Settled:
+    """Cross off causes, each with whether it was rejected, until `count_max` rows have gone."""
+    left = dict(settled)
+    woken: list[Woken] = []
+    count = 0
+    for part in chunks(list(settled)):
+        room = count_max - count
+        if room <= 0:
+            break
+        rows = _load_some(connection, part, room)
+        count += len(rows)
+        done = [key for key in part if len(rows) < room or key < rows[-1][0]]
+        if rows:
+            woken += _cross_off(connection, rows, settled)
+            key, num = rows[-1]
+            connection.execute(
+                delete(pending_causes).where(
+                    or_(
+                        pending_causes.c.id_key.in_(done),
+                        (pending_causes.c.id_key == key) & (pending_causes.c.pending_num <= num),
+                    )
+                )
+            )
+        for key in done:
+            del left[key]
+    return Settled(woken, left, count)
+
+
+def _load_some(connection: Connection, keys: Sequence[int], limit: int) -> list[tuple[int, int]]:
+    """(cause, number of what waits for it), as they are ordered."""
+    query = select(*_CAUSES).where(pending_causes.c.id_key.in_(keys)).order_by(*_CAUSES).limit(limit)
+    return [(row[0], row[1]) for row in connection.execute(query)]
+
+
+def _cross_off(
+    connection: Connection, rows: Sequence[tuple[int, int]], settled: Mapping[int, bool]
+) -> list[Woken]:
+    """Count down what waits for causes, whose rows are still there; gives what needs to wait no longer."""
+    counts = Counter(num for _, num in rows)
+    change_rows(connection, _COUNT_DOWN, [(count, num) for num, count in counts.items()])
+    keys = {key for key, _ in rows}
+    doomed = {num for key, num in rows if settled[key]}
+    waits_for = select(pending_causes.c.pending_num).where(pending_causes.c.id_key.in_(keys))
+    query = _WOKEN.where(pending.c.num.in_(waits_for), pending.c.lacking <= 0)
+    found = {row[0]: tuple(row) for row in connection.execute(query)}
+    for part in chunks(sorted(doomed)):
+        found.update(
+            (row[0], tuple(row)) for row in connection.execute(_WOKEN.where(pending.c.num.in_(part)))
+        )
+    return [Woken(num, key, size, num in doomed) for num, key, size in sorted(found.values())]
+
+
+def mark_ready(connection: Connection, woken: Sequence[Woken]) -> None:
+    """Have what was woken wait for a later transaction."""
+    for part in chunks([one.num for one in woken]):
+        connection.execute(update(pending).where(pending.c.num.in_(part)).values(reason=READY))
+
+
+def load_ready(connection: Connection, limit: int) -> list[Woken]:
+    """The first of what waits for a transaction."""
+    columns = (pending.c.num, pending.c.id_key, pending.c.size, pending.c.lacking)
+    query = select(*columns).where(pending.c.reason == READY).order_by(pending.c.num).limit(limit)
+    return [Woken(num, key, size, lacking > 0) for num, key, size, lacking in connection.execute(query)]
+
+
+def take_woken(connection: Connection, woken: Sequence[Woken]) -> list[tuple[int, bytes]]:
+    """(number of the topic, publication) of each, in that order; they are no longer kept.
+
+    What still lacks causes leaves the rows of these to `drop_causes`.
+    """
+    taken: dict[int, tuple[int, bytes]] = {}
+    for part in chunks([one.num for one in woken]):
+        query = (
+            select(pending.c.num, pending.c.topic_num, pending_publications.c.publication)
+            .join(pending_publications, pending_publications.c.pending_num == pending.c.num)
+            .where(pending.c.num.in_(part))
+        )
+        taken.update((row[0], (row[1], row[2])) for row in connection.execute(query))
+        connection.execute(delete(pending_publications).where(pending_publications.c.pending_num.in_(part)))
+        connection.execute(delete(pending).where(pending.c.num.in_(part)))
+    return [taken[one.num] for one in woken]
+
+
+def drop_causes(connection: Connection, num: int, causes: Collection[bytes] | None) -> None:
+    """Cross off what a commit that is no longer kept waited for: some of `causes`; None where they cannot be told."""
+    here = pending_causes.c.pending_num == num
+    if causes is None:
+        connection.execute(delete(pending_causes).where(here))
+        return
+    for part in chunks([id_key(raw) for raw in causes]):
+        connection.execute(delete(pending_causes).where(here, pending_causes.c.id_key.in_(part)))
+
+
+def take_unread(connection: Connection) -> dict[int, list[bytes]]:
+    """All unread publications by the topic's number; they are no longer kept."""
+    is_unread = pending.c.reason == UNREAD
+    query = (
+        select(pending.c.topic_num, pending_publications.c.publication)
+        .join(pending_publications, pending_publications.c.pending_num == pending.c.num)
+        .where(is_unread)
+    )
+    taken: dict[int, list[bytes]] = {}
+    for topic_num, publication in connection.execute(query.order_by(pending.c.num)):
+        taken.setdefault(topic_num, []).append(publication)
+    nums = select(pending.c.num).where(is_unread)
+    connection.execute(delete(pending_publications).where(pending_publications.c.pending_num.in_(nums)))
+    connection.execute(delete(pending).where(is_unread))
+    return taken
+
+
+def find_settled(connection: Connection) -> dict[int, bool]:
+    """Causes that are waited for and are settled: what a crash, or a repair, left to cross off."""
+    found: dict[int, bool] = {}
+    if not is_any_waiting(connection):
+        return found
+    awaited = select(pending_causes.c.id_key).distinct()
+    accepted = awaited.join(commits, commits.c.id_key == pending_causes.c.id_key)
+    found.update((row[0], False) for row in stream_rows(connection, accepted, _READ_AT_ONCE))
+    for rows in stream_parts(connection, select(rejections.c.commit_id), _READ_AT_ONCE):
+        keys = [id_key(row[0]) for row in rows]
+        here = connection.execute(awaited.where(pending_causes.c.id_key.in_(keys))).scalars()
+        found.update(dict.fromkeys(here, True))
+    return found

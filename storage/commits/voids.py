@@ -1,0 +1,126 @@
+"""Void commits: accepted, kept in the graph, and left out of every view."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy import Connection, Select, select, update
+
+from storage.commits.changes import Change, record_changes
+from storage.commits.checkpoints import recount_checkpoints
+from storage.commits.order import CANONICAL_ORDER, Gain, count_changes
+from storage.engine.column_encryption import Secrecy, commit_place, secrecy_of
+from storage.engine.database import Database
+from storage.engine.id_keys import chunks, id_key
+from storage.schema.schema import authors, branches, checkpoints, commits, feed_forks
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An accepted commit, as far as it must be known to judge it again."""
+
+    num: int
+    topic_num: int
+    commit_id: bytes
+    author: bytes
+    sequence: int
+    is_void: bool
+    commit_key: bytes = field(repr=False)
+    block_nums: bytes
+    body_kind: str
+    proposal: bytes | None  # of a checkpoint
+
+
+def load_judged_by(connection: Connection, branch_num: int, author: bytes) -> Iterator[Judged]:
+    """All accepted commits of an author in a branch."""
+    query = _query().where(commits.c.branch_num == branch_num, authors.c.user == author)
+    secrecy = secrecy_of(connection)
+    for row in connection.execute(query.order_by(commits.c.feed_sequence)):
+        yield _judged(secrecy, row)
+
+
+def load_judged(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> list[Judged]:
+    """Those of these commits that are accepted in the branch."""
+    found: list[Judged] = []
+    wanted, secrecy = set(ids), secrecy_of(connection)
+    for part in chunks([id_key(raw) for raw in wanted]):
+        query = _query().where(commits.c.branch_num == branch_num, commits.c.id_key.in_(part))
+        found += [_judged(secrecy, row) for row in connection.execute(query) if row.commit_id in wanted]
+    return found
+
+
+def mark_void(
+    database: Database, connection: Connection, branch_num: int, nums: Sequence[int], *, is_void: bool
+) -> None:
+    """Say of commits of a branch, of which the other was said, whether they are void."""
+    changed: list[Change] = []
+    gains: list[Gain] = []
+    for part in chunks(nums):
+        query = select(commits.c.num, *CANONICAL_ORDER).where(commits.c.num.in_(part)).order_by(commits.c.num)
+        for num, passed, rank, commit_id in connection.execute(query):
+            changed.append((num, passed, None) if is_void else (num, None, passed))
+            gains.append(((passed, rank, commit_id), 0, -1 if is_void else 1))
+        connection.execute(update(commits).where(commits.c.num.in_(part)).values(is_void=is_void))
+    count_changes(connection, branch_num, gains)
+    record_changes(database, connection, branch_num, changed)
+    recount_checkpoints(database, connection, branch_num, nums, is_void=is_void)
+    more = len(nums) if is_void else -len(nums)
+    connection.execute(
+        update(branches).where(branches.c.num == branch_num).values(void_count=branches.c.void_count + more)
+    )
+
+
+def load_void_ids(connection: Connection, branch_num: int) -> list[bytes]:
+    """Void commits of a branch, in the order in which they would stand in its timeline."""
+    query = select(*CANONICAL_ORDER).where(commits.c.branch_num == branch_num, commits.c.is_void)
+    return [row[-1] for row in sorted(tuple(row) for row in connection.execute(query))]
+
+
+def are_forked(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> bool:
+    """Whether any of these commits took a place of its author's feed that was taken."""
+    for part in chunks(ids):
+        query = select(feed_forks.c.commit_id).where(
+            feed_forks.c.branch_num == branch_num, feed_forks.c.commit_id.in_(part)
+        )
+        if connection.execute(query.limit(1)).first() is not None:
+            return True
+    return False
+
+
+def has_forks(connection: Connection, branch_num: int, author: bytes, last: int) -> bool:
+    """Whether the author used a place of the feed up to `last` twice."""
+    query = (
+        select(feed_forks.c.commit_id)
+        .join(authors, authors.c.num == feed_forks.c.author_num)
+        .where(
+            feed_forks.c.branch_num == branch_num,
+            authors.c.user == author,
+            feed_forks.c.feed_sequence <= last,
+        )
+        .limit(1)
+    )
+    return connection.execute(query).first() is not None
+
+
+def _judged(secrecy: Secrecy, row: Sequence[Any]) -> Judged:
+    kept = Judged(*row)
+    return replace(kept, commit_key=secrecy.mask(commit_place(kept.commit_id), kept.commit_key))
+
+
+def _query() -> Select[Any]:
+    return select(
+        commits.c.num,
+        commits.c.topic_num,
+        commits.c.commit_id,
+        authors.c.user,
+        commits.c.feed_sequence,
+        commits.c.is_void,
+        commits.c.commit_key,
+        commits.c.block_nums,
+        commits.c.body_kind,
+        checkpoints.c.proposal,
+    ).select_from(
+        commits.join(authors, authors.c.num == commits.c.author_num).outerjoin(
+            checkpoints, checkpoints.c.commit_num == commits.c.num
+        )
+    )

@@ -1,0 +1,378 @@
+"""The database: one writer, many readers, transactions from one place, migrations at start.
+
+`write()` admits one thread at a time; whatever leaves it by an exception is rolled back whole. A store of an older schema
+is copied before it is migrated. Which database it is, and what differs with that: `backends`. Secrets in it are sealed with
+the store's key (`secrecy`), which whoever opens it brings.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Connection, Table, delete, func, insert, select
+from sqlalchemy.exc import DBAPIError, PendingRollbackError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from storage.engine.backends import Backend, choose_backend
+from storage.engine.column_encryption import BadSecret, as_option
+from storage.engine.copying import OLDER
+from storage.engine.errors import NewerSchema, NoStore, OlderSchema, StorageError
+from storage.engine.revisions import create, newest_revision, revision_of, upgrade
+from storage.engine.sqlite import DATABASE_NAME, UNREADABLE, FileUse
+from storage.engine.store_seal import OtherStoreKey, find_secrecy, seal_store
+from storage.engine.writer_lock import WriterLock
+from storage.schema.schema import numbers
+
+__all__ = [
+    "DATABASE_NAME",
+    "FAILURES",
+    "Database",
+    "NewerSchema",
+    "NoStore",
+    "OlderSchema",
+    "StorageError",
+    "explain",
+    "keep_last_number",
+    "newest_revision",
+    "read_store",
+    "remember_last_number",
+]
+
+_CONNECTIONS_MAX: Final = 20
+"""The writer, and two for each worker thread: an author reads while tables are read again."""
+FAILURES: Final = (DBAPIError, PendingRollbackError, PoolTimeout)
+"""What SQLAlchemy raises when the database does not answer as it should: the statement, what follows it, no connection."""
+
+
+class Database:
+    """The node's store. Thread-safe; close it when done."""
+
+    def __init__(self, folder: Path, store_key: bytes | None = None, url: str = "") -> None:
+        """Open or create the store of a folder, migrate it, and seal its secrets where there is a key.
+
+        Without one, a store that has been sealed is for what takes no secrets alone. Its rows are in the PostgreSQL
+        database of `url`, if any. Raises StorageError.
+        """
+        self.folder: Final = folder
+        self.path: Final = folder / DATABASE_NAME
+        """Where the rows are without a URL."""
+        self.fault = ""
+        """Why the last write failed; empty while writes succeed."""
+        self._lock = WriterLock()
+        self._next: dict[str, int] = {}
+        self._undecided = ""
+        self._is_stale = False
+        self._backend = choose_backend(folder, url)
+        try:
+            self._engine = self._backend.make_engine(_CONNECTIONS_MAX)
+        except OSError as error:
+            self._backend.close()
+            raise StorageError(f"{self._backend.name}: {error}") from error
+        except StorageError:
+            self._backend.close()
+            raise
+        self._writer: Connection | None = None
+        try:
+            self._writer = self._open_writer()
+            self._migrate(self._writer)
+            secrecy = as_option(seal_store(self._writer, self._backend, store_key))
+            # Also of connections that are made later.
+            self._engine = self._engine.execution_options(**secrecy)
+            self._writer = self._writer.execution_options(**secrecy)
+        except (*FAILURES, *UNREADABLE, OSError) as error:
+            self.close()
+            raise StorageError(f"{self._backend.name}: {explain(self._backend, error)}") from error
+        except OtherStoreKey:
+            self.close()
+            raise _other_key(self._backend.name) from None
+        except StorageError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close all connections."""
+        if self._writer is not None:
+            self._writer.close()
+        self._engine.dispose()
+        self._backend.close()
+
+    @contextmanager
+    def write(
+        self,
+        turn: AbstractContextManager[object] | None = None,
+        committed: Callable[[], None] = lambda: None,
+        *,
+        is_patient: bool = False,
+    ) -> Iterator[Connection]:
+        """The one write transaction: committed and durable when the block ends, undone when it raises.
+
+        `turn` (a lock, say) is held while the block runs, and neither while waiting for other writers nor for the disk.
+        Who `is_patient` (work for a peer) lets others who wait go first.
+        `committed` runs after the commit and before the next writer begins. It must not fail.
+        """
+        with self._lock.held(is_patient=is_patient):
+            try:
+                writer = self._begin_write()
+                try:
+                    with turn or nullcontext():
+                        yield writer
+                    known_by = self._backend.prepare_commit(writer)
+                except BaseException:
+                    self._undo(writer)
+                    raise
+                self._commit(writer, known_by)
+                self._backend.committed()
+                self.fault = ""
+                committed()
+            except FAILURES as error:
+                self.fault = explain(self._backend, error)
+                raise StorageError(self.fault) from error
+            except BadSecret as error:
+                raise StorageError(str(error)) from error
+        # Outside of the lock: the next write goes on meanwhile, and those that wait here share one sync.
+        if fault := self._backend.acknowledge():
+            self.fault = fault
+
+    def probe(self) -> None:
+        """Write something that changes nothing, to see whether writes succeed. Raises StorageError."""
+        with self.write() as connection:
+            self._backend.probe(connection)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A read transaction: one unchanging snapshot of the store."""
+        try:
+            with self._engine.connect() as connection:
+                self._begin(connection, self._backend.begin_read)
+                try:
+                    yield connection
+                finally:
+                    connection.rollback()
+        except FAILURES as error:
+            raise StorageError(explain(self._backend, error)) from error
+        except BadSecret as error:
+            raise StorageError(str(error)) from error
+
+    def copy_aside(self, label: str) -> Path:
+        """Keep a copy of what is committed in the folder, under a name with the label. Raises StorageError."""
+        try:
+            return self._backend.copy_aside(self._engine, label, newest_revision())
+        except (*FAILURES, *UNREADABLE, OSError) as error:
+            raise StorageError(
+                f"{self._backend.name} could not be copied ({explain(self._backend, error)}); it was left as it is"
+            ) from error
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether a write may have been kept of which this process had to say that it failed."""
+        return bool(self._undecided) or self._is_stale
+
+    def size(self, connection: Connection) -> int | None:
+        """Bytes of the rows where they are not in a file of the folder."""
+        return self._backend.size(connection)
+
+    def measure_file(self) -> FileUse | None:
+        """How the rows' file is used; None where they are in a database elsewhere. Raises StorageError."""
+        with self.read() as connection:
+            return self._backend.measure_file(connection)
+
+    def rewrite_file(self) -> None:
+        """Write the rows' file anew, as one transaction. Raises StorageError."""
+        with self._lock.held():
+            writer = self._writer or self._open_writer()
+            try:
+                self._backend.sweep(writer, ())
+                writer.rollback()  # ends SQLAlchemy's own bookkeeping
+            except FAILURES as error:
+                self._undo(writer)
+                raise StorageError(explain(self._backend, error)) from error
+
+    def next_nums(self, connection: Connection, table: Any, count: int) -> range:  # noqa: ANN401  # a Table
+        """`count` fresh row numbers of `table`; to be called inside `write()`."""
+        start = self._next.get(table.name)
+        if start is None:
+            last = int(connection.execute(select(func.coalesce(func.max(table.c.num), 0))).scalar_one())
+            kept = connection.execute(select(numbers.c.last).where(numbers.c.name == table.name)).scalar()
+            start = max(last, kept or 0) + 1
+        self._next[table.name] = start + count
+        return range(start, start + count)
+
+    def _open_writer(self) -> Connection:
+        writer = self._engine.connect()
+        try:
+            self._backend.claim(writer)
+            writer.rollback()  # ends SQLAlchemy's own bookkeeping; nothing was begun
+        except BaseException as error:
+            writer.invalidate()
+            writer.close()
+            if isinstance(error, StorageError):  # somebody else has the store now
+                self.fault = str(error)
+            raise
+        return writer
+
+    def _begin(self, connection: Connection, statement: str) -> None:
+        """Begin a transaction; where the server has gone since the last one, and come back, on a new connection."""
+        try:
+            connection.exec_driver_sql(statement)
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+            connection.rollback()
+            connection.exec_driver_sql(statement)
+
+    def _begin_write(self) -> Connection:
+        """Begin on the connection that holds the claim: a new one, with a new claim, where the last one broke."""
+        if self._writer is not None and not self._is_stale:
+            try:
+                self._writer.exec_driver_sql(self._backend.begin_write)
+            except DBAPIError as error:
+                if not error.connection_invalidated:
+                    self._writer.rollback()
+                    raise
+                self._drop_writer()
+            else:
+                return self._writer
+        if self._writer is None:
+            self._writer = self._open_writer()
+        if self._undecided:
+            self._is_stale = self._was_committed(self._writer, self._undecided)
+            self._undecided = ""
+        if self._is_stale:
+            # What is kept in memory was told that this write had been undone.
+            self.fault = "the server has kept a write whose end was not heard; start the daemon again"
+            raise StorageError(self.fault)
+        self._writer.exec_driver_sql(self._backend.begin_write)
+        return self._writer
+
+    def _was_committed(self, writer: Connection, known_by: str) -> bool:
+        found = self._backend.was_committed(writer, known_by)
+        writer.rollback()  # ends SQLAlchemy's own bookkeeping
+        return found
+
+    def _commit(self, writer: Connection, known_by: str) -> None:
+        try:
+            writer.exec_driver_sql("COMMIT")
+            writer.rollback()  # ends SQLAlchemy's own bookkeeping; the database has committed
+        except DBAPIError as error:
+            is_unheard = error.connection_invalidated and known_by
+            self._undo(writer)
+            if not is_unheard:
+                raise
+            self._undecided = known_by
+            writer = self._writer = self._open_writer()
+            was_committed = self._was_committed(writer, known_by)
+            self._undecided = ""
+            if not was_committed:
+                raise
+
+    def _undo(self, writer: Connection) -> None:
+        """Undo what the transaction did. On a full disk SQLite has done so itself; its driver then says nothing."""
+        self._next.clear()
+        if writer.invalidated:
+            self._drop_writer()
+        else:
+            writer.rollback()
+
+    def _drop_writer(self) -> None:
+        """Leave a broken connection; the next write makes another, and its claim."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        self._next.clear()
+
+    def _migrate(self, writer: Connection) -> None:
+        current = revision_of(writer, self._backend.name)
+        writer.rollback()
+        if current is not None and current != newest_revision():
+            self._keep_older(current)
+        writer.exec_driver_sql(self._backend.begin_write)
+        if current is not None:
+            self._backend.bind(writer, is_new=False)
+        if current is None:
+            create(writer, newest_revision())
+            self._backend.bind(writer, is_new=True)
+        elif current != newest_revision():
+            upgrade(writer)
+        writer.exec_driver_sql("COMMIT")
+        writer.rollback()
+
+    def _keep_older(self, revision: str) -> None:
+        """Keep a copy of what is about to be migrated: the way back to the Ravel that last ran here."""
+        try:
+            self._backend.copy_aside(self._engine, f"{OLDER}{revision}", revision)
+        except OSError as error:
+            raise StorageError(
+                f"{self._backend.name} has schema {revision}, and could not be copied before it is migrated ({error}); "
+                "it was left as it is"
+            ) from error
+
+
+@contextmanager
+def read_store(folder: Path, store_key: bytes | None = None, url: str = "") -> Iterator[Connection]:
+    """One moment of the store of a folder, beside its daemon or without one; nothing is made, migrated or written.
+
+    Without the key no secret of a sealed store can be read. Raises StorageError where there is none, or of another schema.
+    """
+    backend = choose_backend(folder, url)
+    name = backend.name
+    if not backend.exists():
+        raise NoStore(f"{name} is not there")
+    engine = backend.make_reader(1)
+    try:
+        with engine.connect() as connection:
+            connection.exec_driver_sql(backend.begin_read)
+            try:
+                revision = revision_of(connection, name)
+                if revision is None:
+                    raise NoStore(f"{name} has no store yet")
+                if revision != newest_revision():
+                    raise OlderSchema(
+                        f"{name} has schema {revision}, and this Ravel reads {newest_revision()}; "
+                        "`ravel run` migrates it"
+                    )
+                backend.check_bound(connection)
+                try:
+                    secrecy = find_secrecy(connection, store_key)
+                except OtherStoreKey:
+                    raise _other_key(name) from None
+                yield connection.execution_options(**as_option(secrecy))
+            finally:
+                connection.rollback()
+    except FAILURES as error:
+        raise StorageError(f"{name}: {explain(backend, error)}") from error
+    except BadSecret as error:
+        raise StorageError(f"{name}: {error}") from error
+    finally:
+        engine.dispose()
+
+
+def measure_file(folder: Path, url: str = "") -> FileUse | None:
+    """How the rows' file is used, beside its daemon or without one. Raises StorageError."""
+    backend = choose_backend(folder, url)
+    with read_store(folder, url=url) as connection:
+        return backend.measure_file(connection)
+
+
+def _other_key(name: str) -> StorageError:
+    return StorageError(
+        f"{name} was sealed with other keys than those of its folder: the two belong together"
+    )
+
+
+def explain(backend: Backend, error: Exception) -> str:
+    """What went wrong, in a sentence without secrets."""
+    return backend.explain(error) if isinstance(error, DBAPIError) else str(error)
+
+
+def keep_last_number(connection: Connection, table: Table) -> None:
+    """Before rows of a table are forgotten: remember the last number, which is then not given again."""
+    last = connection.execute(select(func.coalesce(func.max(table.c.num), 0))).scalar_one()
+    remember_last_number(connection, table, last)
+
+
+def remember_last_number(connection: Connection, table: Table, last: int) -> None:
+    """Give no number up to `last` to a row of the table any more: it was given, to one that is gone or another's."""
+    connection.execute(delete(numbers).where(numbers.c.name == table.name, numbers.c.last < last))
+    if connection.execute(select(numbers.c.last).where(numbers.c.name == table.name)).first() is None:
+        connection.execute(insert(numbers).values(name=table.name, last=last))

@@ -1,0 +1,57 @@
+"""A store's rows out into one file, and in again, whichever database they are in: for backups.
+
+The file is an SQLite store, so a backup of one kind of database can be restored to the other: that is how a store moves.
+"""
+
+from pathlib import Path
+
+from storage.engine.copying import copy_database
+from storage.engine.database import FAILURES, explain, read_store
+from storage.engine.dump_load import copy_to_file, load_from_file
+from storage.engine.errors import NoStore, StorageError
+from storage.engine.losses import guard_unused
+from storage.engine.postgresql import PostgresqlBackend
+from storage.engine.revisions import newest_revision, revision_of
+from storage.engine.sqlite import DATABASE_NAME
+from storage.engine.store_identity import check_unbound
+
+
+def save_database(folder: Path, url: str, path: Path) -> None:
+    """Copy the rows of a folder's store, one moment of them, to a new SQLite file, while it is in use.
+
+    Raises OSError, sqlite3.Error, StorageError.
+    """
+    if not url:
+        check_unbound(folder)
+        if not (folder / DATABASE_NAME).exists():
+            raise NoStore(f"{folder} has no store yet: `ravel run` makes one")
+        guard_unused(folder, folder / DATABASE_NAME)
+        copy_database(folder / DATABASE_NAME, path)
+        return
+    with read_store(folder, url=url) as connection:
+        copy_to_file(connection, path, newest_revision())
+
+
+def load_database(folder: Path, url: str) -> None:
+    """Move the rows of a folder's store from its file into a PostgreSQL database without a store, all or none.
+
+    Raises OSError, StorageError.
+    """
+    backend = PostgresqlBackend(folder, url)
+    path = folder / DATABASE_NAME
+    engine = backend.make_engine(1)
+    try:
+        with engine.connect() as writer:
+            backend.claim(writer)
+            writer.rollback()
+            writer.exec_driver_sql(backend.begin_write)
+            if revision_of(writer, backend.name) is not None:
+                raise StorageError(f"{backend.name} has a store already; name a database that is empty")
+            load_from_file(path, writer)
+            backend.adopt(writer)
+            writer.exec_driver_sql("COMMIT")
+    except FAILURES as error:
+        raise StorageError(f"{backend.name}: {explain(backend, error)}") from error
+    finally:
+        engine.dispose()
+    path.unlink()

@@ -1,0 +1,239 @@
+"""A store's rows in an SQLite file of its folder: the default.
+
+SQLite runs in WAL with `synchronous=FULL`: a commit that was acknowledged survives a power cut (NORMAL loses them). A
+write begins with BEGIN IMMEDIATE, so that it never fails half-way for a lock. Each write that changes rows is counted in
+the database (`user_version`) and, once it is durable, beside it (`last_write`): SQLite itself does not notice when its log
+lost some.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import URL, Connection, create_engine, event
+from sqlalchemy.engine import Engine, ExceptionContext
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import QueuePool
+
+from storage.engine.copying import copy_database, take_place
+from storage.engine.errors import StorageError
+from storage.engine.last_write import LastWrite, next_count, read_last_write
+from storage.engine.losses import check_count, guard_log, guard_unused
+from storage.engine.store_identity import check_unbound
+
+DATABASE_NAME: Final = "ravel.sqlite"
+_BUSY_TIMEOUT_SECONDS: Final = 30.0
+_COUNT_MASK: Final = 0xFFFFFFFF
+UNREADABLE: Final = (sqlite3.Error, UnicodeError, OverflowError)
+"""What the driver raises of a damaged file: it decodes SQLite's message, and with it names that are no text any more."""
+_WAL_PAGES: Final = 8192
+"""Pages between checkpoints (32 MiB): random index pages are then written once, not once per transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileUse:
+    """Bytes of the file, and those of its pages that hold nothing."""
+
+    size: int
+    unused: int
+
+
+class SqliteBackend:
+    """The file, and how it is opened (`Backend`)."""
+
+    begin_write = "BEGIN IMMEDIATE"
+    begin_read = "BEGIN"
+
+    def __init__(self, folder: Path) -> None:
+        """Nothing is touched yet."""
+        self._folder = folder
+        self._path = folder / DATABASE_NAME
+        self.name = str(self._path)
+        self._last: LastWrite | None = None
+        self._acknowledged: int | None = None  # when a reader was made
+        self._changes = 0  # rows that the writer's connection had changed when it last counted
+        self._prepared = 0
+        self._committed = 0
+
+    def exists(self) -> bool:
+        """Whether the file is there."""
+        return self._path.exists()
+
+    def make_engine(self, connections_max: int) -> Engine:
+        """Make the file, for its owner alone, and connections to it."""
+        check_unbound(self._path.parent)
+        if not self._path.exists():
+            self._path.touch(mode=0o600)
+        self._last = LastWrite(self._folder)
+        if self._last.is_alone:
+            guard_log(self._folder, self._path, self._last.count)
+        engine = create_engine(
+            # Not as text, in which a ? or % of the path would mean something else.
+            URL.create("sqlite", database=str(self._path)),
+            poolclass=QueuePool,
+            pool_size=connections_max,
+            max_overflow=0,
+            connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
+        )
+        event.listen(engine, "connect", _prepare)
+        event.listen(engine, "handle_error", self._say_damage)
+        return engine
+
+    def make_reader(self, connections_max: int) -> Engine:
+        """Connections that never write, nor make anything."""
+        try:
+            guard_unused(self._folder, self._path)
+            # Before anything is read, which is then no older.
+            self._acknowledged = read_last_write(self._folder)
+        except OSError as error:
+            raise StorageError(f"{self.name}: {error}") from error
+        engine = create_engine(
+            URL.create("sqlite", database=str(self._path)),
+            pool_size=connections_max,
+            connect_args={"timeout": _BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
+        )
+        event.listen(engine, "connect", _prepare_reader)
+        event.listen(engine, "handle_error", self._say_damage)
+        return engine
+
+    def _say_damage(self, context: ExceptionContext) -> None:
+        """SQLAlchemy passes on as it is what is no error of the driver's interface."""
+        error = context.original_exception
+        if context.sqlalchemy_exception is None and isinstance(error, UNREADABLE):
+            raise StorageError(f"{self.name}: it is damaged: {error}") from error
+
+    def claim(self, writer: Connection) -> None:
+        """SQLite's own lock keeps writers apart, and the folder's lock daemons. What was lost is written down."""
+        assert self._last is not None, "a writer's"
+        count = _read_count(writer)
+        if self._last.count is None or check_count(self._folder, count, self._last.count) is not None:
+            self._last.replace(count)
+        self._prepared = self._committed = count
+        self._changes = _driver_of(writer).total_changes
+
+    def close(self) -> None:
+        """Let others see that nobody writes."""
+        if self._last is not None:
+            self._last.close()
+            self._last = None
+
+    def bind(self, writer: Connection, *, is_new: bool) -> None:
+        """The file is the folder's."""
+
+    def check_bound(self, connection: Connection) -> None:
+        """The file is the folder's, unless that belongs to another database. What was lost is written down."""
+        check_unbound(self._path.parent)
+        try:
+            check_count(self._folder, _read_count(connection), self._acknowledged)
+        except OSError as error:
+            raise StorageError(f"{self.name}: {error}") from error
+
+    def copy_aside(self, engine: Engine, label: str, revision: str) -> Path:
+        """Copy the file to one beside it."""
+        return take_place(self._path, label, lambda begun: copy_database(self._path, begun))
+
+    def prepare_commit(self, writer: Connection) -> str:
+        """SQLite undoes what fails or says so at the end. A write that changed something is counted."""
+        driver = _driver_of(writer)
+        self._prepared = self._committed
+        if driver.total_changes != self._changes:
+            self._changes = driver.total_changes
+            # Without SQLAlchemy, which would take longer than SQLite does: this is read in each write.
+            (count,) = driver.execute("PRAGMA user_version").fetchone()
+            self._prepared = next_count(count & _COUNT_MASK)
+            writer.exec_driver_sql(f"PRAGMA user_version = {_signed(self._prepared)}")
+        return ""
+
+    def committed(self) -> None:
+        """It is what others are to find."""
+        self._committed = self._prepared
+
+    def acknowledge(self) -> str:
+        """Keep the count beside the database. The write itself is durable, so that a failure does not undo it."""
+        assert self._last is not None, "a writer's"
+        try:
+            self._last.acknowledge(lambda: self._committed)
+        except OSError as error:
+            return f"{self.name}: {error}"
+        return ""
+
+    def was_committed(self, connection: Connection, known_by: str) -> bool:
+        """Never asked: an end that fails is an end that was heard."""
+        raise AssertionError("a write into a file has no unheard end")
+
+    def probe(self, connection: Connection) -> None:
+        """Write the file's version anew."""
+        version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+        connection.exec_driver_sql(f"PRAGMA user_version={int(version)}")
+
+    def size(self, connection: Connection) -> int | None:
+        """It is a file of the folder."""
+        return None
+
+    def measure_file(self, connection: Connection) -> FileUse:
+        """By its pages."""
+        page, count, free = (
+            connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            for name in ("page_size", "page_count", "freelist_count")
+        )
+        return FileUse(page * count, page * free)
+
+    def rewrite(
+        self,
+        connection: Connection,
+        table: str,
+        column: str,
+        keys: tuple[str, ...],
+        change: Callable[..., bytes],
+    ) -> int:
+        """Inside SQLite: a million rows are not brought here one by one."""
+        _driver_of(connection).create_function("ravel_change", -1, change)
+        statement = (
+            f"UPDATE {table} SET {column} = ravel_change({column}, {', '.join(keys)})"  # noqa: S608  # names of ours
+            f" WHERE {column} IS NOT NULL"
+        )
+        return connection.exec_driver_sql(statement).rowcount
+
+    def sweep(self, writer: Connection, _tables: Sequence[str]) -> bool:
+        """Write the whole file anew, and empty its log: until then, the file itself is as it was."""
+        writer.exec_driver_sql("VACUUM")
+        is_busy, *_ = writer.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+        return not is_busy
+
+    def explain(self, error: DBAPIError) -> str:
+        """SQLite's messages hold no values."""
+        return str(error.orig)
+
+
+def _driver_of(connection: Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    assert isinstance(driver, sqlite3.Connection)
+    return driver
+
+
+def _read_count(connection: Connection) -> int:
+    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one()) & _COUNT_MASK
+
+
+def _signed(count: int) -> int:
+    """As SQLite has it."""
+    return count - (_COUNT_MASK + 1) if count > _COUNT_MASK >> 1 else count
+
+
+def _prepare(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None  # BEGIN and COMMIT are ours, not the driver's
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        f"wal_autocheckpoint={_WAL_PAGES}",
+        "foreign_keys=ON",
+        "cache_size=-32768",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _prepare_reader(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None
+    connection.execute("PRAGMA query_only=ON")

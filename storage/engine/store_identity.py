@@ -1,0 +1,49 @@
+"""Which database a folder's packs belong to, where the rows are not in the folder.
+
+Packs that no row names are swept at start, so a wrong URL in the configuration would cost a node its files. The folder
+therefore says which store it belongs to (`store-id`), the database says the same, and where the two differ nothing starts.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from storage.engine.copying import sync_file, sync_folder
+from storage.engine.errors import StorageError
+
+STORE_ID_NAME: Final = "store-id"
+PACKS_NAME: Final = "packs"
+_ID_SIZE_MAX: Final = 100
+
+
+def check_unbound(folder: Path) -> None:
+    """Raises StorageError where the rows of the folder's store are in a database elsewhere, whatever file lies there."""
+    if (folder / STORE_ID_NAME).exists():
+        raise StorageError(f"the store of {folder} is in a PostgreSQL database: [storage] url has to name it")
+
+
+def has_packs(folder: Path) -> bool:
+    """Whether large blocks are in the folder."""
+    packs = folder / PACKS_NAME
+    return packs.is_dir() and any(packs.iterdir())
+
+
+def read_store_id(folder: Path) -> str:
+    """The store that the folder belongs to; empty where it belongs to none. Raises OSError."""
+    try:
+        with (folder / STORE_ID_NAME).open("rb") as file:
+            return file.read(_ID_SIZE_MAX).decode("ascii", "replace").strip()
+    except FileNotFoundError:
+        return ""
+
+
+def write_store_id(folder: Path, store_id: str) -> None:
+    """Let the folder belong to a store, durably. Raises OSError."""
+    begun = folder / f"{STORE_ID_NAME}.new"
+    begun.unlink(missing_ok=True)
+    handle = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(f"{store_id}\n")
+    sync_file(begun)
+    begun.rename(folder / STORE_ID_NAME)
+    sync_folder(folder)

@@ -1,0 +1,117 @@
+"""Sealing a store: at its first opening with a key, all secrets in it are sealed in one transaction, and a mark is left.
+
+After that it is opened with the same key, or without one for what takes no secrets. Where secrets lay in the clear, their
+tables are written anew, since databases leave what was replaced where it was; if that fails, for want of room say, or
+somebody reads meanwhile, it is tried again at the next opening. What a PostgreSQL server has elsewhere (its log, archives
+of it, copies) is not ours to sweep.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from hmac import compare_digest
+from typing import Final
+
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.exc import DBAPIError
+
+from protocol.hashing import store_mark
+from storage.engine.backends import Backend
+from storage.engine.column_encryption import (
+    Locked,
+    Sealed,
+    Secrecy,
+    Unsealed,
+    commit_place,
+    epoch_place,
+    file_place,
+    repo_place,
+    topic_place,
+)
+from storage.schema.schema import store_seal
+
+
+class OtherStoreKey(Exception):
+    """The store was sealed with another key."""
+
+
+def find_secrecy(connection: Connection, store_key: bytes | None) -> Secrecy:
+    """How secrets are kept in a store that is only read. Raises OtherStoreKey."""
+    mark = connection.execute(select(store_seal.c.mark)).scalar()
+    if mark is None:
+        return Unsealed()
+    if store_key is None:
+        return Locked()
+    if not compare_digest(mark, store_mark(store_key)):
+        raise OtherStoreKey
+    return Sealed(store_key)
+
+
+def seal_store(writer: Connection, backend: Backend, store_key: bytes | None) -> Secrecy:
+    """Seal what is not sealed yet, where there is a key; gives how secrets are kept now.
+
+    Raises OtherStoreKey, DBAPIError, StorageError.
+    """
+    writer.exec_driver_sql(backend.begin_write)
+    try:
+        found = find_secrecy(writer, store_key)
+        if store_key is not None and isinstance(found, Unsealed):
+            found = Sealed(store_key)
+            sealed_count = _seal_rows(writer, backend, found)
+            mark = store_mark(store_key)
+            writer.execute(insert(store_seal).values(num=1, mark=mark, is_clean=not sealed_count))
+        backend.prepare_commit(writer)
+        writer.exec_driver_sql("COMMIT")
+    finally:
+        writer.rollback()  # undoes it if it was not committed, and ends SQLAlchemy's own bookkeeping
+    is_clean = writer.execute(select(store_seal.c.is_clean)).scalar()
+    writer.rollback()
+    if is_clean is False:
+        with suppress(DBAPIError):  # no room, or somebody reads: the next opening tries again
+            if backend.sweep(writer, _TABLES):
+                writer.execute(update(store_seal).values(is_clean=True))
+        writer.rollback()
+    return found
+
+
+_Place = Callable[..., bytes]
+_BOXES: Final[tuple[tuple[str, str, tuple[str, ...], _Place], ...]] = (
+    ("repos", "init_key", ("repo_id",), lambda raw: repo_place("init_key", raw)),
+    ("repos", "invitation", ("repo_id",), lambda raw: repo_place("invitation", raw)),
+    (
+        "epochs",
+        "read_secret",
+        ("repo_num", "epoch_id"),
+        lambda num, raw: epoch_place("read_secret", num, raw),
+    ),
+    (
+        "epochs",
+        "write_secret",
+        ("repo_num", "epoch_id"),
+        lambda num, raw: epoch_place("write_secret", num, raw),
+    ),
+    ("topics", "channel", ("topic",), topic_place),
+)
+_MASKS: Final[tuple[tuple[str, str, tuple[str, ...], _Place], ...]] = (
+    ("commits", "commit_key", ("commit_id",), commit_place),
+    ("files", "object_key", ("num", "object_id"), file_place),
+)
+"""Table, column, what tells its row, and the place that follows from that."""
+_TABLES: Final = sorted({table for table, *_ in (*_BOXES, *_MASKS)})
+
+
+def _seal_rows(connection: Connection, backend: Backend, secrecy: Secrecy) -> int:
+    """Seal every secret. Gives how many."""
+    count = 0
+    for columns, transform in ((_BOXES, secrecy.seal), (_MASKS, secrecy.mask)):
+        for table, column, keys, place in columns:
+
+            def seal(
+                secret: bytes,
+                *row: bytes | int,
+                transform: Callable[[bytes, bytes], bytes] = transform,
+                place: _Place = place,
+            ) -> bytes:
+                return transform(place(*row), secret)
+
+            count += backend.rewrite(connection, table, column, keys, seal)
+    return count

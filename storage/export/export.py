@@ -1,0 +1,348 @@
+"""Export of the store as Parquet: incremental, published atomically (see `export_schema` for the layout).
+
+    read     everything new, in one read transaction, into parts in a scratch folder: one moment of the store, and writers
+             are never blocked
+    count    what the store holds, in another, since that takes long and no row depends on it
+    put      the parts, where they go; they are named by their content, so nothing that is there is written over
+    publish  the manifest, in one piece: a reader sees the old export or the new one, never half
+    sweep    parts that no manifest lists any more, once `keep_seconds` have passed for whoever reads by an older one
+
+Cut at any moment it leaves the old export, and perhaps parts that nothing lists, which the next one sweeps.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+from blake3 import blake3
+from sqlalchemy import Connection
+
+from storage.engine.database import StorageError
+from storage.export.blocks import block_batches, relay_block_batches
+from storage.export.destinations import Destination
+from storage.export.manifest import (
+    MANIFEST_SIZE_MAX,
+    Manifest,
+    Part,
+    Quotas,
+    Replaced,
+    decode_manifest,
+    encode_manifest,
+)
+from storage.export.parts import (
+    BODIES_PER_GROUP,
+    ROWS_PER_GROUP,
+    ExportRow,
+    batch_rows,
+    choose_merge,
+    gather_batches,
+    read_batches,
+    write_parts,
+)
+from storage.export.rows import (
+    Pseudonym,
+    commit_batches,
+    describe_roots,
+    edit_batches,
+    find_last,
+    goes_on_from,
+    mark_of,
+    relay_commit_batches,
+    relay_topic_batches,
+    topic_batches,
+    void_batches,
+)
+from storage.export.schema import BLOCK_TABLES, MANIFEST_NAME, MEMBERS, MEMBERSHIPS, SCHEMA_VERSION, TABLES
+from storage.export.space_accounting import Counted
+from storage.schema.relay_schema import relay_commits
+from storage.schema.schema import changes, commits
+
+_PSEUDONYM_TAG: Final = b"ravel export pseudonym"
+_KEY_TAG: Final = b"ravel export pseudonym key"
+
+Bodies = Callable[[Connection, int, int], Iterator[pa.RecordBatch]]
+"""Bodies of the commits of some numbers (first and last): who exports can open them, this module cannot."""
+
+
+class RepoRights(NamedTuple):
+    """Rows of `memberships` and `members` of one repo, whose root branch was opened elsewhere, likewise."""
+
+    memberships: Iterator[ExportRow]
+    members: Iterator[ExportRow]
+
+
+class Unjudged(NamedTuple):
+    """A repo whose root branch cannot be opened for damage."""
+
+    is_awaited: bool  # whether that was taken out, and is asked of peers
+
+
+Rights = Callable[[Connection, Pseudonym | None], Iterator[RepoRights | Unjudged]]
+"""Each repo that has members. One is to be read before the next is asked for, so that one membership is in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPlan:
+    """What is exported, in whose name, and how much of what it replaces is kept."""
+
+    node: str  # the exporting node's id
+    created_at: int  # unix seconds
+    keep_seconds: int = 86_400
+    parts_max: int = 32  # of a table: more are merged
+    pseudonym_key: bytes | None = None  # 32 bytes
+    bodies: Bodies | None = None
+    blocks: bool = False
+    rights: Rights | None = None
+    holdings: Callable[[Connection, Counted], Counted] | None = None
+    quotas: Quotas | None = None
+
+    @property
+    def pseudonyms(self) -> str:
+        """What tells keys of pseudonyms apart, and tells nothing of them."""
+        if self.pseudonym_key is None:
+            return ""
+        return blake3(_KEY_TAG, key=self.pseudonym_key).hexdigest()[:16]
+
+    def pseudonym(self, author: bytes) -> bytes:
+        """What stands for an author: the same wherever the key is."""
+        assert self.pseudonym_key is not None, "or authors stand for themselves"
+        return blake3(_PSEUDONYM_TAG + author, key=self.pseudonym_key).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSummary:
+    """What an export holds now, and how many commits this run added."""
+
+    path: str
+    commits: int
+    added: int
+    relayed: int  # commits that were taken for others
+    parts: int  # of all tables
+    watermark: int
+    unjudged_repos: int  # whose members cannot be told, since their root branches are damaged
+
+
+def export_store(
+    read: Callable[[], AbstractContextManager[Connection]], destination: Destination, plan: ExportPlan
+) -> ExportSummary:
+    """Add to an export what is new since its watermark. Raises StorageError; `read` begins a read transaction."""
+    with destination.scratch() as scratch:
+        run = _Run(plan, _load(destination, plan), scratch)
+        try:
+            with read() as connection:
+                run.read(connection)
+            # Another, since this may take long, and while one is open SQLite's log only grows.
+            with read() as connection:
+                run.count(connection)
+            run.merge(destination)
+        except OSError as error:
+            raise StorageError(f"cannot write an export: {error}") from error
+        run.put(destination)
+    manifest = run.manifest
+    destination.publish(MANIFEST_NAME, encode_manifest(manifest))
+    _sweep(destination, manifest)
+    return ExportSummary(
+        destination.name,
+        sum(part.rows for part in manifest.tables["commits"]),
+        run.added,
+        sum(part.rows for part in manifest.tables["relay_commits"]),
+        sum(map(len, manifest.tables.values())),
+        manifest.watermark,
+        manifest.unjudged_repos,
+    )
+
+
+def _load(destination: Destination, plan: ExportPlan) -> Manifest:
+    content = destination.read(MANIFEST_NAME, MANIFEST_SIZE_MAX)
+    if content is None:
+        return Manifest(plan.node, pseudonyms=plan.pseudonyms, has_bodies=plan.bodies is not None)
+    return decode_manifest(content, f"{destination.name}/{MANIFEST_NAME}", plan.node)
+
+
+def _sweep(destination: Destination, manifest: Manifest) -> None:
+    kept = {*manifest.listed(), *(one.path for one in manifest.replaced)}
+    for table in TABLES:
+        for path in destination.list_parts(table):
+            if path not in kept:
+                destination.delete(path)
+
+
+class _Run:
+    """One export, from the manifest that was there to the one that is to be published."""
+
+    def __init__(self, plan: ExportPlan, before: Manifest, scratch: Path) -> None:
+        self._plan = plan
+        self._scratch = scratch
+        self._there = {*before.listed(), *(one.path for one in before.replaced)}
+        self._made: dict[str, Path] = {}  # parts in the scratch folder, by their names in the export
+        self.manifest = before
+        self.added = 0
+
+    def read(self, connection: Connection) -> None:
+        """Write all that is new into the scratch folder."""
+        plan = self._plan
+        if not self._can_go_on(connection):
+            self._begin_anew()
+        manifest = self.manifest
+        if plan.blocks and not manifest.has_blocks:
+            manifest.blocks_from, manifest.relay_blocks_from = manifest.watermark, manifest.relay_watermark
+        manifest.quotas, manifest.created_at = plan.quotas, plan.created_at
+        pseudonym = None if plan.pseudonym_key is None else plan.pseudonym
+        self._state("voids", void_batches(connection))
+        self._state("relay_topics", relay_topic_batches(connection))
+        self._state("topics", topic_batches(connection))
+        self._state_rights(connection, pseudonym)
+        first, last = manifest.watermark + 1, find_last(connection, commits.c.num, changes.c.num)
+        if first <= last:
+            self.added = self._add("commits", commit_batches(connection, first, last, pseudonym))
+            self._add("edits", edit_batches(connection, first, last))
+            if plan.bodies is not None:
+                self._add("bodies", plan.bodies(connection, first, last))
+            manifest.watermark = last
+        first, last = manifest.relay_watermark + 1, find_last(connection, relay_commits.c.num)
+        if first <= last:
+            self._add("relay_commits", relay_commit_batches(connection, first, last))
+            manifest.relay_watermark = last
+        self._read_blocks(connection)
+        for table, upto in ((commits, manifest.watermark), (relay_commits, manifest.relay_watermark)):
+            if (mark := mark_of(connection, table, upto)) is not None:
+                manifest.marks[table.name] = mark
+
+    def count(self, connection: Connection) -> None:
+        """Count what the store holds, now."""
+        manifest, count = self.manifest, self._plan.holdings
+        before = Counted(manifest.holdings, manifest.holdings_of)
+        after = Counted(None, "") if count is None else count(connection, before)
+        manifest.holdings, manifest.holdings_of = after
+
+    def _read_blocks(self, connection: Connection) -> None:
+        """Blocks up to the watermarks, since watermarks of their own: wanted later than the rest, they are caught up with.
+
+        No other table says anything of them, so nothing else has to begin anew. No longer wanted, they go at once.
+        """
+        manifest, plan = self.manifest, self._plan
+        manifest.has_blocks = plan.blocks
+        if not plan.blocks:
+            at = plan.created_at - plan.keep_seconds
+            for table in BLOCK_TABLES:
+                self._replace(manifest.tables[table], at)
+                manifest.tables[table] = []
+            manifest.replaced = [
+                Replaced(one.path, at) if one.path.partition("/")[0] in BLOCK_TABLES else one
+                for one in manifest.replaced
+            ]
+            manifest.blocks_watermark = manifest.relay_blocks_watermark = 0
+            manifest.blocks_from = manifest.relay_blocks_from = 0
+            return
+        first, last = manifest.blocks_watermark + 1, manifest.watermark
+        if first <= last:
+            self._add("blocks", gather_batches(block_batches(connection, first, last)))
+            manifest.blocks_watermark = last
+        first, last = manifest.relay_blocks_watermark + 1, manifest.relay_watermark
+        if first <= last:
+            self._add("relay_blocks", gather_batches(relay_block_batches(connection, first, last)))
+            manifest.relay_blocks_watermark = last
+
+    def merge(self, destination: Destination) -> None:
+        """Make one part of many, in the tables that grow."""
+        for table, schema in TABLES.items():
+            parts = self.manifest.tables[table]
+            start = choose_merge([part.rows for part in parts], self._plan.parts_max)
+            if start is None:
+                continue
+            merged = parts[start:]
+            sources = [
+                (part, self._made.get(part.path) or destination.fetch(part.path, self._scratch))
+                for part in merged
+            ]
+            del parts[start:]
+            is_heavy = table in ("bodies", *BLOCK_TABLES)
+            batches = read_batches(sources, schema, BODIES_PER_GROUP if is_heavy else ROWS_PER_GROUP)
+            self._add(table, gather_batches(batches) if table in BLOCK_TABLES else batches)
+            self._replace(merged, self._plan.created_at)
+
+    def put(self, destination: Destination) -> None:
+        """Put the parts that are new; what was replaced and is listed again stays listed."""
+        listed = set(self.manifest.listed())
+        for path in sorted(listed - self._there):
+            destination.put(path, self._made[path])
+        now, keep = self._plan.created_at, self._plan.keep_seconds
+        self.manifest.replaced = [
+            one for one in self.manifest.replaced if one.path not in listed and one.at + keep > now
+        ]
+
+    def _can_go_on(self, connection: Connection) -> bool:
+        before = self.manifest
+        is_known = {table.name: before.marks.get(table.name) for table in (commits, relay_commits)}
+        return (
+            before.schema_version == SCHEMA_VERSION
+            and self._is_told_alike
+            and goes_on_from(connection, commits, is_known["commits"], before.watermark)
+            and goes_on_from(connection, relay_commits, is_known["relay_commits"], before.relay_watermark)
+        )
+
+    @property
+    def _is_told_alike(self) -> bool:
+        told = (self._plan.pseudonyms, self._plan.bodies is not None)
+        return (self.manifest.pseudonyms, self.manifest.has_bodies) == told
+
+    def _begin_anew(self) -> None:
+        """Replace everything. What told authors or bodies otherwise than is wanted now is not kept for anyone."""
+        before, plan = self.manifest, self._plan
+        at = plan.created_at
+        if not self._is_told_alike:
+            at -= plan.keep_seconds
+            before.replaced = [Replaced(one.path, at) for one in before.replaced]
+        self.manifest = Manifest(
+            plan.node,
+            pseudonyms=plan.pseudonyms,
+            has_bodies=plan.bodies is not None,
+            replaced=before.replaced,
+        )
+        self._replace([part for parts in before.tables.values() for part in parts], at)
+
+    def _state(self, table: str, batches: Iterator[pa.RecordBatch]) -> None:
+        """State a table anew."""
+        before = self.manifest.tables[table]
+        self.manifest.tables[table] = []
+        self._add(table, batches)
+        listed = self.manifest.tables[table]
+        self._replace([part for part in before if part not in listed], self._plan.created_at)
+
+    def _state_rights(self, connection: Connection, pseudonym: Pseudonym | None) -> None:
+        """State who may do what, unless all root branches are as they were: judging them takes a millisecond a commit."""
+        state, rights = describe_roots(connection), self._plan.rights
+        if self.manifest.roots == state and rights is not None:
+            return
+        members: list[pa.RecordBatch] = []
+        unjudged: list[Unjudged] = []
+
+        def read_memberships() -> Iterator[ExportRow]:
+            for repo in () if rights is None else rights(connection, pseudonym):
+                if isinstance(repo, Unjudged):
+                    unjudged.append(repo)
+                else:
+                    yield from repo.memberships
+                    members.extend(batch_rows(MEMBERS, repo.members))
+
+        self._state("memberships", batch_rows(MEMBERSHIPS, read_memberships()))
+        self._state("members", gather_batches(members))
+        self.manifest.unjudged_repos = len(unjudged)
+        is_known = rights is not None and all(repo.is_awaited for repo in unjudged)
+        self.manifest.roots = state if is_known else ""
+
+    def _add(self, table: str, batches: Iterator[pa.RecordBatch]) -> int:
+        """List more parts of a table; gives their rows."""
+        rows = 0
+        for written in write_parts(self._scratch, table, TABLES[table], batches):
+            self._made[written.part.path] = written.path
+            self.manifest.tables[table].append(written.part)
+            rows += written.part.rows
+        return rows
+
+    def _replace(self, parts: Sequence[Part], at: int) -> None:
+        """No longer list what others may be reading; parts that never were published are just forgotten."""
+        self.manifest.replaced += [Replaced(part.path, at) for part in parts if part.path in self._there]

@@ -1,0 +1,121 @@
+"""The manifest of an export as a value: read strictly, changed by one exporter, written whole."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from storage.engine.database import StorageError
+from storage.export.schema import EXPORT_FORMAT, SCHEMA_VERSION, TABLES
+
+MANIFEST_SIZE_MAX: Final = 1 << 28
+"""Bytes: over a million parts, at some 150 bytes each. `analytics.limits` has the same."""
+
+_PART_PATH: Final = re.compile(r"[a-z_]+/[0-9A-Za-z-]+\.parquet")
+"""A manifest may have been altered where it lay, and parts are deleted by their paths: no other is followed."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One Parquet file, under its path in the export."""
+
+    path: str
+    rows: int
+    bytes: int
+    blake3: str  # hex
+
+
+class Replaced(msgspec.Struct, frozen=True):
+    """A part that a manifest listed until then (unix seconds)."""
+
+    path: str
+    at: int
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """The last row that was exported of a table: a store that has another one by this number is another store."""
+
+    num: int
+    commit_id: str  # hex
+
+
+class Quotas(msgspec.Struct, frozen=True):
+    """Bytes that the node keeps for others at most: of all topics, of one, of what one peer brought."""
+
+    total: int
+    topic: int
+    peer: int
+
+
+class Holdings(msgspec.Struct, frozen=True):
+    """Blocks that the store holds, and blocks that commits and files name, each as often as it is named."""
+
+    blocks: int
+    bytes: int
+    referenced_blocks: int
+    referenced_bytes: int
+
+
+class Manifest(msgspec.Struct):
+    """See `export_schema.MANIFEST_NAME`."""
+
+    node: str
+    format: str = EXPORT_FORMAT
+    schema_version: int = SCHEMA_VERSION
+    created_at: int = 0
+    watermark: int = 0
+    relay_watermark: int = 0
+    pseudonyms: str = ""
+    has_bodies: bool = False
+    has_blocks: bool = False
+    blocks_watermark: int = 0
+    relay_blocks_watermark: int = 0
+    blocks_from: int = 0
+    relay_blocks_from: int = 0
+    quotas: Quotas | None = None
+    holdings: Holdings | None = None
+    holdings_of: str = ""  # of which tables
+    tables: dict[str, list[Part]] = msgspec.field(default_factory=lambda: {name: [] for name in TABLES})
+    replaced: list[Replaced] = []
+    marks: dict[str, Mark] = {}
+    roots: str = ""  # which were told; empty where any was damaged that nobody had taken out
+    unjudged_repos: int = 0
+
+    def listed(self) -> Iterator[str]:
+        """Paths of all parts that are there."""
+        return (part.path for parts in self.tables.values() for part in parts)
+
+
+class _Stated(msgspec.Struct):
+    format: str
+    schema_version: int
+    node: str
+
+
+def decode_manifest(content: bytes, where: str, node: str) -> Manifest:
+    """A manifest of this node's, of any version up to ours. Raises StorageError; `where` is what that names."""
+    try:
+        stated = msgspec.json.decode(content, type=_Stated)
+        is_ours = (stated.format, stated.node) == (EXPORT_FORMAT, node)
+        if not is_ours or not 1 <= stated.schema_version <= SCHEMA_VERSION:
+            raise StorageError(
+                f"{where} is another node's export, or of another schema; choose another destination"
+            )
+        manifest = msgspec.json.decode(content, type=Manifest)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise StorageError(
+            f"{where} is not a manifest ({error}); move the export away and export again"
+        ) from None
+    paths = [*manifest.listed(), *(one.path for one in manifest.replaced)]
+    if not all(_PART_PATH.fullmatch(path) for path in paths):
+        raise StorageError(
+            f"{where} names parts outside of the export; move the export away and export again"
+        )
+    for name in TABLES:
+        manifest.tables.setdefault(name, [])
+    return manifest
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """A manifest for people and programs."""
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1)

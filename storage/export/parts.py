@@ -1,0 +1,154 @@
+"""Parts of an export: written into a scratch folder, measured, named by their checksum; and merged when they get many.
+
+Rows become batches here, which parts are written from. Memory is bounded by a group of rows of the table, whatever a part's
+size.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from blake3 import blake3
+
+from storage.engine.database import StorageError
+from storage.export.manifest import Part
+
+ROWS_PER_GROUP: Final = 20_000
+"""What is in memory at once: some MB. Spark gives a task one group or many."""
+BODIES_PER_GROUP: Final = 64
+"""The same of `bodies`, which have half a MiB each at most."""
+SIZE_PER_GROUP: Final = 16 << 20
+"""Bytes of a group of rows of blocks, which have a MiB each at most and a few hundred bytes as a rule."""
+ROWS_PER_PART: Final = 4_000_000
+"""A GB or less, which is never merged again: it costs as much to read, write and upload as it had cost already."""
+_HASH_CHUNK_SIZE: Final = 1 << 20
+_NAME_SIZE: Final = 32
+"""Hexadecimal digits of the checksum in a part's name: 128 bits, which nobody meets by chance."""
+_REPEATED: Final = (
+    "topic",
+    "repo_id",
+    "branch_id",
+    "branch_name",
+    "author",
+    "body_kind",
+    "kind",
+    "operation",
+    "permission",
+)
+"""Columns of few different values, the ones that a dictionary makes smaller."""
+
+
+ExportRow = tuple[object, ...]
+"""Values of one row of a table, in the order of its columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A part in the scratch folder, and what the manifest is to say of it."""
+
+    part: Part
+    path: Path
+
+
+def make_batch(schema: pa.Schema, columns: Iterable[Any]) -> pa.RecordBatch:
+    """A batch of these columns, which are Arrow's arrays or sequences of values."""
+    arrays = [
+        column if isinstance(column, pa.Array) else pa.array(column, field.type)
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def batch_rows(schema: pa.Schema, rows: Iterable[ExportRow]) -> Iterator[pa.RecordBatch]:
+    """Rows in batches of at most ROWS_PER_GROUP; none where there are no rows."""
+    source = iter(rows)
+    while some := list(islice(source, ROWS_PER_GROUP)):
+        yield make_batch(schema, zip(*some, strict=True))
+
+
+def write_parts(
+    scratch: Path, table: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+) -> Iterator[Written]:
+    """Write batches as parts of at most ROWS_PER_PART rows or little more; none where there are no rows."""
+    source = (batch for batch in batches if batch.num_rows)
+    while (first := next(source, None)) is not None:
+        path = scratch / "unnamed.parquet"
+        rows = 0
+        repeated: Any = [
+            name for name in _REPEATED if name in schema.names
+        ]  # the stubs know only all or none
+        with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=repeated) as writer:
+            batch: pa.RecordBatch | None = first
+            while batch is not None:
+                writer.write_batch(batch)
+                rows += batch.num_rows
+                batch = next(source, None) if rows < ROWS_PER_PART else None
+        size, checksum = measure(path)
+        name = f"{table}/{checksum[:_NAME_SIZE]}.parquet"
+        yield Written(
+            Part(name, rows, size, checksum), path.rename(scratch / f"{table}-{checksum[:_NAME_SIZE]}")
+        )
+
+
+def read_batches(
+    paths: Sequence[tuple[Part, Path]], schema: pa.Schema, rows_max: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of parts that lie here, which are as the manifest says, at most so many at once. Raises StorageError."""
+    for part, path in paths:
+        try:
+            if measure(path) != (part.bytes, part.blake3):
+                raise StorageError(
+                    f"{part.path} was altered since it was exported; export to another destination"
+                )
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(batch_size=rows_max):
+                    yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+        except (OSError, pa.ArrowException) as error:
+            raise StorageError(f"{part.path} cannot be read again: {error}") from None
+
+
+def gather_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of ROWS_PER_GROUP or SIZE_PER_GROUP, or little more."""
+    gathered: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        gathered.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= ROWS_PER_GROUP or size >= SIZE_PER_GROUP:
+            yield from pa.Table.from_batches(gathered).combine_chunks().to_batches()
+            gathered, rows, size = [], 0, 0
+    if gathered:
+        yield from pa.Table.from_batches(gathered).combine_chunks().to_batches()
+
+
+def choose_merge(rows: Sequence[int], parts_max: int) -> int | None:
+    """Of parts with so many rows, oldest first: from which one on to merge them into one; None while they are few.
+
+    The newest are taken, and older ones as long as these have no more rows than what is taken already: so a row is
+    written again only when what it lies in doubles, as often as the logarithm of their number.
+    """
+    if len(rows) <= parts_max:
+        return None
+    start, total = len(rows) - 1, rows[-1]
+    while start > 0 and total + rows[start - 1] <= ROWS_PER_PART:
+        is_alone = start == len(rows) - 1
+        if rows[start - 1] > total and not is_alone:
+            break
+        start -= 1
+        total += rows[start]
+    return start if start < len(rows) - 1 else None
+
+
+def measure(path: Path) -> tuple[int, str]:
+    """A file's size and BLAKE3 (hex)."""
+    hasher = blake3()
+    size = 0
+    with path.open("rb") as file:
+        while chunk := file.read(_HASH_CHUNK_SIZE):
+            hasher.update(chunk)
+            size += len(chunk)
+    return size, hasher.hexdigest()

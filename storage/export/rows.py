@@ -1,0 +1,315 @@
+"""The store's rows as Arrow batches, a generator for each table of an export.
+
+Columns go from the database's cursor into Arrow's buffers as a whole: ids of a batch are joined into one run of bytes, and
+what many rows share (topics, branches, authors) is looked up in Arrow by its number. No row becomes objects of ours.
+All is read in the caller's one read transaction.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from blake3 import blake3
+from sqlalchemy import Column, Connection, Select, exists, func, select
+
+from protocol.codec import DecodeError
+from protocol.publication import decode_publication
+from storage.commits.order import CANONICAL_ORDER
+from storage.engine.streaming import stream_parts
+from storage.export.manifest import Mark
+from storage.export.parts import ROWS_PER_GROUP, make_batch
+from storage.export.schema import COMMITS, EDITS, RELAY_COMMITS, RELAY_TOPICS, TOPICS, VOIDS
+from storage.schema.relay_schema import relay_commits, relay_topics
+from storage.schema.schema import (
+    authors,
+    awaited_commits,
+    branches,
+    changes,
+    commits,
+    epochs,
+    numbers,
+    repos,
+    topics,
+)
+
+_ID_SIZE: Final = 32
+_NUM_SIZE: Final = 8
+_PUBLICATIONS_AT_ONCE: Final = 16
+"""Publications may have some MiB each."""
+
+Pseudonym = Callable[[bytes], bytes]
+"""What stands for an author."""
+
+
+def find_last(connection: Connection, *columns: Column[int]) -> int:
+    """The largest number that any row has in these columns."""
+    return max(
+        int(connection.execute(select(func.coalesce(func.max(column), 0))).scalar_one()) for column in columns
+    )
+
+
+def mark_of(connection: Connection, table: Any, last: int) -> Mark | None:  # noqa: ANN401  # a Table
+    """The last row up to a number of a table of commits."""
+    query = select(table.c.num, table.c.commit_id).where(table.c.num <= last).order_by(table.c.num.desc())
+    row = connection.execute(query.limit(1)).first()
+    return None if row is None else Mark(row.num, row.commit_id.hex())
+
+
+def goes_on_from(connection: Connection, table: Any, mark: Mark | None, watermark: int) -> bool:  # noqa: ANN401
+    """Whether the store has grown from the one that was exported up to there, and is no older copy of it."""
+    if mark is not None:
+        found = connection.execute(select(table.c.commit_id).where(table.c.num == mark.num)).scalar()
+        if found is not None:
+            return bool(found.hex() == mark.commit_id)
+    given = connection.execute(select(numbers.c.last).where(numbers.c.name == table.name)).scalar() or 0
+    others = [changes.c.num] if table is commits else []
+    return max(find_last(connection, table.c.num, *others), given) >= watermark
+
+
+def describe_roots(connection: Connection) -> str:
+    """Which root branches there are, how many commits they have, which only grow, and which of these are awaited: equal
+    while nothing came to any, was taken out of any or came back."""
+    query = (
+        select(repos.c.num, repos.c.repo_id, branches.c.commit_count)
+        .join(branches, (branches.c.repo_num == repos.c.num) & (branches.c.branch_id == repos.c.repo_id))
+        .order_by(repos.c.num)
+    )
+    hasher = blake3()
+    awaited = (
+        select(awaited_commits.c.commit_num)
+        .join(commits, commits.c.num == awaited_commits.c.commit_num)
+        .join(branches, branches.c.num == commits.c.branch_num)
+        .join(repos, (repos.c.num == branches.c.repo_num) & (repos.c.repo_id == branches.c.branch_id))
+        .order_by(awaited_commits.c.commit_num)
+    )
+    for rows in (query, awaited):
+        for row in connection.execute(rows):
+            hasher.update(repr(tuple(row)).encode())
+    return hasher.hexdigest()
+
+
+def commit_batches(
+    connection: Connection, first: int, last: int, pseudonym: Pseudonym | None
+) -> Iterator[pa.RecordBatch]:
+    """Commits of these numbers, in order."""
+    positions = _Positions(connection, first, last)
+    by_topic = _Shared(connection, select(topics.c.num, topics.c.topic))
+    by_author = _Shared(connection, select(authors.c.num, authors.c.user), pseudonym)
+    by_branch = [
+        _Shared(connection, select(branches.c.num, column).join(repos, repos.c.num == branches.c.repo_num))
+        for column in (repos.c.repo_id, branches.c.branch_id, branches.c.name)
+    ]
+    query = (
+        select(
+            commits.c.num,
+            commits.c.commit_id,
+            commits.c.topic_num,
+            commits.c.branch_num,
+            commits.c.author_num,
+            commits.c.acks,
+            commits.c.rank,
+            commits.c.body_kind,
+            commits.c.size,
+            commits.c.timestamp,
+            commits.c.received_at,
+            commits.c.feed_sequence,
+            func.length(commits.c.block_nums),
+        )
+        .where(commits.c.num.between(first, last))
+        .order_by(commits.c.num)
+    )
+    for columns in _columns(connection, query):
+        nums, ids, topic, branch, author, acks, rank, kind, size, time, received, feed, lengths = columns
+        repo_id, branch_id, name = (shared.take(branch) for shared in by_branch)
+        yield make_batch(
+            COMMITS,
+            [
+                nums,
+                _ids(ids),
+                by_topic.take(topic),
+                repo_id,
+                branch_id,
+                name,
+                by_author.take(author),
+                _id_lists(acks),
+                rank,
+                [positions[num] for num in nums],
+                kind,
+                size,
+                time,
+                received,
+                feed,
+                [length // _NUM_SIZE for length in lengths],
+                pa.repeat(pa.scalar(last, pa.int64()), len(nums)),
+            ],
+        )
+
+
+def void_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
+    """The commits that are void now."""
+    query = select(commits.c.commit_id).where(commits.c.is_void).order_by(commits.c.num)
+    for (ids,) in _columns(connection, query):
+        yield make_batch(VOIDS, [_ids(ids)])
+
+
+def edit_batches(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
+    """What became of commits in their timelines after they were inserted, of changes of these numbers, in order."""
+    query = (
+        select(
+            changes.c.num,
+            branches.c.branch_id,
+            commits.c.commit_id,
+            changes.c.passed_before,
+            changes.c.passed_after,
+        )
+        .join(commits, commits.c.num == changes.c.commit_num)
+        .join(branches, branches.c.num == changes.c.branch_num)
+        .where(changes.c.num.between(first, last))
+        .order_by(changes.c.num)
+    )
+    for nums, branch_ids, ids, before, after in _columns(connection, query):
+        kinds = [
+            "insert" if old is None else "remove" if new is None else "move"
+            for old, new in zip(before, after, strict=True)
+        ]
+        yield make_batch(EDITS, [nums, _ids(branch_ids), _ids(ids), kinds, before, after])
+
+
+def relay_commit_batches(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
+    """What was taken for others of these numbers, in order. Their blocks are counted, so each publication is read; 0 of one
+    that is damaged."""
+    by_topic = _Shared(connection, select(relay_topics.c.num, relay_topics.c.topic))
+    query = (
+        select(
+            relay_commits.c.num,
+            relay_commits.c.topic_num,
+            relay_commits.c.commit_id,
+            relay_commits.c.acks,
+            relay_commits.c.publication,
+            relay_commits.c.received_at,
+        )
+        .where(relay_commits.c.num.between(first, last))
+        .order_by(relay_commits.c.num)
+    )
+    rows: list[tuple[Any, ...]] = []
+    for nums, topic, ids, acks, encoded, received in _columns(connection, query, _PUBLICATIONS_AT_ONCE):
+        blocks = map(_count_blocks, encoded)
+        rows += zip(nums, topic, ids, acks, blocks, map(len, encoded), received, strict=True)
+        if len(rows) >= ROWS_PER_GROUP:
+            yield _relay_batch(rows, by_topic)
+            rows = []
+    if rows:
+        yield _relay_batch(rows, by_topic)
+
+
+def _count_blocks(publication: bytes) -> int:
+    try:
+        return len(decode_publication(publication).blocks)
+    except DecodeError:  # `ravel fsck` names it
+        return 0
+
+
+def relay_topic_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
+    """The topics that are kept for others now."""
+    query = select(
+        relay_topics.c.topic,
+        relay_topics.c.is_pinned,
+        relay_topics.c.commit_count,
+        relay_topics.c.size,
+        relay_topics.c.touched_at,
+    ).order_by(relay_topics.c.num)
+    for ids, *columns in _columns(connection, query):
+        yield make_batch(RELAY_TOPICS, [_ids(ids), *columns])
+
+
+def topic_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
+    """The topics that are followed now."""
+    query = (
+        select(topics.c.topic, repos.c.repo_id, branches.c.branch_id, epochs.c.epoch_id, topics.c.generation)
+        .join(branches, branches.c.num == topics.c.branch_num)
+        .join(repos, repos.c.num == branches.c.repo_num)
+        .outerjoin(epochs, epochs.c.num == topics.c.epoch_num)
+        .order_by(topics.c.num)
+    )
+    for columns in _columns(connection, query):
+        yield make_batch(TOPICS, columns)
+
+
+def _relay_batch(rows: Sequence[tuple[Any, ...]], by_topic: "_Shared") -> pa.RecordBatch:
+    nums, topic, ids, acks, *counts = zip(*rows, strict=True)
+    return make_batch(RELAY_COMMITS, [nums, by_topic.take(topic), _ids(ids), _id_lists(acks), *counts])
+
+
+def _columns(
+    connection: Connection, query: Select[Any], rows_max: int = 0
+) -> Iterator[tuple[Sequence[Any], ...]]:
+    for rows in stream_parts(connection, query, rows_max or ROWS_PER_GROUP):
+        yield tuple(zip(*rows, strict=True))
+
+
+def _ids(values: Sequence[bytes]) -> Any:  # noqa: ANN401  # an array of 32-byte values
+    joined = b"".join(values)
+    assert len(joined) == _ID_SIZE * len(values), "ids have 32 bytes"
+    buffers: list[Any] = [None, pa.py_buffer(joined)]
+    return pa.Array.from_buffers(pa.binary(_ID_SIZE), len(values), buffers)
+
+
+def _id_lists(packed: Sequence[bytes]) -> Any:  # noqa: ANN401  # an array of lists of 32-byte values
+    offsets = array("i", [0])
+    total = 0
+    for one in packed:
+        total += len(one) // _ID_SIZE
+        offsets.append(total)
+    flat = pa.Array.from_buffers(pa.binary(_ID_SIZE), total, [None, pa.py_buffer(b"".join(packed))])
+    kind = COMMITS.field("acks").type
+    buffers: list[Any] = [None, pa.py_buffer(offsets.tobytes())]
+    return pa.Array.from_buffers(kind, len(packed), buffers, children=[flat])
+
+
+class _Shared:
+    """Values of a table by their numbers, which many rows share."""
+
+    def __init__(
+        self, connection: Connection, query: Select[Any], change: Callable[[bytes], bytes] | None = None
+    ) -> None:
+        rows = connection.execute(query).all()
+        self._nums = pa.array([row[0] for row in rows], pa.int64())
+        values = [row[1] if change is None else change(row[1]) for row in rows]
+        is_text = bool(values) and isinstance(values[0], str)
+        self._values: Any = pa.array(values, pa.string() if is_text else pa.binary(_ID_SIZE))
+
+    def take(self, nums: Sequence[int]) -> Any:  # noqa: ANN401  # an array
+        """The values of these numbers."""
+        places = pc.index_in(pa.array(nums, pa.int64()), self._nums)
+        assert places.null_count == 0, "what a row names is there: fsck holds that"
+        return self._values.take(places)
+
+
+class _Positions:
+    """Positions in their branch's timeline at this moment of the commits of some numbers, -1 for void ones.
+
+    One pass over the order's index, of the branches that have any such commit; 8 bytes are held for each number.
+    """
+
+    def __init__(self, connection: Connection, first: int, last: int) -> None:
+        self._first = first
+        self._by_num = array("q", [-1]) * (last - first + 1)
+        here = (commits.c.topic_num == topics.c.num) & commits.c.num.between(first, last)
+        grown = select(topics.c.branch_num).where(exists().where(here)).distinct()  # by the index of arrivals
+        for branch_num in connection.execute(grown).scalars().all():
+            query = (
+                select(commits.c.num)
+                .where(commits.c.branch_num == branch_num, ~commits.c.is_void)
+                .order_by(*CANONICAL_ORDER)
+            )
+            before = 0
+            for (nums,) in _columns(connection, query):
+                for position, num in enumerate(nums, before):
+                    if first <= num <= last:
+                        self._by_num[num - first] = position
+                before += len(nums)
+
+    def __getitem__(self, num: int) -> int:
+        return self._by_num[num - self._first]

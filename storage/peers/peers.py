@@ -1,0 +1,77 @@
+"""Peers that this node keeps a connection to, and peers that it does not speak with."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, insert, select
+
+from storage.peers.addresses import forget_reached
+from storage.schema.peer_schema import link_peers, peers
+
+
+@dataclass(frozen=True, slots=True)
+class PeerRow:
+    """A peer's key and where it was last known to listen: to be dialed, or banned."""
+
+    peer: bytes
+    address: str
+    is_banned: bool
+    is_relay: bool
+    source: str  # of the address: configured, or link
+
+
+def load_peers(connection: Connection) -> list[PeerRow]:
+    """All peers that are kept or banned."""
+    query = select(peers.c.peer, peers.c.address, peers.c.is_banned, peers.c.is_relay, peers.c.source)
+    return [PeerRow(*row) for row in connection.execute(query)]
+
+
+def keep_peer(
+    connection: Connection, peer: bytes, address: str, *, source: str, is_relay: bool | None = None
+) -> None:
+    """Keep a peer to be dialed, with its newest address; None leaves as it is whether it may keep all topics."""
+    if is_relay is None:
+        query = select(peers.c.is_relay).where(peers.c.peer == peer)
+        is_relay = bool(connection.execute(query).scalar())
+    _put(connection, peer, address, is_banned=False, is_relay=is_relay, source=source)
+
+
+def link_peer(connection: Connection, peer: bytes, repo_id: bytes) -> None:
+    """Note that a link to a repo named the peer."""
+    row = (link_peers.c.peer == peer) & (link_peers.c.repo_id == repo_id)
+    connection.execute(delete(link_peers).where(row))
+    connection.execute(insert(link_peers).values(peer=peer, repo_id=repo_id))
+
+
+def load_links(connection: Connection) -> dict[bytes, set[bytes]]:
+    """By peer: repos whose links named it."""
+    found: dict[bytes, set[bytes]] = {}
+    for peer, repo_id in connection.execute(select(link_peers.c.peer, link_peers.c.repo_id)):
+        found.setdefault(peer, set()).add(repo_id)
+    return found
+
+
+def ban_peer(connection: Connection, peer: bytes) -> None:
+    """Speak with a peer no more, and forget its address."""
+    forget_peer(connection, peer)
+    _put(connection, peer, "", is_banned=True)
+
+
+def forget_peer(connection: Connection, peer: bytes) -> None:
+    """Forget a peer, also that it was banned, or named by links."""
+    for table in (peers, link_peers):
+        connection.execute(delete(table).where(table.c.peer == peer))
+    forget_reached(connection, peer)
+
+
+def _put(
+    connection: Connection,
+    peer: bytes,
+    address: str,
+    *,
+    is_banned: bool,
+    is_relay: bool = False,
+    source: str = "configured",
+) -> None:
+    connection.execute(delete(peers).where(peers.c.peer == peer))
+    row = {"peer": peer, "address": address, "is_banned": is_banned, "is_relay": is_relay, "source": source}
+    connection.execute(insert(peers).values(row))

@@ -1,0 +1,159 @@
+"""How much a relay keeps for whom, and what goes first when all is full.
+
+Peers that the operator knows and strangers: what one peer brings is bounded for both, what strangers bring from one subnet
+as well, since keys cost nothing and addresses do. When all is full, topics are forgotten whole, never pinned ones: those of
+strangers before those that a known peer has entrusted, those of one peer before those that two have asked for, the longest
+untouched first. For a stranger no topic of a known peer is forgotten.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, Select, delete, func, select
+
+from protocol.publication import Publication
+from storage.engine.database import keep_last_number
+from storage.engine.id_keys import chunks
+from storage.engine.sums import sum_of
+from storage.repos.deletion import forget_sketches
+from storage.schema.relay_schema import relay_commits, relay_heads, relay_shares, relay_topics
+
+
+@dataclass(frozen=True, slots=True)
+class RelayQuotas:
+    """Bytes of publications and topics that are kept at most. `subnet` bounds what strangers bring from one subnet.
+
+    Unless `takes_strangers`, only peers that are known add topics; who knows one that is kept is served all the same.
+    """
+
+    total: int
+    topic: int
+    peer: int
+    subnet: int
+    topic_count: int
+    peer_topic_count: int
+    subnet_topic_count: int
+    takes_strangers: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who asks a relay to keep something. `subnet` is where a stranger comes from; "" of known peers, whom it bounds not."""
+
+    peer: bytes
+    subnet: str = ""
+    is_known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many things have room, why the next one has none ("": there is none), and whether topics were forgotten."""
+
+    count: int
+    refused: str = ""
+    has_forgotten: bool = False
+    has_lost: bool = False  # publications with them
+
+
+def find_topic_room(connection: Connection, visitor: Visitor, wanted: int, quotas: RelayQuotas) -> Room:
+    """Make room for so many new topics. Empty ones go first, and for a known peer those of strangers that are not."""
+    if not (quotas.takes_strangers or visitor.is_known):
+        return Room(0, "not_known")
+    granted, refused = wanted, ""
+    bounds = [(relay_topics.c.brought_by == visitor.peer, quotas.peer_topic_count, "peer_full")]
+    if visitor.subnet:
+        bounds.append((relay_topics.c.subnet == visitor.subnet, quotas.subnet_topic_count, "subnet_full"))
+    for brought, most, reason in bounds:
+        room = max(0, most - _count(connection, brought))
+        if room < granted:
+            granted, refused = room, reason
+    surplus = _count(connection) + granted - quotas.topic_count
+    if surplus <= 0:
+        return Room(granted, refused)
+    empty = _going(visitor).where(relay_topics.c.commit_count == 0).limit(surplus)
+    going = [row.num for row in connection.execute(empty)]
+    full: list[int] = []
+    if visitor.is_known and len(going) < surplus:
+        strangers = _going(visitor).where(~relay_topics.c.is_known, relay_topics.c.commit_count > 0)
+        full = [row.num for row in connection.execute(strangers.limit(surplus - len(going)))]
+        going += full
+    forget_topics(connection, going)
+    if len(going) < surplus:
+        granted, refused = max(0, granted - (surplus - len(going))), "relay_full"
+    return Room(granted, refused, bool(going), bool(full))
+
+
+def find_room(
+    connection: Connection,
+    topic_num: int,
+    visitor: Visitor,
+    new: list[tuple[Publication, bytes]],
+    quotas: RelayQuotas,
+) -> Room:
+    """Make room for the first of these publications of a topic, as many as fit every quota."""
+    of_topic = select(relay_topics.c.size).where(relay_topics.c.num == topic_num)
+    topic_size = connection.execute(of_topic).scalar()
+    if topic_size is None:
+        return Room(0, "topic_forgotten")  # while this was on its way
+    bounds = [
+        (topic_size, quotas.topic, "topic_full"),
+        (_share(connection, relay_shares.c.peer == visitor.peer), quotas.peer, "peer_full"),
+    ]
+    if visitor.subnet:
+        from_subnet = _share(connection, relay_shares.c.subnet == visitor.subnet)
+        bounds.append((from_subnet, quotas.subnet, "subnet_full"))
+    total = connection.execute(select(sum_of(relay_topics.c.size))).scalar_one()
+    size, freed = 0, 0
+    for count, (_, encoded) in enumerate(new):
+        size += len(encoded)
+        for kept, most, reason in bounds:
+            if kept + size > most:
+                return Room(count, reason, freed > 0)
+        if total + size - freed > quotas.total:
+            freed += _make_room(connection, topic_num, visitor, total + size - freed - quotas.total)
+            if total + size - freed > quotas.total:
+                return Room(count, "relay_full", freed > 0)
+    return Room(len(new), "", freed > 0)
+
+
+def forget_topics(connection: Connection, nums: Iterable[int]) -> None:
+    """Forget topics and all that was kept of them. Their numbers are not given again: sessions know topics by them."""
+    for table in (relay_topics, relay_commits):
+        keep_last_number(connection, table)
+    for part in chunks(list(nums)):
+        forget_sketches(connection, select(relay_topics.c.topic).where(relay_topics.c.num.in_(part)))
+        for table in (relay_commits, relay_heads, relay_shares):
+            connection.execute(delete(table).where(table.c.topic_num.in_(part)))
+        connection.execute(delete(relay_topics).where(relay_topics.c.num.in_(part)))
+
+
+def _make_room(connection: Connection, topic_num: int, visitor: Visitor, wanted: int) -> int:
+    """Forget other topics until so many bytes are free; gives how many became so."""
+    others = _going(visitor).where(relay_topics.c.num != topic_num, relay_topics.c.size > 0)
+    freed = 0
+    forgotten: list[int] = []
+    for row in connection.execute(others):
+        if freed >= wanted:
+            break
+        forgotten.append(row.num)
+        freed += row.size
+    forget_topics(connection, forgotten)
+    return freed
+
+
+def _going(visitor: Visitor) -> "Select[tuple[int, int]]":
+    """Numbers and sizes of the topics that may be forgotten for this visitor, in the order in which they go."""
+    columns = relay_topics.c
+    order = (columns.is_known, columns.is_shared, columns.touched_at, columns.num)
+    query = select(columns.num, columns.size).where(~columns.is_pinned).order_by(*order)
+    return query if visitor.is_known else query.where(~columns.is_known)
+
+
+def _count(connection: Connection, where: ColumnElement[bool] | None = None) -> int:
+    query = select(func.count()).select_from(relay_topics)
+    return int(connection.execute(query if where is None else query.where(where)).scalar_one())
+
+
+def _share(connection: Connection, where: ColumnElement[bool]) -> int:
+    query = select(sum_of(relay_shares.c.size)).where(where)
+    return int(connection.execute(query).scalar_one())

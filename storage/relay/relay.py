@@ -1,0 +1,278 @@
+"""What a relay keeps: publications of topics that it cannot open, as they came, with the graph of their acks.
+
+Nothing here opens anything: a topic is a public key, a publication is ciphertext. A publication whose causes are not
+here is kept all the same (they may have been published on another topic), so ranks are only as good as what is known;
+they serve to compare topics (`storage.topics.difference`), which stays right with wrong ones and merely sends more.
+
+Of one commit there may be several publications. All but one may be bad (sealed with another key, or without the body)
+and none can be told from the good one here, so each is kept, and given, and counts for itself; quotas are their bound.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, Publication
+from storage.engine.database import Database
+from storage.engine.id_keys import chunks, id_key, pack_ids
+from storage.relay.quotas import RelayQuotas, Room, Visitor, find_room, find_topic_room
+from storage.schema.relay_schema import relay_allowed, relay_commits, relay_heads, relay_shares, relay_topics
+from storage.topics.difference import TopicTables
+
+RELAY: Final = TopicTables(relay_topics, relay_commits, relay_heads)
+_TOPIC = select(
+    relay_topics.c.num,
+    relay_topics.c.topic,
+    relay_topics.c.is_pinned,
+    relay_topics.c.commit_count,
+    relay_topics.c.size,
+    relay_topics.c.touched_at,
+    relay_topics.c.is_known,
+    relay_topics.c.is_shared,
+    relay_topics.c.brought_by,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTopic:
+    """One topic, as it stood when it was read."""
+
+    num: int
+    topic: bytes
+    is_pinned: bool
+    commit_count: int
+    size: int
+    touched_at: int
+    is_known: bool
+    is_shared: bool
+    brought_by: bytes | None  # none: the operator
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of some publications: numbers of the new ones, and which quota the first refused one met ("": none).
+
+    `has_forgotten`: other topics were, to make room.
+    """
+
+    nums: tuple[int, ...]
+    refused: str
+    has_forgotten: bool = False
+
+
+def load_some(connection: Connection, topics: Sequence[bytes]) -> dict[bytes, KeptTopic]:
+    """Those of these topics that are kept."""
+    found: dict[bytes, KeptTopic] = {}
+    for part in chunks(topics):
+        rows = connection.execute(_TOPIC.where(relay_topics.c.topic.in_(part)))
+        found.update((row.topic, KeptTopic(*row)) for row in rows)
+    return found
+
+
+def load_kept(connection: Connection) -> dict[bytes, KeptTopic]:
+    """All topics that are kept, the latest touched first."""
+    query = _TOPIC.order_by(relay_topics.c.touched_at.desc(), relay_topics.c.num)
+    return {row.topic: KeptTopic(*row) for row in connection.execute(query)}
+
+
+def open_topics(
+    database: Database,
+    connection: Connection,
+    topics: Sequence[bytes],
+    visitor: Visitor,
+    quotas: RelayQuotas,
+    now_ms: int,
+) -> Room:
+    """Keep these topics from now on, new ones as far as there is room for them: how many of them, and why not more."""
+    known: set[bytes] = set()
+    columns = relay_topics.c
+    for part in chunks(topics):
+        here = columns.topic.in_(part)
+        known.update(connection.execute(select(columns.topic).where(here)).scalars())
+        connection.execute(update(relay_topics).where(here).values(touched_at=now_ms))
+        unnamed = here & columns.brought_by.is_(None) & ~columns.is_pinned
+        values = {"brought_by": visitor.peer, "subnet": visitor.subnet}
+        connection.execute(update(relay_topics).where(unnamed).values(values))
+        of_another = columns.brought_by != visitor.peer
+        connection.execute(update(relay_topics).where(here, of_another).values(is_shared=True))
+        if visitor.is_known:
+            connection.execute(update(relay_topics).where(here).values(is_known=True, subnet=""))
+    new = [topic for topic in dict.fromkeys(topics) if topic not in known]
+    room = find_topic_room(connection, visitor, len(new), quotas) if new else Room(0)
+    _add_topics(database, connection, new[: room.count], now_ms, visitor)
+    return room
+
+
+def _add_topics(
+    database: Database, connection: Connection, topics: Sequence[bytes], now_ms: int, visitor: Visitor | None
+) -> None:
+    if not topics:
+        return
+    nums = database.next_nums(connection, relay_topics, len(topics))
+    rows = [
+        {
+            "num": num,
+            "topic": topic,
+            "is_pinned": visitor is None,
+            "commit_count": 0,
+            "size": 0,
+            "touched_at": now_ms,
+            "brought_by": visitor.peer if visitor is not None else None,
+            "subnet": visitor.subnet if visitor is not None else "",
+            "is_known": visitor is None or visitor.is_known,
+            "is_shared": False,
+        }
+        for num, topic in zip(nums, topics, strict=True)
+    ]
+    connection.execute(insert(relay_topics), rows)
+
+
+def pin_topic(
+    database: Database, connection: Connection, topic: bytes, quotas: RelayQuotas, now_ms: int
+) -> Room:
+    """Never forget a topic to make room; one that is not kept yet is from now on, if there is room for it."""
+    values = {"is_pinned": True, "touched_at": now_ms}
+    if connection.execute(update(relay_topics).where(relay_topics.c.topic == topic).values(values)).rowcount:
+        return Room(0)
+    room = find_topic_room(connection, Visitor(b"", is_known=True), 1, quotas)
+    _add_topics(database, connection, [topic][: room.count], now_ms, None)
+    return room
+
+
+def unpin_topic(connection: Connection, topic: bytes) -> None:
+    """Let a topic be forgotten to make room, like others."""
+    connection.execute(update(relay_topics).where(relay_topics.c.topic == topic).values(is_pinned=False))
+
+
+def load_allowed(connection: Connection) -> set[bytes]:
+    """Peers that the operator has named as known."""
+    return set(connection.execute(select(relay_allowed.c.peer)).scalars())
+
+
+def allow_peer(connection: Connection, peer: bytes) -> None:
+    """Know a peer from now on, and what it has brought."""
+    deny_peer(connection, peer)
+    connection.execute(insert(relay_allowed).values(peer=peer))
+    brought = update(relay_topics).where(relay_topics.c.brought_by == peer)
+    connection.execute(brought.values(is_known=True, subnet=""))
+
+
+def deny_peer(connection: Connection, peer: bytes) -> None:
+    """Know a peer no more; what it alone has brought is a stranger's until a known peer asks for it."""
+    connection.execute(delete(relay_allowed).where(relay_allowed.c.peer == peer))
+    alone = (relay_topics.c.brought_by == peer) & ~relay_topics.c.is_shared  # others may be known
+    connection.execute(update(relay_topics).where(alone).values(is_known=False))
+
+
+def take_publications(
+    database: Database,
+    connection: Connection,
+    topic_num: int,
+    visitor: Visitor,
+    new: Sequence[tuple[Publication, bytes]],
+    quotas: RelayQuotas,
+    now_ms: int,
+) -> Taken:
+    """Keep publications of a topic (each with its encoding), those that are not kept yet, up to the first over a quota."""
+    named = {one.publication_id: (one, encoded) for one, encoded in new}
+    known = _find_known(connection, topic_num, list(named))
+    fresh = [item for name, item in named.items() if name not in known]
+    room = find_room(connection, topic_num, visitor, fresh, quotas)
+    kept, refused, has_forgotten = fresh[: room.count], room.refused, room.has_forgotten
+    connection.execute(update(relay_topics).where(relay_topics.c.num == topic_num).values(touched_at=now_ms))
+    if not kept:
+        return Taken((), refused, has_forgotten)
+    acks = {ack for one, _ in kept for ack in one.blocks[0].acks}
+    ranks = _load_ranks(connection, topic_num, [*acks, *(one.commit_id for one, _ in kept)])
+    before = {one.commit_id for one, _ in kept} & ranks.keys()
+    rows, seen = [], set(before)
+    nums = database.next_nums(connection, relay_commits, len(kept))
+    for num, (one, encoded) in zip(nums, kept, strict=True):
+        causes = one.blocks[0].acks
+        is_variant = one.commit_id in seen
+        if not is_variant:
+            ranks[one.commit_id] = 1 + max((ranks.get(ack, -1) for ack in causes), default=-1)
+        seen.add(one.commit_id)
+        rows.append(
+            {
+                "num": num,
+                "id_key": id_key(one.commit_id),
+                "commit_id": one.commit_id,
+                "topic_num": topic_num,
+                "rank": ranks[one.commit_id],
+                "acks": pack_ids(causes),
+                "publication": encoded,
+                "publication_id": one.publication_id,
+                "publication_key": id_key(one.publication_id[PUBLICATION_ID_COMMIT_SIZE:]),
+                "is_variant": is_variant,
+                "received_at": now_ms,
+            }
+        )
+    connection.execute(insert(relay_commits), rows)
+    for part in chunks(list(acks)):
+        here = relay_heads.c.topic_num == topic_num
+        connection.execute(delete(relay_heads).where(here, relay_heads.c.commit_id.in_(part)))
+    heads = [
+        {"topic_num": topic_num, "commit_id": commit_id, "rank": ranks[commit_id]}
+        for commit_id in sorted(seen - before - acks)
+    ]
+    if heads:
+        connection.execute(insert(relay_heads), heads)
+    size = sum(len(encoded) for _, encoded in kept)
+    connection.execute(
+        update(relay_topics)
+        .where(relay_topics.c.num == topic_num)
+        .values(commit_count=relay_topics.c.commit_count + len(kept), size=relay_topics.c.size + size)
+    )
+    share = (relay_shares.c.peer == visitor.peer) & (relay_shares.c.topic_num == topic_num)
+    grown = update(relay_shares).where(share).values(size=relay_shares.c.size + size)
+    if not connection.execute(grown).rowcount:
+        values = {"peer": visitor.peer, "topic_num": topic_num, "size": size, "subnet": visitor.subnet}
+        connection.execute(insert(relay_shares).values(values))
+    return Taken(tuple(nums), refused, has_forgotten)
+
+
+def load_kept_publications(
+    connection: Connection, topic_num: int, nums: Sequence[int], size_target: int
+) -> list[bytes]:
+    """Publications of a topic, of these numbers in order, until `size_target` bytes are passed; one at least."""
+    found: list[bytes] = []
+    size = 0
+    for part in chunks(nums):
+        query = (
+            select(relay_commits.c.publication)
+            .where(relay_commits.c.num.in_(part), relay_commits.c.topic_num == topic_num)
+            .order_by(relay_commits.c.num)
+        )
+        for encoded in connection.execute(query).scalars():
+            if found and size >= size_target:
+                return found
+            found.append(encoded)
+            size += len(encoded)
+    return found
+
+
+def _find_known(connection: Connection, topic_num: int, ids: Iterable[bytes]) -> set[bytes]:
+    """Those of these publications that are kept."""
+    wanted = set(ids)
+    found: set[bytes] = set()
+    columns = relay_commits.c
+    for part in chunks([id_key(raw[PUBLICATION_ID_COMMIT_SIZE:]) for raw in wanted]):
+        here = (columns.publication_key.in_(part)) & (columns.topic_num == topic_num)
+        found.update(connection.execute(select(columns.publication_id).where(here)).scalars())
+    return found & wanted
+
+
+def _load_ranks(connection: Connection, topic_num: int, ids: Iterable[bytes]) -> dict[bytes, int]:
+    wanted = set(ids)
+    found: dict[bytes, int] = {}
+    for part in chunks([id_key(raw) for raw in wanted]):
+        query = select(relay_commits.c.commit_id, relay_commits.c.rank).where(
+            relay_commits.c.id_key.in_(part),
+            relay_commits.c.topic_num == topic_num,
+            ~relay_commits.c.is_variant,
+        )
+        found.update((row[0], row[1]) for row in connection.execute(query) if row[0] in wanted)
+    return found

@@ -1,0 +1,64 @@
+"""Forgetting repos of which single branches are followed: every row about them. Blocks stay until they are collected."""
+
+from sqlalchemy import Connection, Select, delete, select
+
+from storage.engine.database import keep_last_number
+from storage.schema.schema import (
+    awaited_commits,
+    branches,
+    changes,
+    checkpoints,
+    commits,
+    erasures,
+    feed_forks,
+    file_removals,
+    files,
+    heads,
+    order_spans,
+    pending,
+    pending_causes,
+    pending_publications,
+    rejections,
+    repos,
+    sketches,
+    topics,
+)
+
+
+def forget_repo(connection: Connection, repo_num: int) -> None:
+    """Forget a repo without epochs, and its branches. Numbers of its commits, topics and files are not given again.
+
+    A file's number is a part of the place that masks its key (`secrecy`), which must never mask another.
+    """
+    for table in (commits, topics, files):
+        keep_last_number(connection, table)
+    of_repo = select(branches.c.num).where(branches.c.repo_num == repo_num)
+    waiting = select(pending.c.num).where(pending.c.branch_num.in_(of_repo))
+    added = select(files.c.num).where(files.c.branch_num.in_(of_repo))
+    for table in (pending_causes, pending_publications):
+        connection.execute(delete(table).where(table.c.pending_num.in_(waiting)))
+    connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(added)))
+    forget_sketches(connection, select(topics.c.topic).where(topics.c.branch_num.in_(of_repo)))
+    of_topics = select(topics.c.num).where(topics.c.branch_num.in_(of_repo))
+    connection.execute(delete(awaited_commits).where(awaited_commits.c.topic_num.in_(of_topics)))
+    for table in (
+        pending,
+        files,
+        heads,
+        feed_forks,
+        rejections,
+        erasures,
+        checkpoints,
+        changes,
+        order_spans,
+        commits,
+        topics,
+    ):
+        connection.execute(delete(table).where(table.c.branch_num.in_(of_repo)))
+    connection.execute(delete(branches).where(branches.c.repo_num == repo_num))
+    connection.execute(delete(repos).where(repos.c.num == repo_num))
+
+
+def forget_sketches(connection: Connection, of_topics: "Select[tuple[bytes]]") -> None:
+    """Forget what is kept to compare topics that are about to be forgotten."""
+    connection.execute(delete(sketches).where(sketches.c.topic.in_(of_topics)))

@@ -1,0 +1,29 @@
+"""What changes of a repo and its branches once they are stored: names, the epoch that is written in, a join that ended."""
+
+from sqlalchemy import Connection, update
+
+from storage.schema.schema import branches, repos
+
+
+def name_branch(connection: Connection, branch_num: int, name: str, *, is_archived: bool) -> None:
+    """Show a branch under another name, or as archived."""
+    connection.execute(
+        update(branches).where(branches.c.num == branch_num).values(name=name, is_archived=is_archived)
+    )
+
+
+def set_writing_epoch(connection: Connection, repo_num: int, epoch_num: int, *, is_behind: bool) -> None:
+    """Write in this epoch from now on."""
+    connection.execute(
+        update(repos).where(repos.c.num == repo_num).values(epoch_num=epoch_num, is_behind=is_behind)
+    )
+
+
+def rename_repo(connection: Connection, repo_num: int, name: str) -> None:
+    """Give a repo the name that its init commit says."""
+    connection.execute(update(repos).where(repos.c.num == repo_num).values(name=name))
+
+
+def finish_join(connection: Connection, repo_num: int) -> None:
+    """Forget the invitation of a repo whose join was accepted."""
+    connection.execute(update(repos).where(repos.c.num == repo_num).values(invitation=None))

@@ -1,0 +1,403 @@
+"""Repos of this node, their epochs and their branches, with the secrets that open them.
+
+A branch has a topic for each epoch (and for each renewal inside one). A `Branch` value is the branch as it stands on one
+topic, with the keys of that: many values may be one branch, of which the repo's writing epoch has the current one.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from sqlalchemy import Connection, Row, insert, select, update
+
+from protocol import hashing, signing
+from protocol.codec import decode
+from protocol.limits import LINK_SIZE_MAX
+from protocol.text import BranchChannel
+from storage.engine.column_encryption import (
+    Secrecy,
+    epoch_place,
+    open_some,
+    repo_place,
+    seal_some,
+    secrecy_of,
+    topic_place,
+)
+from storage.engine.database import Database, StorageError
+from storage.repos.deletion import forget_repo
+from storage.schema.schema import branches, commits, epochs, repos, topics
+from verifier.facts import BranchFacts
+
+_KEYS_REMEMBERED_MAX = 8192
+"""Branches on their topics whose derived keys are remembered: about 500 bytes each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """An epoch, and secrets that somebody says are its own. They never show in its repr.
+
+    Until the epoch's init is here, several may be said; `node.replica` tells which are right.
+    """
+
+    num: int
+    repo_num: int
+    epoch_id: bytes
+    author: bytes
+    read_secret: bytes = field(repr=False)
+    write_secret: bytes | None = field(repr=False)  # only where this node may write
+
+
+@dataclass(frozen=True, slots=True)
+class Repo:
+    """A repo that this node can open, and the number of the epoch that it writes in."""
+
+    num: int
+    repo_id: bytes
+    name: str
+    init_id: bytes
+    init_key: bytes = field(repr=False)
+    epoch_num: int  # 0 where single branches are followed by themselves
+    is_behind: bool  # members have gone on to an epoch whose secrets are not here
+    invitation: bytes | None = field(repr=False)
+
+    @property
+    def has_members(self) -> bool:
+        """Whether its root branch is followed, and not single branches by themselves."""
+        return self.epoch_num != 0
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A branch on one of its topics, with everything that opens it there, derived from the epoch's secrets."""
+
+    num: int
+    repo_num: int
+    topic_num: int
+    epoch_num: int
+    name: str
+    generation: int
+    topic: bytes
+    topic_commit_count: int  # accepted ones that came by the topic
+    commit_count: int  # of all topics
+    void_count: int  # of these
+    is_archived: bool
+    facts: BranchFacts
+    convergence_secret: bytes = field(repr=False)
+    read_key: bytes = field(repr=False)
+    topic_seed: bytes | None = field(repr=False)
+
+    @property
+    def branch_id(self) -> bytes:
+        """The branch's id."""
+        return self.facts.branch_id
+
+
+class BranchKeys(NamedTuple):
+    """What an epoch's secrets give for one branch. `topic_seed` is None where only a writer could derive it."""
+
+    convergence_secret: bytes
+    read_key: bytes
+    topic_seed: bytes | None
+
+
+@lru_cache(maxsize=_KEYS_REMEMBERED_MAX)
+def branch_keys(
+    repo_id: bytes, read_secret: bytes, write_secret: bytes | None, branch_id: bytes, generation: int
+) -> BranchKeys:
+    """The keys of a branch in an epoch."""
+    if branch_id == repo_id:
+        seed: bytes | None = hashing.root_topic_seed(read_secret, repo_id)
+    elif write_secret is None:
+        seed = None
+    else:
+        seed = hashing.branch_topic_seed(write_secret, branch_id, generation)
+    secret = hashing.branch_secret(read_secret, branch_id, generation)
+    return BranchKeys(hashing.convergence_secret(read_secret), hashing.branch_read_key(secret), seed)
+
+
+def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoch) -> Repo:
+    """Store a repo, an epoch of it and its root branch; gives it with its number.
+
+    A repo that is here already gets the epoch, and the secrets and the invitation that it lacked.
+    """
+    secrecy = secrecy_of(connection)
+    invitation = seal_some(secrecy, repo_place("invitation", repo.repo_id), repo.invitation)
+    found = connection.execute(select(repos).where(repos.c.repo_id == repo.repo_id)).first()
+    if found and not found.epoch_num:  # single branches of it: the whole repo says better what they are
+        forget_repo(connection, found.num)
+        found = None
+    if found:
+        known = _repo(secrecy, found)
+        add_epoch(database, connection, known, epoch)
+        if repo.invitation is not None:
+            known = replace(known, invitation=repo.invitation)
+            connection.execute(update(repos).where(repos.c.num == known.num).values(invitation=invitation))
+        return known
+    stored = replace(
+        repo,
+        num=database.next_nums(connection, repos, 1)[0],
+        epoch_num=database.next_nums(connection, epochs, 1)[0],
+    )
+    connection.execute(
+        insert(repos).values(
+            num=stored.num,
+            repo_id=stored.repo_id,
+            name=stored.name,
+            init_id=stored.init_id,
+            init_key=secrecy.seal(repo_place("init_key", stored.repo_id), stored.init_key),
+            epoch_num=stored.epoch_num,
+            is_behind=stored.is_behind,
+            invitation=invitation,
+        )
+    )
+    add_branch(database, connection, stored.num, stored.repo_id, "root", stored.init_id)
+    first = replace(epoch, num=stored.epoch_num, repo_num=stored.num)
+    if not _insert_epoch(database, connection, stored.repo_id, first):
+        raise StorageError("another repo here has the secrets of this one")
+    return stored
+
+
+def add_epoch(database: Database, connection: Connection, repo: Repo, epoch: Epoch) -> int | None:
+    """Store an epoch of a repo with these secrets, and its root branch's topic.
+
+    Gives the number when they, or the write secret, were not here before; nothing where the topic is another epoch's.
+    """
+    here = replace(epoch, repo_num=repo.num)
+    read_secret, write_secret = _sealed_secrets(connection, here)
+    found = connection.execute(
+        select(epochs).where(
+            epochs.c.repo_num == repo.num,
+            epochs.c.epoch_id == epoch.epoch_id,
+            epochs.c.read_secret == read_secret,
+        )
+    ).first()
+    if found is None:
+        num = database.next_nums(connection, epochs, 1)[0]
+        fresh = replace(here, num=num)
+        return num if _insert_epoch(database, connection, repo.repo_id, fresh) else None
+    if found.write_secret is not None or epoch.write_secret is None:
+        return None
+    connection.execute(update(epochs).where(epochs.c.num == found.num).values(write_secret=write_secret))
+    return int(found.num)
+
+
+def _sealed_secrets(connection: Connection, epoch: Epoch) -> tuple[bytes, bytes | None]:
+    """An epoch's secrets as they are kept."""
+    secrecy, row = secrecy_of(connection), (epoch.repo_num, epoch.epoch_id)
+    read_secret = secrecy.seal(epoch_place("read_secret", *row), epoch.read_secret)
+    return read_secret, seal_some(secrecy, epoch_place("write_secret", *row), epoch.write_secret)
+
+
+def _insert_epoch(database: Database, connection: Connection, repo_id: bytes, epoch: Epoch) -> bool:
+    topic = signing.public_key(hashing.root_topic_seed(epoch.read_secret, repo_id))
+    if not _claim_topic(connection, topic):
+        return False
+    read_secret, write_secret = _sealed_secrets(connection, epoch)
+    connection.execute(
+        insert(epochs).values(
+            num=epoch.num,
+            repo_num=epoch.repo_num,
+            epoch_id=epoch.epoch_id,
+            author=epoch.author,
+            read_secret=read_secret,
+            write_secret=write_secret,
+        )
+    )
+    return add_topic(database, connection, epoch, repo_id, 0, topic)
+
+
+def _displace_alone(connection: Connection, topic: bytes) -> None:
+    """Forget what is followed by itself on a topic that members state."""
+    repo_num = connection.execute(
+        select(branches.c.repo_num)
+        .join(topics, topics.c.branch_num == branches.c.num)
+        .where(topics.c.topic == topic, topics.c.epoch_num.is_(None))
+    ).scalar()
+    if repo_num is not None:
+        forget_repo(connection, repo_num)
+
+
+def _claim_topic(connection: Connection, topic: bytes) -> bool:
+    """Take a topic that follows from secrets of ours away from who merely stated it; whether nobody else derives it.
+
+    What came by it there is kept, under a name that nobody publishes on.
+    """
+    _displace_alone(connection, topic)
+    row = connection.execute(
+        select(topics.c.num, repos.c.repo_id, branches.c.branch_id, epochs.c.write_secret)
+        .join(branches, branches.c.num == topics.c.branch_num)
+        .join(repos, repos.c.num == branches.c.repo_num)
+        .outerjoin(epochs, epochs.c.num == topics.c.epoch_num)
+        .where(topics.c.topic == topic)
+    ).first()
+    if row is None:
+        return True
+    if row.branch_id == row.repo_id or row.write_secret is not None:
+        return False
+    connection.execute(update(topics).where(topics.c.num == row.num).values(topic=hashing.epoch_mark(topic)))
+    return True
+
+
+def add_branch(
+    database: Database, connection: Connection, repo_num: int, branch_id: bytes, name: str, root_id: bytes
+) -> None:
+    """Store a branch; one that is there already stays as it is."""
+    same = (branches.c.repo_num == repo_num) & (branches.c.branch_id == branch_id)
+    alone = (
+        select(repos.c.num)
+        .join(branches, branches.c.repo_num == repos.c.num)
+        .where(branches.c.branch_id == branch_id, repos.c.epoch_num == 0, repos.c.num != repo_num)
+    )
+    for num in list(connection.execute(alone).scalars()):
+        forget_repo(connection, num)
+    if connection.execute(select(branches.c.num).where(same)).first():
+        return
+    connection.execute(
+        insert(branches).values(
+            num=database.next_nums(connection, branches, 1)[0],
+            repo_num=repo_num,
+            branch_id=branch_id,
+            name=name,
+            root_id=root_id,
+            commit_count=0,
+            changes_from=database.next_nums(connection, commits, 0).start - 1,
+        )
+    )
+
+
+def add_topic(
+    database: Database, connection: Connection, epoch: Epoch, branch_id: bytes, generation: int, topic: bytes
+) -> bool:
+    """Follow a branch's topic of an epoch from now on; whether that is new.
+
+    The branch must be here. A topic that is there already stays as it is, and nobody takes over one that is followed.
+    """
+    branch_num = connection.execute(
+        select(branches.c.num).where(branches.c.repo_num == epoch.repo_num, branches.c.branch_id == branch_id)
+    ).scalar()
+    _displace_alone(connection, topic)
+    is_same = (topics.c.epoch_num == epoch.num) & (topics.c.branch_num == branch_num)
+    is_same &= topics.c.generation == generation
+    if (
+        branch_num is None
+        or connection.execute(select(topics.c.num).where(is_same | (topics.c.topic == topic))).first()
+    ):
+        return False
+    connection.execute(
+        insert(topics).values(
+            num=database.next_nums(connection, topics, 1)[0],
+            branch_num=branch_num,
+            epoch_num=epoch.num,
+            generation=generation,
+            topic=topic,
+            commit_count=0,
+        )
+    )
+    return True
+
+
+def follow_topic(
+    database: Database,
+    connection: Connection,
+    repo_id: bytes,
+    epoch: Epoch,
+    branch_id: bytes,
+    topic: bytes,
+    *,
+    generation: int = 0,
+) -> None:
+    """Follow a branch's topic as somebody states it, unless this node can tell that it is another (writers can)."""
+    seed = branch_keys(repo_id, epoch.read_secret, epoch.write_secret, branch_id, generation).topic_seed
+    if seed is None or (signing.public_key(seed) == topic and _claim_or_ours(connection, epoch, topic)):
+        add_topic(database, connection, epoch, branch_id, generation, topic)
+
+
+def _claim_or_ours(connection: Connection, epoch: Epoch, topic: bytes) -> bool:
+    is_ours = select(topics.c.num).where(topics.c.topic == topic, topics.c.epoch_num == epoch.num)
+    return connection.execute(is_ours).first() is not None or _claim_topic(connection, topic)
+
+
+def load_repos(connection: Connection) -> list[Repo]:
+    """All repos, oldest first."""
+    secrecy = secrecy_of(connection)
+    return [_repo(secrecy, row) for row in connection.execute(select(repos).order_by(repos.c.num))]
+
+
+def load_epochs(connection: Connection) -> list[Epoch]:
+    """All epochs of all repos, in the order in which they came to this node."""
+    secrecy = secrecy_of(connection)
+    return [_epoch(secrecy, row) for row in connection.execute(select(epochs).order_by(epochs.c.num))]
+
+
+def load_branches(connection: Connection) -> list[Branch]:
+    """All branches of all repos on all their topics, in the order in which the topics came, with their keys derived."""
+    by_num = {repo.num: repo for repo in load_repos(connection)}
+    opened = {epoch.num: epoch for epoch in load_epochs(connection)}
+    query = (
+        select(
+            topics.c.num.label("topic_num"),
+            topics.c.epoch_num,
+            topics.c.generation,
+            topics.c.topic,
+            topics.c.channel,
+            topics.c.commit_count.label("topic_commit_count"),
+            branches,
+        )
+        .join(branches, branches.c.num == topics.c.branch_num)
+        .order_by(topics.c.num)
+    )
+    secrecy = secrecy_of(connection)
+    return [
+        _branch(secrecy, row, by_num[row.repo_num], opened.get(row.epoch_num))
+        for row in connection.execute(query)
+    ]
+
+
+def _repo(secrecy: Secrecy, row: Row[tuple[object, ...]]) -> Repo:
+    kept = Repo(**row._mapping)
+    return replace(
+        kept,
+        init_key=secrecy.open(repo_place("init_key", kept.repo_id), kept.init_key),
+        invitation=open_some(secrecy, repo_place("invitation", kept.repo_id), kept.invitation),
+    )
+
+
+def _epoch(secrecy: Secrecy, row: Row[tuple[object, ...]]) -> Epoch:
+    kept = Epoch(**row._mapping)
+    place = (kept.repo_num, kept.epoch_id)
+    return replace(
+        kept,
+        read_secret=secrecy.open(epoch_place("read_secret", *place), kept.read_secret),
+        write_secret=open_some(secrecy, epoch_place("write_secret", *place), kept.write_secret),
+    )
+
+
+def _branch(secrecy: Secrecy, row: Row[tuple[object, ...]], repo: Repo, epoch: Epoch | None) -> Branch:
+    if epoch is None:
+        opened = secrecy.open(topic_place(row.topic), row.channel)
+        channel = decode(BranchChannel, opened, size_max=LINK_SIZE_MAX)
+        epoch_id, epoch_num = channel.epoch, 0
+        read_key = hashing.branch_read_key(channel.branch_secret)
+        keys = BranchKeys(channel.convergence_secret, read_key, None)
+    else:
+        epoch_id, epoch_num = epoch.epoch_id, epoch.num
+        keys = branch_keys(repo.repo_id, epoch.read_secret, epoch.write_secret, row.branch_id, row.generation)
+    return Branch(
+        num=row.num,
+        repo_num=repo.num,
+        topic_num=row.topic_num,
+        epoch_num=epoch_num,
+        name=row.name,
+        generation=row.generation,
+        topic=row.topic,
+        topic_commit_count=row.topic_commit_count,
+        commit_count=row.commit_count,
+        void_count=row.void_count,
+        is_archived=row.is_archived,
+        facts=BranchFacts(
+            repo.repo_id, repo.init_id, row.branch_id, row.root_id, epoch_id, has_members=epoch is not None
+        ),
+        convergence_secret=keys.convergence_secret,
+        read_key=keys.read_key,
+        topic_seed=keys.topic_seed,
+    )

@@ -1,0 +1,41 @@
+"""The tables of peers and where they are found. `schema` has the rules of all tables."""
+
+from sqlalchemy import BigInteger, Boolean, Column, String, Table, false
+
+from storage.schema.columns import Bytes, metadata
+
+peers = Table(
+    "peers",
+    metadata,
+    Column("peer", Bytes(32), primary_key=True),
+    Column("address", String, nullable=False),
+    Column("is_banned", Boolean, nullable=False, server_default=false()),
+    Column("is_relay", Boolean, nullable=False, server_default=false()),  # may keep all topics
+    Column("source", String, nullable=False, server_default="configured"),  # of the address: or "link"
+)
+
+link_peers = Table(
+    "link_peers",
+    metadata,
+    Column("peer", Bytes(32), primary_key=True),
+    Column("repo_id", Bytes(32), primary_key=True),
+)
+"""Peers that links to a repo named: relays among them may keep that repo's topics."""
+
+reached_peers = Table(
+    "reached_peers",
+    metadata,
+    Column("peer", Bytes(32), primary_key=True),
+    Column("address", String, nullable=False),
+    Column("source", String, nullable=False),  # see `node.addresses.Source`
+    Column("reached_at", BigInteger, nullable=False),  # unix seconds
+)
+"""Where each peer last proved its key, kept ones and learned ones."""
+
+reached_repos = Table(
+    "reached_repos",
+    metadata,
+    Column("peer", Bytes(32), primary_key=True),
+    Column("repo_id", Bytes(32), primary_key=True),
+)
+"""Repos for whose sake a learned peer is dialed."""

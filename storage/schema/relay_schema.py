@@ -1,0 +1,68 @@
+"""The tables of a relay: what it keeps for others, and for whom. `schema` has the rules of all tables."""
+
+from sqlalchemy import BigInteger, Boolean, Column, Index, String, Table, false
+
+from storage.schema.columns import NUM, Bytes, metadata
+
+relay_topics = Table(
+    "relay_topics",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("topic", Bytes(32), nullable=False, unique=True),
+    Column("is_pinned", Boolean, nullable=False),
+    Column("commit_count", BigInteger, nullable=False),
+    Column("size", BigInteger, nullable=False),  # bytes of its publications
+    Column("touched_at", BigInteger, nullable=False),  # unix milliseconds: last asked for or added to
+    Column("brought_by", Bytes(32)),  # the peer that entrusted it first; none: the operator
+    Column("subnet", String, nullable=False, server_default=""),  # where a stranger brought it from
+    Column("is_known", Boolean, nullable=False, server_default=false()),  # to a peer that the operator knows
+    Column("is_shared", Boolean, nullable=False, server_default=false()),  # two peers have asked for it
+    Index("relay_topics_touched", "touched_at"),
+    Index("relay_topics_brought", "brought_by"),
+    Index("relay_topics_subnet", "subnet"),
+)
+"""Topics that this node keeps for others and cannot open."""
+
+relay_commits = Table(
+    "relay_commits",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("id_key", BigInteger, nullable=False),
+    Column("commit_id", Bytes(32), nullable=False),
+    Column("topic_num", NUM, nullable=False),
+    Column("rank", BigInteger, nullable=False),  # as far as the causes are here
+    Column("acks", Bytes(), nullable=False),  # ids, 32 bytes each
+    Column("publication", Bytes(), nullable=False),
+    Column("received_at", BigInteger, nullable=False, server_default="0"),  # unix milliseconds; 0: not known
+    Column("publication_id", Bytes(32), nullable=False, server_default=""),
+    Column("publication_key", BigInteger, nullable=False, server_default="0"),  # bytes 8 to 15 of its id
+    # Others of the commit were here before; which of them open nobody can tell here.
+    Column("is_variant", Boolean, nullable=False, server_default=false()),
+    Index("relay_commits_id_key", "id_key", "is_variant", "num"),
+    Index("relay_commits_publication_key", "publication_key"),
+    Index("relay_commits_topic", "topic_num", "num"),
+    Index("relay_commits_variants", "topic_num", "is_variant"),
+)
+"""Publications, each once; of one commit there may be several."""
+
+relay_shares = Table(
+    "relay_shares",
+    metadata,
+    Column("peer", Bytes(32), primary_key=True),
+    Column("topic_num", NUM, primary_key=True),
+    Column("size", BigInteger, nullable=False),  # bytes of the topic's publications that this peer brought
+    Column("subnet", String, nullable=False, server_default=""),  # where a stranger first did so from
+    Index("relay_shares_topic", "topic_num"),
+    Index("relay_shares_subnet", "subnet"),
+)
+
+relay_allowed = Table("relay_allowed", metadata, Column("peer", Bytes(32), primary_key=True))
+"""Peers that the operator of a relay knows, beside those that are kept or configured."""
+
+relay_heads = Table(
+    "relay_heads",
+    metadata,
+    Column("topic_num", NUM, primary_key=True),
+    Column("commit_id", Bytes(32), primary_key=True),
+    Column("rank", BigInteger, nullable=False),
+)

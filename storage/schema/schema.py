@@ -1,0 +1,362 @@
+"""The tables, in SQLAlchemy Core. `migrations/` creates them; a test holds the two equal.
+
+Rows are named by integers (`num`), and 32-byte ids are found by their first eight bytes as an integer (`id_key`):
+random 32-byte keys make inserts slow as a table grows, narrow ones do not (measured in shared facts). An `id_key` is an
+index and never an identity: every look-up compares the whole id.
+
+`commits.num` grows in the order of acceptance, so causes always stand before effects. Reading commits by `num` is reading
+the inserts of a branch's timeline; `changes` holds what else happened to it, with numbers of the same sequence.
+
+What opens something (marked "sealed" below) is kept as `secrecy` makes it: of no use without the store's key.
+
+A branch has a topic for each epoch (and for each renewal inside one); a commit's `topic_num` says by which it came, and
+with that which secrets open it.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Table,
+    UniqueConstraint,
+    false,
+)
+
+from storage.schema.columns import NUM, Bytes, metadata
+
+repos = Table(
+    "repos",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("repo_id", Bytes(32), nullable=False, unique=True),
+    Column("name", String, nullable=False),
+    Column("init_id", Bytes(32), nullable=False),
+    Column("init_key", Bytes(), nullable=False),  # sealed
+    Column("epoch_num", NUM, nullable=False),  # of the epoch that this node writes in; 0 where it holds none
+    # Whether members have gone on to an epoch whose secrets are not here.
+    Column("is_behind", Boolean, nullable=False, server_default=false()),
+    Column("invitation", Bytes()),  # the encoded link, until the join is accepted; sealed
+)
+
+epochs = Table(
+    "epochs",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("repo_num", NUM, ForeignKey("repos.num"), nullable=False),
+    Column("epoch_id", Bytes(32), nullable=False),
+    Column("author", Bytes(32), nullable=False),  # who started it; zeros where nobody asks (the first epoch)
+    Column("read_secret", Bytes(), nullable=False),  # sealed
+    Column("write_secret", Bytes()),  # sealed; only where this node may write
+    UniqueConstraint("repo_num", "epoch_id", "read_secret", name="epochs_in_repo"),
+)
+
+branches = Table(
+    "branches",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("repo_num", NUM, ForeignKey("repos.num"), nullable=False),
+    Column("branch_id", Bytes(32), nullable=False),
+    Column("name", String, nullable=False),
+    Column("root_id", Bytes(32), nullable=False),
+    Column("commit_count", BigInteger, nullable=False),
+    Column("void_count", BigInteger, nullable=False, server_default="0"),  # of the commits that are void
+    Column("is_archived", Boolean, nullable=False, server_default=false()),
+    Column("changes_from", BigInteger, nullable=False, server_default="0"),  # what changed before may be gone
+    UniqueConstraint("repo_num", "branch_id", name="branches_in_repo"),
+)
+
+topics = Table(
+    "topics",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("branch_num", NUM, ForeignKey("branches.num"), nullable=False),
+    Column("epoch_num", NUM, ForeignKey("epochs.num")),  # none where a link gave this topic alone
+    Column("generation", NUM, nullable=False),  # up to 2**32 - 1
+    Column("topic", Bytes(32), nullable=False, unique=True),
+    Column("commit_count", BigInteger, nullable=False),  # of those that came by it
+    Column("channel", Bytes()),  # where a link gave it alone: what opens it, as in the link; sealed
+    UniqueConstraint("branch_num", "epoch_num", "generation", name="topics_of_branch"),
+)
+
+blocks = Table(
+    "blocks",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("id_key", BigInteger, nullable=False),
+    Column("encoded", Bytes(), nullable=False),
+    Index("blocks_id_key", "id_key"),
+)
+
+packs = Table(
+    "packs",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("name", String, nullable=False, unique=True),
+    Column("size", BigInteger, nullable=False),  # bytes
+)
+"""Files beside the database that hold large blocks one after another; see `packs`."""
+
+pack_blocks = Table(
+    "pack_blocks",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("id_key", BigInteger, nullable=False),
+    Column("block_id", Bytes(32), nullable=False),
+    Column("pack_num", NUM, nullable=False),
+    Column("offset", BigInteger, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Index("pack_blocks_id_key", "id_key"),
+)
+
+authors = Table(
+    "authors",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("user", Bytes(32), nullable=False, unique=True),
+)
+
+commits = Table(
+    "commits",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("id_key", BigInteger, nullable=False),
+    Column("commit_id", Bytes(32), nullable=False),
+    Column("branch_num", NUM, nullable=False),
+    Column("topic_num", NUM, nullable=False),
+    Column("author_num", NUM, nullable=False),
+    Column("feed_sequence", BigInteger, nullable=False),
+    Column("rank", BigInteger, nullable=False),
+    Column("acks", Bytes(), nullable=False),  # ids, 32 bytes each, in the commit's order
+    Column("commit_key", Bytes(32), nullable=False),  # sealed
+    Column("sealed_key", Bytes(), nullable=False),
+    Column("signature", Bytes(64), nullable=False),  # the publication's
+    # 8 bytes each: the commit's block, then its body's, which is missing where it is not here.
+    Column("block_nums", Bytes(), nullable=False),
+    Column("body_kind", String, nullable=False),
+    Column(
+        "size", BigInteger, nullable=False
+    ),  # bytes of the publication's blocks, also of those erased since
+    Column("timestamp", BigInteger, nullable=False),  # unix milliseconds, asserted
+    Column("received_at", BigInteger, nullable=False),  # unix milliseconds, this node's clock
+    Column("is_void", Boolean, nullable=False, server_default=false()),
+    Column("passed", BigInteger, nullable=False, server_default="0"),  # checkpoints; see `checkpoints`
+    Column(
+        "display_time", BigInteger, nullable=False, server_default="0"
+    ),  # unix milliseconds; see `display`
+    Index("commits_id_key", "id_key"),
+    # With the mark, so that the timeline is read, counted and skipped through without looking at rows.
+    Index("commits_order", "branch_num", "passed", "rank", "commit_id", "is_void"),
+    Index("commits_display", "branch_num", "passed", "display_time", "num", "is_void"),
+    Index("commits_arrival", "topic_num", "num"),
+    Index("commits_feed", "branch_num", "author_num", "feed_sequence"),
+)
+
+erasures = Table(
+    "erasures",
+    metadata,
+    Column("commit_num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("body_id", Bytes(32), nullable=False),
+    Column("erased_at", BigInteger, nullable=False),  # unix milliseconds, also when the commit came without
+    Column(
+        "is_missing", Boolean, nullable=False, server_default=false()
+    ),  # never was here: taken if it comes
+    Index("erasures_branch", "branch_num"),
+    Index("erasures_missing", "is_missing", "branch_num", "commit_num"),
+)
+"""Commits whose bodies are not here, with the ids of the bodies' blocks; see `erasing`."""
+
+awaited_commits = Table(
+    "awaited_commits",
+    metadata,
+    Column("commit_num", NUM, primary_key=True),
+    Column("topic_num", NUM, nullable=False),  # by which it came, and is asked for
+    Index("awaited_commits_topic", "topic_num", "commit_num"),
+)
+"""Commits whose blocks were damaged, and are asked of peers; see `awaiting`."""
+
+awaited_blocks = Table("awaited_blocks", metadata, Column("block_id", Bytes(32), primary_key=True))
+"""Blocks of files that were damaged, and are asked of peers."""
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("commit_num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("proposal", Bytes(32), nullable=False),
+    Column("merged", Bytes(), nullable=False),  # ids of the heads that it acks, sorted, 32 bytes each
+    Index("checkpoints_branch", "branch_num"),
+)
+"""Commits that are checkpoints, void ones too. Those that merge the same heads count once."""
+
+order_spans = Table(
+    "order_spans",
+    metadata,
+    Column("branch_num", NUM, primary_key=True),
+    Column("level", Integer, primary_key=True),
+    Column(
+        "passed", BigInteger, primary_key=True
+    ),  # with the next two: where it begins in the canonical order
+    Column("rank", BigInteger, primary_key=True),
+    Column("commit_id", Bytes(), primary_key=True),  # empty for the first one of a level
+    Column(
+        "size", BigInteger, nullable=False
+    ),  # commits, void ones too; above level 0: spans of the level below
+    Column("shown", BigInteger, nullable=False),  # commits that are not void
+    sqlite_with_rowid=False,  # rows lie in the order of the key, and are read in it
+)
+"""How many commits stand in stretches of each branch's order; see `order`."""
+
+changes = Table(
+    "changes",
+    metadata,
+    Column("num", NUM, primary_key=True),  # of the sequence of `commits.num`
+    Column("branch_num", NUM, nullable=False),
+    Column("commit_num", NUM, nullable=False),
+    Column("passed_before", BigInteger),  # checkpoints; null where the commit did not stand in the timeline
+    Column("passed_after", BigInteger),
+    Index("changes_branch", "branch_num", "num"),
+    Index("changes_commit", "commit_num", "num"),
+)
+"""Places of accepted commits that changed: one came back, left, or moved. See `edits`."""
+
+heads = Table(
+    "heads",
+    metadata,
+    Column("topic_num", NUM, primary_key=True),
+    Column("commit_id", Bytes(32), primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("rank", BigInteger, nullable=False),
+    Column("is_acked", Boolean, nullable=False),
+    Index("heads_branch", "branch_num", "commit_id", "is_acked"),
+    Index("heads_rank", "branch_num", "is_acked", "rank", "commit_id"),
+)
+"""Commits that none of the same topic acks. Those that none at all acks are the branch's heads. There may be very many."""
+
+feed_forks = Table(
+    "feed_forks",
+    metadata,
+    Column("branch_num", NUM, primary_key=True),
+    Column("commit_id", Bytes(32), primary_key=True),
+    Column("author_num", NUM, nullable=False),
+    Column("feed_sequence", BigInteger, nullable=False),
+)
+"""Evidence: commits whose author had used their feed sequence before."""
+
+files = Table(
+    "files",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("commit_num", NUM, nullable=False),  # of the commit that added it
+    Column("object_id", Bytes(32), nullable=False),
+    Column("object_key", Bytes(), nullable=False),  # sealed; empty where the author gave none
+    Column("name", String, nullable=False),  # empty where the commit's body names no files
+    Column("size", BigInteger),  # as the author says; null where nobody says
+    Index("files_name", "branch_num", "name"),
+    Index("files_object", "branch_num", "object_id"),
+    Index("files_commit", "commit_num"),
+)
+
+file_removals = Table(
+    "file_removals",
+    metadata,
+    Column("file_num", NUM, primary_key=True),
+    Column("commit_num", NUM, primary_key=True),
+)
+"""Which commits remove which files: a file is there while none of them counts."""
+
+pending = Table(
+    "pending",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("topic_num", NUM, nullable=False),
+    Column("id_key", BigInteger, nullable=False),
+    Column("commit_id", Bytes(32), nullable=False),  # one row each, but of those not known here
+    Column("author_key", BigInteger, nullable=False),  # the key of its author; 0 where that cannot be read
+    # "causes", "ready" once these have come, or "version" for a format that is not known here
+    Column("reason", String, nullable=False),
+    Column("size", BigInteger, nullable=False),  # bytes of the publication
+    Column("cause_count", BigInteger, nullable=False),  # causes that it lacked when it came
+    Column("lacking", BigInteger, nullable=False),  # causes that it lacks now
+    Index("pending_id_key", "id_key"),
+    Index("pending_branch", "branch_num"),
+    Index("pending_reason", "reason", "num"),
+    # With what is summed, so that no row is looked at to tell what a topic or an author has here.
+    Index("pending_room", "topic_num", "author_key", "size", "cause_count"),
+)
+"""Narrow rows, since the causes that come change them; see `waiting` and `releasing`."""
+
+pending_publications = Table(
+    "pending_publications",
+    metadata,
+    Column("pending_num", NUM, primary_key=True),
+    Column("publication", Bytes(), nullable=False),
+)
+
+pending_causes = Table(
+    "pending_causes",
+    metadata,
+    # Of the cause's id: the id itself would make a row as large as what was sent to cause it.
+    Column("id_key", BigInteger, primary_key=True),
+    Column("pending_num", NUM, primary_key=True),
+    sqlite_with_rowid=False,
+)
+"""What waits for which causes. Rows of one cause lie together, and go together."""
+
+rejections = Table(
+    "rejections",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("commit_id", Bytes(32), nullable=False, unique=True),
+    Column("code", String, nullable=False),
+    Column("detail", String, nullable=False),
+    Index("rejections_branch", "branch_num"),
+)
+
+sketches = Table(
+    "sketches",
+    metadata,
+    Column("topic", Bytes(32), primary_key=True),
+    # Which row the topic is, of which table, and by what it is compared: no other is it.
+    Column("place", String, primary_key=True),
+    Column("upto", BigInteger, nullable=False),  # number of the last commit in it
+    Column("digest", Bytes(), nullable=False),  # lanes, see `protocol.set_digest`
+    Column("prefix", Bytes(), nullable=False),  # see `protocol.riblt`
+)
+"""What is kept of large topics to compare them; see `storage.topics.sketches`."""
+
+numbers = Table(
+    "numbers",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("last", BigInteger, nullable=False),
+)
+"""Of tables whose rows were forgotten, the last number that was given: exports and connections count on its growing."""
+
+store_seal = Table(
+    "store_seal",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("mark", Bytes(32), nullable=False),  # of the store's key
+    # Whether nothing is left on the pages of secrets that lay here before they were sealed.
+    Column("is_clean", Boolean, nullable=False),
+)
+"""One row once the store's secrets are sealed."""
+
+imports = Table(
+    "imports",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("source", String, nullable=False),
+    Column("source_id", String, nullable=False),
+    Column("commit_id", Bytes(32), nullable=False),
+    UniqueConstraint("branch_num", "source", "source_id", name="imports_source_id"),
+)

@@ -1,0 +1,11 @@
+"""All tables together, for what goes through every one of them: who imports `metadata` from here has them declared."""
+
+from typing import Final
+
+from storage.schema import peer_schema, relay_schema, schema
+from storage.schema.columns import metadata
+
+__all__ = ["DECLARED", "metadata"]
+
+DECLARED: Final = (schema, relay_schema, peer_schema)
+"""The modules that declare tables."""

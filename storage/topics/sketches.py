@@ -1,0 +1,171 @@
+"""What is kept of each topic to compare it with others at a cost that does not follow its length: digest and symbols.
+
+Both follow from the set of the topic's commits, which only grows, and are brought up to date when they are asked for:
+commits since then are added, so taking in commits costs nothing more. They are written now and then, with the number of
+the last commit that they contain; what came after it is added again when they are read.
+"""
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, delete, insert, select
+
+from protocol.hashing import symbol_key
+from protocol.riblt import Prefix, prefix_length
+from protocol.set_digest import SetDigest
+from storage.engine.database import Database
+from storage.schema.schema import sketches
+from storage.topics.topic_sets import TopicSet, iterate_ids
+
+_WRITTEN_AFTER: Final = 20_000
+"""Commits that are added before a sketch is written again: a fifth of a second of adding, for 1.5 MB of writing."""
+_WRITTEN_FIRST: Final = 1000
+"""The same for small topics, which are written again when they have doubled: what a start has to add is half at most."""
+_WRITTEN_LEAVING: Final = 100
+"""The same where it leaves memory: what came since is added again each time that it returns, at 10 microseconds each."""
+_KEPT_SIZE_MAX: Final = 128 << 20
+"""Bytes of sketches in memory, about: 11,000 small topics, or 25 of the largest."""
+_SKETCH_SIZE: Final = 10_000
+_SYMBOL_SIZE: Final = 80
+"""Bytes of one in memory, and of each of its symbols beside (measured)."""
+
+
+@dataclass(slots=True)
+class _Sketch:
+    kept: TopicSet
+    upto: int
+    digest: SetDigest
+    prefix: Prefix
+    written: int  # commits in it when it was last written
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory, about."""
+        return _SKETCH_SIZE + _SYMBOL_SIZE * len(self.prefix)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it has grown enough to be written while it stays in memory."""
+        return self.grown >= min(_WRITTEN_AFTER, max(_WRITTEN_FIRST, self.written))
+
+    @property
+    def grown(self) -> int:
+        """Commits since it was last written."""
+        return self.prefix.id_count - self.written
+
+
+class Sketches:
+    """Sketches of the topics of a store: those of the latest use in memory, others as they were written. Thread-safe."""
+
+    def __init__(self, database: Database, size_max: int = _KEPT_SIZE_MAX) -> None:
+        """`size_max` bytes are kept in memory, about; one sketch at least."""
+        self._database = database
+        self._size_max = size_max
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[TopicSet, _Sketch] = OrderedDict()
+        self._size = 0
+        self._leaving: dict[TopicSet, _Sketch] = {}
+        """What has left memory and is worth writing; it is, soon."""
+        self._forgotten = 0  # how often, changed inside transactions only
+
+    def digest(self, connection: Connection, kept: TopicSet) -> bytes:
+        """The set digest of a topic (`set_digest`), of all that `connection` sees of it."""
+        with self._lock:
+            return self._current(connection, kept).digest.digest()
+
+    def symbols(self, connection: Connection, kept: TopicSet) -> tuple[int, ...]:
+        """Its symbols (`riblt`), as they are now."""
+        with self._lock:
+            return self._current(connection, kept).prefix.symbols()
+
+    def write(self) -> None:
+        """Write those that have grown enough since they were read, or since they left memory. Raises StorageError.
+
+        The lock is not held while another writer is waited for: who compares topics meanwhile would wait too.
+        """
+        with self._lock:
+            grown = [sketch for sketch in self._kept.values() if sketch.is_due]
+            grown += self._leaving.values()
+            rows = [_row_of(sketch) for sketch in grown]
+            counts = [sketch.prefix.id_count for sketch in grown]
+            forgotten = self._forgotten
+        if not grown:
+            return
+        with self._database.write() as connection:
+            if self._forgotten != forgotten:
+                return  # one of these may be of a set that is another one now; they are written next time
+            for sketch, row in zip(grown, rows, strict=True):
+                _write(connection, sketch.kept, row)
+        with self._lock:
+            for sketch, count in zip(grown, counts, strict=True):
+                sketch.written = max(sketch.written, count)
+                if self._leaving.get(sketch.kept) is sketch:
+                    del self._leaving[sketch.kept]
+
+    def forget(self, topic: bytes) -> None:
+        """Make a topic's sketches anew when they are asked for: its set is another one. Raises StorageError."""
+        with self._database.write() as connection, self._lock:
+            self._forgotten += 1
+            for kept in [one for one in self._kept if one.topic == topic]:
+                self._size -= self._kept.pop(kept).size
+            for kept in [one for one in self._leaving if one.topic == topic]:
+                del self._leaving[kept]
+            connection.execute(delete(sketches).where(sketches.c.topic == topic))
+
+    def _current(self, connection: Connection, kept: TopicSet) -> _Sketch:
+        sketch = self._kept.pop(kept, None)
+        if sketch is None:
+            sketch = self._leaving.pop(kept, None) or _load(connection, kept)
+        else:
+            self._size -= sketch.size
+        for last, ids in iterate_ids(connection, kept, sketch.upto):
+            sketch.digest.add(ids)
+            sketch.prefix.add(ids)
+            sketch.upto = last
+        length = prefix_length(sketch.prefix.id_count)
+        if length > len(sketch.prefix):
+            everything = (raw for _, ids in iterate_ids(connection, kept) for raw in ids)
+            sketch.prefix.lengthen(length, everything)
+        self._kept[kept] = sketch
+        self._size += sketch.size
+        self._make_room()
+        return sketch
+
+    def _make_room(self) -> None:
+        """Let go of those of the earliest use, never of the one that is used now."""
+        while self._size > self._size_max and len(self._kept) > 1:
+            leaving, sketch = self._kept.popitem(last=False)
+            self._size -= sketch.size
+            if sketch.grown >= _WRITTEN_LEAVING:
+                self._leaving[leaving] = sketch
+
+
+def _row_of(sketch: _Sketch) -> dict[str, object]:
+    return {
+        "topic": sketch.kept.topic,
+        "place": sketch.kept.place,
+        "upto": sketch.upto,
+        "digest": sketch.digest.to_bytes(),
+        "prefix": sketch.prefix.to_bytes(),
+    }
+
+
+def _write(connection: Connection, kept: TopicSet, row: dict[str, object]) -> None:
+    here = (sketches.c.topic == kept.topic) & (sketches.c.place == kept.place)
+    connection.execute(delete(sketches).where(here))
+    of_topics = kept.tables.topics.c
+    followed = select(of_topics.num).where(of_topics.num == kept.num, of_topics.topic == kept.topic)
+    if connection.execute(followed).first() is not None:  # else it was forgotten meanwhile
+        connection.execute(insert(sketches).values(row))
+
+
+def _load(connection: Connection, kept: TopicSet) -> _Sketch:
+    key = symbol_key(kept.topic)
+    query = select(sketches).where(sketches.c.topic == kept.topic, sketches.c.place == kept.place)
+    row = connection.execute(query).first()
+    if row is None:
+        return _Sketch(kept, 0, SetDigest(), Prefix(key, prefix_length(0)), 0)
+    prefix = Prefix.from_bytes(key, row.prefix)
+    return _Sketch(kept, row.upto, SetDigest.from_bytes(row.digest), prefix, prefix.id_count)

@@ -1,0 +1,117 @@
+"""The sets that topics are compared by: of commit ids, or of publication ids where one side is a relay.
+
+A commit's id does not say how its key is sealed, nor whether its body is there. A relay cannot see either, so a bad
+publication of a commit must not pass for the commit: there the two sides compare what they hold by publications, whose
+ids say all of it. What a node keeps of a commit that it accepted is one publication, whose id is made when it is needed.
+"""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, Select, select
+
+from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, publication_id
+from storage.commits.blocks import read_blocks
+from storage.commits.erasing import load_body_ids
+from storage.engine.id_keys import LOOKUP_COUNT_MAX, chunks, id_key, unpack_nums
+from storage.engine.streaming import stream_parts
+from storage.schema.schema import awaited_commits
+from storage.topics.difference import TopicTables
+
+_READ_AT_ONCE: Final = 10_000
+_BLOCKS_READ_AT_ONCE: Final = 64
+"""Commits whose blocks are read together: 37 MB at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSet:
+    """A topic of this node as a set: in which tables, under which number, and whether of publications or of commits."""
+
+    tables: TopicTables
+    num: int
+    topic: bytes
+    of_publications: bool = False
+
+    @property
+    def place(self) -> str:
+        """What no other set is called. A topic that was forgotten and is kept again is another: nothing of it is here."""
+        name = f"{self.tables.topics.name} {self.num}"
+        return f"{name} publications" if self.of_publications else name
+
+
+def iterate_ids(
+    connection: Connection, kept: TopicSet, after: int = 0, upto: int | None = None
+) -> Iterator[tuple[int, list[bytes]]]:
+    """The ids of what has a number above `after`, in the order of numbers, some at a time with the last one's number."""
+    columns = kept.tables.commits.c
+    size = _read_at_once(kept)
+    query = _select(kept).where(columns.topic_num == kept.num).order_by(columns.num).limit(size)
+    if upto is not None:
+        query = query.where(columns.num <= upto)
+    # A query for each part: most often there are few, and to open a cursor would cost more.
+    while rows := connection.execute(query.where(columns.num > after)).all():
+        after = rows[-1][0]
+        yield after, _ids(connection, kept, rows)
+        if len(rows) < size:
+            return
+
+
+def find_by_short_ids(connection: Connection, kept: TopicSet, short_ids: Sequence[bytes]) -> dict[bytes, int]:
+    """Numbers of those that are in the set, by the first bytes of their ids (16, or all)."""
+    wanted = set(short_ids)
+    size = max(map(len, wanted), default=0)
+    columns = kept.tables.commits.c
+    by_key, keys = columns.id_key, [id_key(raw) for raw in wanted]
+    if kept.of_publications and kept.tables.has_variants:  # many may be of one commit
+        by_key = columns.publication_key
+        keys = [id_key(raw[PUBLICATION_ID_COMMIT_SIZE:]) for raw in wanted]
+    found: dict[bytes, int] = {}
+    for part in chunks(keys, min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
+        rows = connection.execute(_select(kept).where(by_key.in_(part), columns.topic_num == kept.num)).all()
+        for row, raw in zip(rows, _ids(connection, kept, rows), strict=True):
+            if raw[:size] in wanted:
+                found[raw[:size]] = row[0]
+    return found
+
+
+def load_set(connection: Connection, kept: TopicSet) -> tuple["array[int]", list[bytes]]:
+    """Numbers and ids of all, causes before effects."""
+    columns = kept.tables.commits.c
+    query = _select(kept).where(columns.topic_num == kept.num).order_by(columns.num)
+    nums, ids = array("q"), list[bytes]()
+    for rows in stream_parts(connection, query, _read_at_once(kept)):
+        nums.extend(row[0] for row in rows)
+        ids += _ids(connection, kept, rows)
+    return nums, ids
+
+
+def _read_at_once(kept: TopicSet) -> int:
+    return _BLOCKS_READ_AT_ONCE if _is_made_anew(kept) else _READ_AT_ONCE
+
+
+def _is_made_anew(kept: TopicSet) -> bool:
+    return kept.of_publications and not kept.tables.has_variants
+
+
+def _select(kept: TopicSet) -> "Select[Any]":
+    """A number, and what `_ids` needs."""
+    columns = kept.tables.commits.c
+    if _is_made_anew(kept):
+        # Of what is awaited nobody can say here what its publication was: it counts as not here.
+        is_awaited = select(awaited_commits.c.commit_num).where(awaited_commits.c.commit_num == columns.num)
+        return select(columns.num, columns.sealed_key, columns.block_nums).where(~is_awaited.exists())
+    return select(columns.num, columns.publication_id if kept.of_publications else columns.commit_id)
+
+
+def _ids(connection: Connection, kept: TopicSet, rows: Sequence[Any]) -> list[bytes]:
+    if not _is_made_anew(kept):
+        return [row[1] for row in rows]
+    nums = [unpack_nums(row[2]) for row in rows]
+    blocks = read_blocks(connection, {num: None for block_nums in nums for num in block_nums})
+    erased = load_body_ids(connection, [row[0] for row, own in zip(rows, nums, strict=True) if len(own) == 1])
+    return [
+        publication_id(kept.topic, row[1], tuple(blocks[num] for num in block_nums), erased.get(row[0]))
+        for row, block_nums in zip(rows, nums, strict=True)
+    ]
