@@ -1,6 +1,6 @@
 """What the commands of this package share: exit codes, errors said as the `ravel` command says them, and what is missing.
 
-Exit codes are as in node/errors.py, which analytics may not import; a test holds the two together.
+Exit codes are as in node/runtime/errors.py, which analytics may not import; a test holds the two together.
 """
 
 import argparse

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from msgspec.msgpack import Decoder
 
 from benchmarks.common import figure, timed
-from node.blocking import tune_interpreter
+from node.runtime.blocking import tune_interpreter
 from protocol import block as blocks
 from protocol import commit as commits
 from protocol.block import Block, Reference, decode_block, open_block

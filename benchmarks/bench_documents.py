@@ -18,14 +18,14 @@ import pycrdt
 import trio
 
 from benchmarks.common import STORE_KEY, clock_ms, figure, note
-from node.blocking import inline
-from node.documents import Documents
-from node.drafting import Draft
-from node.hub import Hub
-from node.outbound import Author
-from node.replica import Replica
-from node.said import SaidReader
-from node.texts import Texts
+from node.authoring.drafting import Draft
+from node.authoring.outbound import Author
+from node.content.document_operations import SaidReader
+from node.content.documents import Documents
+from node.content.texts import Texts
+from node.ingest.replica import Replica
+from node.runtime.blocking import inline
+from node.sync.hub import Hub
 from protocol.body import Body
 from protocol.content import SetEdit, TextUpdate
 from storage.repos.repos import Branch

@@ -14,11 +14,11 @@ from pathlib import Path
 import trio
 
 from benchmarks.common import clock_ms, figure, note, percentile, timed, write_history
-from node.blocking import threads
-from node.edits import EditSource, SharedReads
-from node.hub import Hub
-from node.outbound import Author
-from node.replica import Replica
+from node.api.edits import EditSource, SharedReads
+from node.authoring.outbound import Author
+from node.ingest.replica import Replica
+from node.runtime.blocking import threads
+from node.sync.hub import Hub
 from protocol.content import Post
 from protocol.limits import EDIT_WINDOW_MAX
 from storage.commits.edits import START, Cursor, load_edits, load_last_change

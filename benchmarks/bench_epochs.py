@@ -16,12 +16,12 @@ from pathlib import Path
 from nacl import bindings
 
 from benchmarks.common import STORE_KEY, batches, clock_ms, figure, follow, note, timed
-from node.drafting import Draft
-from node.epochs import EpochKeeper
-from node.inbound import accept_batch
-from node.opening import open_batch
-from node.outbound import Author
-from node.replica import Replica
+from node.authoring.drafting import Draft
+from node.authoring.outbound import Author
+from node.ingest.inbound import accept_batch
+from node.ingest.opening import open_batch
+from node.ingest.replica import Replica
+from node.membership.epochs import EpochKeeper
 from protocol.body import Grant, Permission, Remove
 from protocol.content import Post
 from protocol.signing import key_pair

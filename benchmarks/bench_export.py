@@ -24,13 +24,13 @@ import msgspec
 
 from benchmarks.common import clock_ms, figure, note, percentile, timed, write_history
 from benchmarks.daemons import running
-from node.blocking import tune_interpreter
-from node.client import ApiClient
-from node.export_rights import open_rights
-from node.export_worker import ExportAnswer, ExportRequest
-from node.identity import open_keys
-from node.outbound import Author
-from node.replica import Replica
+from node.authoring.outbound import Author
+from node.client.client import ApiClient
+from node.exports.export_rights import open_rights
+from node.exports.export_worker import ExportAnswer, ExportRequest
+from node.home.identity import open_keys
+from node.ingest.replica import Replica
+from node.runtime.blocking import tune_interpreter
 from protocol.content import Post
 from storage.export.destinations import LocalFolder
 from storage.export.export import ExportPlan, export_store
@@ -77,7 +77,7 @@ def start_export(home: Path, folder: Path, store_key: bytes) -> subprocess.Popen
         quotas=None,
     )
     worker = subprocess.Popen(
-        [sys.executable, "-P", "-m", "node.export_worker"],
+        [sys.executable, "-P", "-m", "node.exports.export_worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,

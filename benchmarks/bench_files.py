@@ -36,12 +36,12 @@ from sqlalchemy import Connection
 
 from benchmarks.common import STORE_KEY, clock_ms, figure, note, timed
 from benchmarks.memory import peak_growth
-from node.blocking import threads, tune_interpreter
-from node.drafting import Draft
-from node.files import Files
-from node.hub import Hub
-from node.outbound import Author
-from node.replica import Replica
+from node.authoring.drafting import Draft
+from node.authoring.outbound import Author
+from node.content.files import Files
+from node.ingest.replica import Replica
+from node.runtime.blocking import threads, tune_interpreter
+from node.sync.hub import Hub
 from protocol.block import Reference
 from protocol.content import FileEntry
 from protocol.content import Files as FilesBody

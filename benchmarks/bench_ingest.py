@@ -22,10 +22,10 @@ from benchmarks.common import (
     timed,
     write_history,
 )
-from node.blocking import threads, tune_interpreter
-from node.hub import Hub
-from node.replica import Replica
-from node.signature_pool import SignaturePool
+from node.ingest.replica import Replica
+from node.runtime.blocking import threads, tune_interpreter
+from node.sync.hub import Hub
+from node.sync.signature_pool import SignaturePool
 from protocol.signing import Claim
 from storage.repos.repos import Branch
 

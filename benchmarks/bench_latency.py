@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.common import figure, note, percentile, write_history
 from benchmarks.daemons import running
-from node.identity import open_keys
+from node.home.identity import open_keys
 from tests.e2e.cluster import JsonObject, Peer, digest, until
 from tests.keys import no_passphrase
 

@@ -26,7 +26,7 @@ import trio
 
 from benchmarks.common import figure, note
 from benchmarks.meeting import ALICE, BOB, FRAME_OVERHEAD, Meeting, Side, build, meet
-from node.blocking import tune_interpreter
+from node.runtime.blocking import tune_interpreter
 from protocol.messages import Summary
 
 _DIFFERENCES = (0, 1, 20, 1000, 10_000)

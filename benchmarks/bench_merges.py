@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.common import clock_ms, figure
-from node.imports import ImportItem, import_items
-from node.outbound import Author
-from node.replica import Replica
+from node.authoring.outbound import Author
+from node.importers.imports import ImportItem, import_items
+from node.ingest.replica import Replica
 from protocol.limits import IMPORT_BATCH_COUNT_MAX
 
 _SEED: Final = 18

@@ -17,7 +17,7 @@ import trio
 
 from benchmarks.common import figure
 from benchmarks.meeting import ALICE, BOB, Side, build, meet
-from node.blocking import tune_interpreter
+from node.runtime.blocking import tune_interpreter
 from storage.commits.commits import digest_timeline
 
 _DELAY_SECONDS = 0.001

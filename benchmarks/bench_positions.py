@@ -24,11 +24,11 @@ from sqlalchemy import Connection, insert, select, text, update
 
 from benchmarks.common import batches, clock_ms, figure, follow, note, percentile, write_history
 from benchmarks.memory import peak_growth
-from node.drafting import Draft
-from node.inbound import accept_batch
-from node.opening import open_batch
-from node.outbound import Author
-from node.replica import Replica
+from node.authoring.drafting import Draft
+from node.authoring.outbound import Author
+from node.ingest.inbound import accept_batch
+from node.ingest.opening import open_batch
+from node.ingest.replica import Replica
 from protocol.content import Post
 from storage.commits.commits import COMMIT_COLUMNS, load_position, load_rows, load_timeline
 from storage.commits.display import load_display_window

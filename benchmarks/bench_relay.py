@@ -17,7 +17,7 @@ import trio
 
 from benchmarks.common import figure, note, percentile
 from benchmarks.daemons import resident_megabytes, running
-from node.transport import SecureStream, dial
+from node.sync.transport import SecureStream, dial
 from protocol.block import seal_block
 from protocol.hashing import announced_topic, blind_topic
 from protocol.limits import IDLE_TIMEOUT_SECONDS

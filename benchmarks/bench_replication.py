@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.bench_ingest import measure as measure_ingest
 from benchmarks.common import figure, note, percentile, write_history
 from benchmarks.daemons import resident_megabytes, running
-from node.identity import open_keys
+from node.home.identity import open_keys
 from tests.e2e.cluster import Peer, digest, until
 from tests.keys import no_passphrase
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.common import STORE_KEY, figure, note, write_history
-from node.key_file import COST, fresh_keys, open_node_keys, seal_node_keys
+from node.home.key_file import COST, fresh_keys, open_node_keys, seal_node_keys
 from storage.commits.commits import iterate_arrivals
 from storage.engine.database import Database
 

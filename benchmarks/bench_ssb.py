@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterable
 from nacl import bindings
 
 from benchmarks.common import figure
-from node.blocking import tune_interpreter
 from node.importers.ssb_feeds import SsbFeeds
 from node.importers.ssb_messages import SsbMessage, read_ssb_message
+from node.runtime.blocking import tune_interpreter
 from tests.ssb import Feed, key_of_line
 
 _ROUNDS = 5

@@ -22,8 +22,8 @@ import httpx
 from benchmarks.common import figure, percentile
 from benchmarks.daemons import peak_megabytes, resident_megabytes, running
 from benchmarks.long_home import REPO, copy_long_home
-from node.errors import ServiceError
-from node.home import read_run_file
+from node.home.home import read_run_file
+from node.runtime.errors import ServiceError
 from storage.engine.sqlite import DATABASE_NAME
 from tests.e2e.cluster import Peer
 from tests.support.processes import RAVEL

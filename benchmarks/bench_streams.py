@@ -27,7 +27,7 @@ from typing import Final
 
 from benchmarks.common import figure, note, percentile, timed
 from benchmarks.daemons import resident_megabytes, running
-from node.home import read_token
+from node.home.home import read_token
 from protocol.limits import EVENT_STREAMS_MAX
 from tests.e2e.cluster import Peer
 

@@ -20,7 +20,7 @@ from typing import Final
 
 from benchmarks.common import figure, percentile, timed
 from benchmarks.daemons import running
-from node.client import ApiClient
+from node.client.client import ApiClient
 from tests.e2e.cluster import Peer
 
 _PAUSE_SECONDS: Final = 0.25

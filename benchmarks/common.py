@@ -11,9 +11,9 @@ from pathlib import Path
 from nacl import bindings
 from sqlalchemy import Connection
 
-from node.drafting import Draft, Written
-from node.outbound import Author
-from node.replica import Replica
+from node.authoring.drafting import Draft, Written
+from node.authoring.outbound import Author
+from node.ingest.replica import Replica
 from protocol.content import Post
 from protocol.limits import BATCH_COUNT_MAX, BATCH_SIZE_TARGET
 from storage.repos.repos import Branch, Repo, add_repo

@@ -13,11 +13,11 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from benchmarks.common import clock_ms, note
-from node.drafting import Draft
-from node.home import open_home
-from node.identity import open_keys
-from node.outbound import Author
-from node.replica import Replica
+from node.authoring.drafting import Draft
+from node.authoring.outbound import Author
+from node.home.home import open_home
+from node.home.identity import open_keys
+from node.ingest.replica import Replica
 from protocol.content import Post
 from storage.engine.revisions import newest_revision
 from tests.e2e.cluster import Peer

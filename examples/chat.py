@@ -10,8 +10,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from node.client import ApiClient
-from node.errors import ServiceError
+from node.client.client import ApiClient
+from node.runtime.errors import ServiceError
 
 SHOWN = 20
 

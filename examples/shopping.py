@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs
 
-from node.client import ApiClient
-from node.errors import ServiceError
+from node.client.client import ApiClient
+from node.runtime.errors import ServiceError
 
 PAGE = """<!doctype html><meta charset="utf-8"><title>Shopping</title><h1>Shopping</h1>
 <form method="post"><input name="add" autofocus> <button>Add</button></form>

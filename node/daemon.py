@@ -15,35 +15,35 @@ from contextlib import contextmanager
 import structlog
 import trio
 
-from node import logs
-from node.addresses import Source
-from node.api import create_app
-from node.blocking import threads, tune_interpreter
-from node.body_fetching import BodyFetcher
-from node.clock import now_ms, now_seconds
-from node.config import PeerConfig
-from node.errors import ServiceError
-from node.event_streams import EventStreams
-from node.exports import Exports
-from node.home import Home, lock_home, run_file
-from node.http_server import open_api_listener, serve_api
-from node.hub import Hub
-from node.identity import read_keys
-from node.inbound import retry_kept
-from node.joining import Joiner
-from node.key_file import Keys
-from node.lan import LanDiscovery, watch_lan
-from node.mending import Mender
-from node.network import Network, listening_address, open_listener
-from node.open_files import allow_open_files
-from node.outbound import Author
-from node.readiness import READY, STOPPING, notify
-from node.recalling import Recaller
-from node.relay import Relay
-from node.relay_config import ANYONE, RelayConfig
-from node.replica import Replica
-from node.service import NodeService
-from node.signature_pool import SignaturePool
+from node.api.api import create_app
+from node.api.event_streams import EventStreams
+from node.api.http_server import open_api_listener, serve_api
+from node.api.service import NodeService
+from node.authoring.outbound import Author
+from node.exports.exports import Exports
+from node.home.config import PeerConfig
+from node.home.home import Home, lock_home, run_file
+from node.home.identity import read_keys
+from node.home.key_file import Keys
+from node.home.relay_config import ANYONE, RelayConfig
+from node.ingest.inbound import retry_kept
+from node.ingest.replica import Replica
+from node.membership.joining import Joiner
+from node.runtime import logs
+from node.runtime.blocking import threads, tune_interpreter
+from node.runtime.clock import now_ms, now_seconds
+from node.runtime.errors import ServiceError
+from node.runtime.open_files import allow_open_files
+from node.runtime.readiness import READY, STOPPING, notify
+from node.sync.addresses import Source
+from node.sync.block_repair import Mender
+from node.sync.body_fetching import BodyFetcher
+from node.sync.feed_recovery import Recaller
+from node.sync.hub import Hub
+from node.sync.lan import LanDiscovery, watch_lan
+from node.sync.network import Network, listening_address, open_listener
+from node.sync.relay import Relay
+from node.sync.signature_pool import SignaturePool
 from protocol.limits import MIB, RELAY_TOPIC_COUNT_MAX
 from protocol.signing import public_key
 from protocol.text import id_text

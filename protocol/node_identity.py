@@ -13,7 +13,7 @@ which of the two keys is meant, and ties the claim to this session alone.
 The hash covers the prologue (name and version of the protocol), the acceptor's static key and all bytes exchanged, so a
 signature is worthless in any other session, version or role. Node keys sign handshakes only.
 
-Framing, deadlines and the drawing of ephemeral keys are left to `node.transport`; whether a proven peer is welcome, to
+Framing, deadlines and the drawing of ephemeral keys are left to `node.sync.transport`; whether a proven peer is welcome, to
 its caller.
 """
 

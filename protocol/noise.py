@@ -10,7 +10,7 @@ message, where only the two of them can read it:
     -> s, se        message 3: 48 + 16 bytes and its payload
 
 This module is the handshake pattern and no more: whose key a static key is, what the payloads say and how messages are
-framed is left to `protocol.node_identity` and `node.transport`. Ephemeral keys are drawn by the caller, afresh for
+framed is left to `protocol.node_identity` and `node.sync.transport`. Ephemeral keys are drawn by the caller, afresh for
 every handshake.
 
 Faults of the peer raise HandshakeError and leave the handshake dead. Calls out of turn are faults of ours:

@@ -5,7 +5,7 @@ and streams it in batches; commits accepted later are appended. A batch stays in
 BATCHES_IN_FLIGHT_MAX are, so a slow peer holds back reads from the store instead of filling memory. Joined topics take
 turns, root branches first, since membership must be there before what it permits.
 
-The shell (`node.connection`) performs the Load and Take outputs and reports back with the matching event. Whatever a
+The shell (`node.sync.connection`) performs the Load and Take outputs and reports back with the matching event. Whatever a
 peer does wrong ends in one output, `Close`, with a stable reason; after it the machine is dead.
 
     us: Announce ->   <- Announce :them      topic joined

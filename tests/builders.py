@@ -9,12 +9,12 @@ import secrets
 from dataclasses import replace
 from pathlib import Path
 
-from node.drafting import Draft, Written
-from node.inbound import accept_batch
-from node.intake import Intake
-from node.opening import open_batch
-from node.outbound import Author
-from node.replica import Replica
+from node.authoring.drafting import Draft, Written
+from node.authoring.outbound import Author
+from node.ingest.inbound import accept_batch
+from node.ingest.intake import Intake
+from node.ingest.opening import open_batch
+from node.ingest.replica import Replica
 from protocol.body import Approve, Checkpoint, Grant, Permission, ProposeCheckpoint, Quorum, Remove
 from protocol.content import Post
 from storage.commits.commits import load_timeline

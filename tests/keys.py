@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from node.key_file import Cost
+from node.home.key_file import Cost
 
 CHEAP: Final = Cost(8192, 1)
 

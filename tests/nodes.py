@@ -8,16 +8,16 @@ from pathlib import Path
 import trio
 from trio.testing import memory_stream_pair
 
-from node.blocking import inline
-from node.connection import Connection
-from node.hub import Hub
-from node.intake import Intake
-from node.joining import Joiner, link_of
-from node.members import Members
-from node.outbound import Author
-from node.renewing import Renewing
-from node.replica import Replica
-from node.transport import accept, dial
+from node.authoring.outbound import Author
+from node.ingest.intake import Intake
+from node.ingest.replica import Replica
+from node.membership.joining import Joiner, link_of
+from node.membership.key_rotation import Renewing
+from node.membership.members import Members
+from node.runtime.blocking import inline
+from node.sync.connection import Connection
+from node.sync.hub import Hub
+from node.sync.transport import accept, dial
 from protocol.block import Reference
 from protocol.body import Invite, Permission
 from protocol.content import Post

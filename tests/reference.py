@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from node.config import CONFIG_KEYS, default_config_text
-from node.config_layers import variable_of
+from node.home.config import CONFIG_KEYS, default_config_text
+from node.home.config_layers import variable_of
 
 _ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = _ROOT / "docs" / "reference"

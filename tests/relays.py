@@ -6,9 +6,9 @@ from pathlib import Path
 
 import trio
 
-from node.blocking import inline
-from node.connection import Connection
-from node.relay import Relay
+from node.runtime.blocking import inline
+from node.sync.connection import Connection
+from node.sync.relay import Relay
 from protocol.signing import check_claims
 from storage.relay.quotas import RelayQuotas
 from tests.nodes import Node, connected, open_nodes

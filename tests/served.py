@@ -9,14 +9,14 @@ from typing import Final
 import httpx
 import trio
 
-from node.api import create_app
-from node.config import Config
-from node.event_streams import EventStreams
-from node.exports import Exports
-from node.home import Home
-from node.http_server import open_api_listener, serve_api
-from node.network import Network
-from node.service import NodeService
+from node.api.api import create_app
+from node.api.event_streams import EventStreams
+from node.api.http_server import open_api_listener, serve_api
+from node.api.service import NodeService
+from node.exports.exports import Exports
+from node.home.config import Config
+from node.home.home import Home
+from node.sync.network import Network
 from protocol.text import id_text
 from tests.builders import STORE_KEY
 from tests.nodes import Node, open_nodes

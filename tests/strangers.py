@@ -7,8 +7,8 @@ from typing import TypeVar
 import trio
 from trio.testing import memory_stream_pair
 
-from node.connection import Connection, Ended
-from node.transport import SecureStream, accept, dial
+from node.sync.connection import Connection, Ended
+from node.sync.transport import SecureStream, accept, dial
 from protocol.hashing import announced_topic, blind_topic
 from protocol.limits import IDLE_TIMEOUT_SECONDS
 from protocol.messages import Announce, Message, Publications, Summary, decode_message, encode_message

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import trio
 import trio.testing
 
-from node.transport import SecureStream, TransportError, accept, dial
+from node.sync.transport import SecureStream, TransportError, accept, dial
 from protocol.signing import public_key
 
 DIALER_SEED = bytes(range(32))

@@ -16,7 +16,7 @@ from node.cli.shared import (
     print_json,
     print_table,
 )
-from node.errors import ServiceError
+from node.runtime.errors import ServiceError
 
 branch = typer.Typer(no_args_is_help=True, help="Create and list branches; what is void in them.")
 

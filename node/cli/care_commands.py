@@ -16,7 +16,7 @@ from node.cli.shared import (
     settings,
     unlocked,
 )
-from node.errors import ERROR_KINDS, ServiceError
+from node.runtime.errors import ERROR_KINDS, ServiceError
 
 debug = typer.Typer(no_args_is_help=True, help="For those who help you.")
 
@@ -30,7 +30,7 @@ def backup(
 
     The keys in it are as they are in the folder: sealed, or in the clear. It appears under its name when it is whole.
     """
-    from node.backup import create_backup
+    from node.care.backup import create_backup
 
     made = create_backup(settings(context).home, out, int(time.time()))
     print_json(made.as_json()) if as_json else print_fields(made.as_json().items())
@@ -49,7 +49,7 @@ def restore(
     A PostgreSQL database must be empty, too. With --storage-url a store moves from one database to another.
     It is the same node and the same user: never run it beside the one that the backup was made of.
     """
-    from node.backup import restore_backup
+    from node.care.backup import restore_backup
 
     home = settings(context).home
     made = restore_backup(source, home, storage_url)
@@ -87,10 +87,10 @@ def fsck(
     With --accept-loss, for which the daemon must be stopped too, a node whose log was damaged writes again before it has met
     a peer. Where a peer has commits of yours that were lost here, your next ones fork your feed, which everybody sees.
     """
-    from node.fsck import check_store
-    from node.home import open_home
-    from node.repair import accept_loss as accept_loss_of
-    from node.repair import repair_store
+    from node.care.fsck import check_store
+    from node.care.repair import accept_loss as accept_loss_of
+    from node.care.repair import repair_store
+    from node.home.home import open_home
     from storage.engine.database import StorageError
 
     if dry_run and not repair:
@@ -138,8 +138,8 @@ def collect(
 
     A pack of which something is needed stays whole. A removed file whose removal turns out void has no content then.
     """
-    from node.erasing import DAY_MS, Erased, erase_store, measure_erasable
-    from node.home import hold_content, lock_home, open_home
+    from node.content.erasing import DAY_MS, Erased, erase_store, measure_erasable
+    from node.home.home import hold_content, lock_home, open_home
     from storage.blobs.garbage_collection import collect_garbage, find_garbage
     from storage.engine.database import StorageError
     from storage.engine.quarantine import empty_quarantine, measure_quarantine
@@ -189,7 +189,7 @@ def doctor(context: typer.Context, as_json: JsonOption = False) -> None:
     """Look for what keeps the node from working, or soon will, and say what to do. Changes nothing."""
     from dataclasses import asdict
 
-    from node.doctor import PROBLEM, examine
+    from node.observe.doctor import PROBLEM, examine
 
     checks = examine(settings(context).home)
     problems = sum(check.state == PROBLEM for check in checks)
@@ -212,7 +212,7 @@ def bundle(
 
     It holds ids, addresses and names of branches, and no key, token, link or text that anybody wrote.
     """
-    from node.bundle import write_bundle
+    from node.observe.bundle import write_bundle
 
     names = write_bundle(settings(context).home, out, int(time.time()))
     answer = {"path": str(out), "parts": names}

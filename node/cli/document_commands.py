@@ -10,7 +10,7 @@ import typer
 
 from node.cli.branch_commands import BranchArgument
 from node.cli.shared import JsonOption, client, display_safe, print_fields, print_json, print_table
-from node.errors import ServiceError
+from node.runtime.errors import ServiceError
 
 set_ = typer.Typer(no_args_is_help=True, help="The set of a branch.")
 dict_ = typer.Typer(no_args_is_help=True, help="The dict of a branch: small values by keys.")

@@ -13,7 +13,7 @@ from typing import Annotated, Final
 import typer
 
 from node.cli.shared import JsonOption, client, print_fields, print_json, settings
-from node.errors import ERROR_KINDS, ServiceError
+from node.runtime.errors import ERROR_KINDS, ServiceError
 
 GiantOption = Annotated[
     int | None,
@@ -106,7 +106,7 @@ def study(
 
 def _own_export(context: typer.Context) -> tuple[str, dict[str, str]]:
     """Where this node's exports go, and what the driver of that store is to find in the environment."""
-    from node.home import open_home
+    from node.home.home import open_home
 
     home = open_home(settings(context).home)
     destination, options = home.export_destination, home.config.export.options

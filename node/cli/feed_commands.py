@@ -6,7 +6,7 @@ import typer
 
 from node.cli.branch_commands import BranchArgument
 from node.cli.shared import JsonOption, client, print_json, print_table
-from node.errors import ERROR_KINDS
+from node.runtime.errors import ERROR_KINDS
 
 feed = typer.Typer(no_args_is_help=True, help="The feeds of authors: each numbers its commits in a branch.")
 

@@ -12,8 +12,8 @@ import typer
 from node.cli.branch_commands import BranchArgument
 from node.cli.progress import Progress, show_progress
 from node.cli.shared import JsonOption, client, iso_time, print_fields, print_json, print_table
-from node.client_download import Download
-from node.errors import ServiceError
+from node.client.download import Download
+from node.runtime.errors import ServiceError
 
 file = typer.Typer(no_args_is_help=True, help="Files of a branch.")
 

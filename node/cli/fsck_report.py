@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 from node.cli.shared import display_safe, print_fields
 
 if TYPE_CHECKING:  # commands that check nothing do not load it
-    from node.repair import Repair
+    from node.care.repair import Repair
     from storage.check.check_integrity import Findings
 
 _ADVICE: Final = {

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from node.cli.shared import JsonOption, print_fields, print_json, settings, unlocked
-from node.errors import ServiceError
+from node.runtime.errors import ServiceError
 
 if TYPE_CHECKING:
-    from node.key_file import Keys, Protection
+    from node.home.key_file import Keys, Protection
 
 key = typer.Typer(no_args_is_help=True, help="The node's and the user's keys: sealed, carried, taken up.")
 
@@ -58,8 +58,8 @@ def init(
 
     How the keys are kept is asked on a terminal, unless it is said or a passphrase is given (--passphrase-file).
     """
-    from node.home import create_home
-    from node.identity import has_keys, read_keys
+    from node.home.home import create_home
+    from node.home.identity import has_keys, read_keys
 
     folder = settings(context).home
     is_new = not has_keys(folder)
@@ -102,8 +102,8 @@ def init(
 @key.command("show")
 def show(context: typer.Context, as_json: JsonOption = False) -> None:
     """Show how the keys are kept: sealed with a passphrase or by the keyring, or in the clear (none)."""
-    from node.home import open_home
-    from node.identity import read_keys
+    from node.home.home import open_home
+    from node.home.identity import read_keys
 
     file = read_keys(open_home(settings(context).home).path)
     answer: dict[str, object] = {"node": file.node, "user": file.user, "protection": file.protection}
@@ -138,8 +138,8 @@ def change_passphrase(
     context: typer.Context, new_passphrase_file: NewPassphraseOption = None, as_json: JsonOption = False
 ) -> None:
     """Seal the keys with another passphrase. Backups and exports keep the one that they were made with."""
-    from node.home import open_home
-    from node.identity import read_keys
+    from node.home.home import open_home
+    from node.home.identity import read_keys
 
     if read_keys(open_home(settings(context).home).path).protection != "passphrase":
         raise ServiceError("bad_request", "the keys are not sealed with a passphrase", "use: ravel key seal")
@@ -161,8 +161,8 @@ def export(
     as_json: JsonOption = False,
 ) -> None:
     """Write the user's key to a file, sealed with a passphrase: another node takes it up by `init --from-file`."""
-    from node.key_file import encode_key_file, seal_user_key
-    from node.private_files import create_file
+    from node.home.key_file import encode_key_file, seal_user_key
+    from node.home.private_files import create_file
 
     file = seal_user_key(_opened(context).user_seed, _new_passphrase(new_passphrase_file))
     try:
@@ -183,7 +183,7 @@ def words(context: typer.Context, as_json: JsonOption = False) -> None:
 
     Whoever has the words is this user. They do not change when the passphrase does.
     """
-    from node.words import words_of
+    from node.home.mnemonic import words_of
 
     found = words_of(_opened(context).user_seed)
     if as_json:
@@ -194,7 +194,7 @@ def words(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 def _opened(context: typer.Context) -> "Keys":
-    from node.home import open_home
+    from node.home.home import open_home
 
     open_home(settings(context).home)
     return unlocked(context)
@@ -202,10 +202,10 @@ def _opened(context: typer.Context) -> "Keys":
 
 def _keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) -> "Keys":
     """Fresh keys, with the user's of words or a file where that is asked."""
-    from node.key_file import decode_key_file, fresh_keys, open_user_key
-    from node.passphrases import ask_passphrase, is_terminal, read_passphrase
-    from node.private_files import read_file
-    from node.words import TEXT_SIZE_MAX, seed_of
+    from node.home.key_file import decode_key_file, fresh_keys, open_user_key
+    from node.home.mnemonic import TEXT_SIZE_MAX, seed_of
+    from node.home.passphrases import ask_passphrase, is_terminal, read_passphrase
+    from node.home.private_files import read_file
     from protocol.limits import KEY_FILE_SIZE_MAX
 
     if words and from_file is not None:
@@ -232,7 +232,7 @@ def _protection_for(
     """How new keys are kept, and the passphrase where they are sealed with one."""
     import os
 
-    from node.passphrases import ask_new_passphrase, check_new, given_passphrase, is_terminal
+    from node.home.passphrases import ask_new_passphrase, check_new, given_passphrase, is_terminal
 
     if passphrase + keyring + clear > 1:
         raise _one_way()
@@ -255,7 +255,7 @@ def _protection_for(
 
 
 def _new_passphrase(file: str | None) -> bytes:
-    from node.passphrases import ask_new_passphrase, check_new, read_passphrase
+    from node.home.passphrases import ask_new_passphrase, check_new, read_passphrase
 
     if file is None:
         return ask_new_passphrase()
@@ -267,7 +267,7 @@ def _new_passphrase(file: str | None) -> bytes:
 def _change(
     context: typer.Context, keys: "Keys", protection: "Protection", passphrase: bytes, as_json: bool
 ) -> None:
-    from node.identity import change_protection
+    from node.home.identity import change_protection
 
     folder = settings(context).home
     try:

@@ -30,8 +30,8 @@ from node.cli import (
     watch_commands,
 )
 from node.cli.shared import Settings, fail
-from node.errors import ServiceError
-from node.version import VERSION
+from node.runtime.errors import ServiceError
+from node.runtime.version import VERSION
 
 _EPILOG = "Commands speak to the running daemon of the folder. Exit codes and JSON: docs/cli.md."
 
@@ -120,7 +120,7 @@ def configure(
 
 
 def main() -> None:
-    """Run one command; the process's exit code is one of `node.errors`."""
+    """Run one command; the process's exit code is one of `node.runtime.errors`."""
     as_json = "--json" in sys.argv
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -16,7 +16,7 @@ from node.cli.shared import (
     settings,
     unlocked,
 )
-from node.errors import ServiceError
+from node.runtime.errors import ServiceError
 
 SetOption = Annotated[
     list[str] | None,
@@ -41,7 +41,7 @@ def run(
     Options override environment variables (RAVEL_NETWORK_LISTEN), which override the configuration file.
     """
     from node.daemon import run as run_daemon
-    from node.home import open_home
+    from node.home.home import open_home
 
     named = (
         ("network.listen", listen),
@@ -140,8 +140,8 @@ def _export_line(export: dict[str, Any]) -> str:
 
 def show_id(context: typer.Context, as_json: JsonOption = False) -> None:
     """Print the node's id (what peers dial) and the user's id (what commits are signed with)."""
-    from node.home import open_home
-    from node.identity import read_keys
+    from node.home.home import open_home
+    from node.home.identity import read_keys
 
     file = read_keys(open_home(settings(context).home).path)
     answer = {"node": file.node, "user": file.user}
@@ -175,7 +175,7 @@ def open_page(
 @config.command("show")
 def show_config(context: typer.Context, options: SetOption = None, as_json: JsonOption = False) -> None:
     """Print every key's value, and whether it is the default or comes from the file, the environment or an option."""
-    from node.home import open_home
+    from node.home.home import open_home
 
     home = open_home(settings(context).home, options or ())
     if as_json:
@@ -201,8 +201,8 @@ def check_config(
     """Check the configuration as the daemon would at its start, and note what has no effect."""
     import os
 
-    from node.config import CONFIG_NAME
-    from node.config_layers import find_strangers, load_settings
+    from node.home.config import CONFIG_NAME
+    from node.home.config_layers import find_strangers, load_settings
 
     path = file or settings(context).home / CONFIG_NAME
     if not path.exists():

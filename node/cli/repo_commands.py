@@ -10,8 +10,8 @@ import typer
 
 from node.cli.progress import show_progress
 from node.cli.shared import JsonObject, JsonOption, client, print_fields, print_json, print_table
-from node.config import is_loopback
-from node.errors import ServiceError
+from node.home.config import is_loopback
+from node.runtime.errors import ServiceError
 from protocol.limits import INVITATION_USE_COUNT_MAX, LINK_SIZE_MAX
 
 repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repos.")
@@ -278,7 +278,7 @@ def show_link(link: str, addresses: list[str], *, qr: bool) -> None:
     """Print a link, and draw it on the terminal if that was asked for."""
     print(link)
     if qr:
-        from node.qr import print_qr
+        from node.api.qr import print_qr
 
         print(print_qr(link), end="")
     note_addresses(addresses)

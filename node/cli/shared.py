@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from node.errors import ServiceError
+from node.runtime.errors import ServiceError
 
 if TYPE_CHECKING:  # the client is imported when a command needs it: `ravel --help` must be quick
-    from node.client import ApiClient
-    from node.key_file import Keys
+    from node.client.client import ApiClient
+    from node.home.key_file import Keys
 
 JsonObject = dict[str, Any]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -37,11 +37,11 @@ def settings(context: typer.Context) -> Settings:
 
 
 def unlocked(context: typer.Context) -> "Keys":
-    """The folder's keys; a passphrase comes from where `node.passphrases` says. Raises ServiceError."""
+    """The folder's keys; a passphrase comes from where `node.home.passphrases` says. Raises ServiceError."""
     import os
 
-    from node.identity import open_keys
-    from node.passphrases import ask_passphrase, given_passphrase
+    from node.home.identity import open_keys
+    from node.home.passphrases import ask_passphrase, given_passphrase
 
     found = settings(context)
 
@@ -54,8 +54,8 @@ def unlocked(context: typer.Context) -> "Keys":
 
 def client(context: typer.Context) -> "ApiClient":
     """The API of the daemon that runs in the folder. Raises ServiceError."""
-    from node.client import ApiClient
-    from node.home import open_home
+    from node.client.client import ApiClient
+    from node.home.home import open_home
 
     home = settings(context).home
     open_home(home)

@@ -18,11 +18,11 @@ from node.cli.shared import (
     print_json,
     print_table,
 )
-from node.errors import ServiceError
+from node.runtime.errors import ServiceError
 from protocol.limits import IMPORTED_WINDOW_MAX
 
 if TYPE_CHECKING:
-    from node.client import ApiClient
+    from node.client.client import ApiClient
 
 
 def import_ssb(

@@ -6,7 +6,7 @@ import typer
 
 from node.cli.branch_commands import BranchArgument, author_of
 from node.cli.shared import JsonObject, JsonOption, client, display_safe, first_line, iso_time, print_json
-from node.errors import ServiceError
+from node.runtime.errors import ServiceError
 
 _SIGNS = {"insert": "+", "move": "~", "remove": "-"}
 _TEXT_WIDTH = 80

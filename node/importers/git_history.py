@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from node.errors import ServiceError
 from node.importers.item import SourceItem, fit_text
+from node.runtime.errors import ServiceError
 from protocol.limits import IMPORTED_SECONDS_MAX, MIB, NAME_SIZE_MAX
 
 _FIELD_SIZE_MAX: Final = 16 * MIB

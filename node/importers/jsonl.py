@@ -11,9 +11,9 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
-from node.errors import ServiceError
 from node.importers.item import SourceItem, fit_text
 from node.importers.lines import read_lines
+from node.runtime.errors import ServiceError
 from protocol.limits import ACK_COUNT_MAX, IMPORTED_SECONDS_MAX, MIB, NAME_SIZE_MAX
 
 LINE_SIZE_MAX: Final = 2 * MIB

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from node.errors import ServiceError
+from node.runtime.errors import ServiceError
 
 
 def read_lines(path: Path, size_max: int) -> Iterator[tuple[int, bytes]]:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
-from node.errors import ServiceError
 from node.importers.item import JsonObject, SourceItem, pack
 from node.importers.lines import read_lines
 from node.importers.ssb_feeds import SsbFeeds
 from node.importers.ssb_messages import Refused, SsbMessage, digest_of, key_of
+from node.runtime.errors import ServiceError
 from protocol.limits import (
     IMPORTED_SECONDS_MAX,
     SSB_LINE_SIZE_MAX,

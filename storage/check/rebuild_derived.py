@@ -1,7 +1,7 @@
 """Putting right what is kept beside commits: what `recounting` finds wrong is written as it follows from commits.
 
 Each function changes the rows that are wrong, gives how many, and belongs to one transaction. The order matters: acks and
-authors first (`node.repair`), then ranks and heads, evidence of forks, void marks, checkpoints passed, and what counts.
+authors first (`node.care.repair`), then ranks and heads, evidence of forks, void marks, checkpoints passed, and what counts.
 """
 
 from collections.abc import Iterable

@@ -36,7 +36,7 @@ _KEYS_REMEMBERED_MAX = 8192
 class Epoch:
     """An epoch, and secrets that somebody says are its own. They never show in its repr.
 
-    Until the epoch's init is here, several may be said; `node.replica` tells which are right.
+    Until the epoch's init is here, several may be said; `node.ingest.replica` tells which are right.
     """
 
     num: int

@@ -27,7 +27,7 @@ reached_peers = Table(
     metadata,
     Column("peer", Bytes(32), primary_key=True),
     Column("address", String, nullable=False),
-    Column("source", String, nullable=False),  # see `node.addresses.Source`
+    Column("source", String, nullable=False),  # see `node.sync.addresses.Source`
     Column("reached_at", BigInteger, nullable=False),  # unix seconds
 )
 """Where each peer last proved its key, kept ones and learned ones."""

@@ -25,12 +25,12 @@ from typing import Final
 from sqlalchemy import func, select
 
 from analytics.export_reader import read_export
-from node.backup import restore_backup
-from node.client import ApiClient
-from node.errors import ServiceError
-from node.fsck import check_store
-from node.home import open_home
-from node.identity import open_keys
+from node.care.backup import restore_backup
+from node.care.fsck import check_store
+from node.client.client import ApiClient
+from node.home.home import open_home
+from node.home.identity import open_keys
+from node.runtime.errors import ServiceError
 from storage.engine.database import Database
 from storage.schema.peer_schema import peers as stored_peers
 from tests.e2e.cluster import Peer, join, peers, until_equal

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from node.client import ApiClient
-from node.errors import ServiceError
+from node.client.client import ApiClient
+from node.runtime.errors import ServiceError
 from tests.support.machine import patience
 from tests.support.processes import RAVEL, RavelProcess, run_command
 

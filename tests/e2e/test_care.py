@@ -14,11 +14,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from node.backup import restore_backup
-from node.doctor import PROBLEM, examine
-from node.errors import ERROR_KINDS, ServiceError
-from node.home import read_token
-from node.identity import open_keys
+from node.care.backup import restore_backup
+from node.home.home import read_token
+from node.home.identity import open_keys
+from node.observe.doctor import PROBLEM, examine
+from node.runtime.errors import ERROR_KINDS, ServiceError
 from protocol.text import id_text
 from storage.commits.commits import iterate_arrivals
 from storage.engine.database import read_store

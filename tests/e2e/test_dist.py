@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import ERROR_KINDS
-from node.version import VERSION
+from node.runtime.errors import ERROR_KINDS
+from node.runtime.version import VERSION
 from tests.support.machine import patience
 
 pytestmark = pytest.mark.slow

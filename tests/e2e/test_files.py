@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import ERROR_KINDS
+from node.runtime.errors import ERROR_KINDS
 from tests.e2e.cluster import Peer, peers, run_ravel, until
 from tests.support.machine import patience
 from tests.support.processes import RAVEL

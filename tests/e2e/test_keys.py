@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import ERROR_KINDS
+from node.runtime.errors import ERROR_KINDS
 from tests.e2e.cluster import Peer, digest, join, run_ravel, until, until_equal
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from node.erasing import DAY_MS
+from node.content.erasing import DAY_MS
 from storage.engine.database import DATABASE_NAME
 from tests.e2e.cluster import JsonObject, Peer, join, peers, run_ravel, until, until_equal
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import ERROR_KINDS, ServiceError
+from node.runtime.errors import ERROR_KINDS, ServiceError
 from tests.e2e.cluster import Peer, digest, join, run_ravel, until, until_equal
 from tests.postgresql import PostgresqlServer
 

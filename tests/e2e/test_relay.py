@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from node.identity import open_keys
-from node.replica import Replica
+from node.home.identity import open_keys
+from node.ingest.replica import Replica
 from protocol.text import id_text, parse_id
 from storage.commits.commits import iterate_arrivals
 from storage.schema.schema import authors

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import ERROR_KINDS, ServiceError
+from node.runtime.errors import ERROR_KINDS, ServiceError
 from tests.e2e.cluster import digest, join, peers, run_ravel, until, until_equal
 from tests.e2e.damage import harm
 from tests.support.processes import RAVEL

@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from node.errors import ERROR_KINDS, ServiceError
-from node.home import read_token
-from node.identity import open_keys
+from node.home.home import read_token
+from node.home.identity import open_keys
+from node.runtime.errors import ERROR_KINDS, ServiceError
 from tests.e2e.cluster import Peer, digest, join, peers, run_ravel, until, until_equal
 from tests.keys import no_passphrase
 from tests.support.machine import patience

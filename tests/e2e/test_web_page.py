@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import ERROR_KINDS
+from node.runtime.errors import ERROR_KINDS
 from tests.e2e.browser import CHROMIUM, Browser, browser
 from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
 from tests.e2e.damage import harm

@@ -16,12 +16,12 @@ import trio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from trio.testing import MockClock
 
-from node.api import create_app
-from node.client_errors import error_of
-from node.errors import ERROR_KINDS
-from node.files import OpenFile
-from node.http_server import serve_connection
-from node.service import NodeService
+from node.api.api import create_app
+from node.api.http_server import serve_connection
+from node.api.service import NodeService
+from node.client.errors import error_of
+from node.content.files import OpenFile
+from node.runtime.errors import ERROR_KINDS
 from tests.streams import ScriptedStream
 from tests.support.machine import fail_after
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 
-from node.transport import SecureStream, TransportError
+from node.sync.transport import SecureStream, TransportError
 from protocol import node_identity
 from protocol.limits import FRAME_SIZE_MAX
 from protocol.noise import CipherState, Handshake, HandshakeError

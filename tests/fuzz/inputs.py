@@ -9,17 +9,17 @@ from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
 
-from node.config import default_config_text, parse_config
-from node.errors import ServiceError
-from node.home import TOKEN_NAME, read_token
+from node.home.config import default_config_text, parse_config
+from node.home.home import TOKEN_NAME, read_token
+from node.home.key_file import decode_key_file, encode_key_file, open_node_keys
 from node.importers.git_history import GitHistory, _texts
 from node.importers.item import SourceItem
 from node.importers.jsonl import read_jsonl
 from node.importers.ssb_json import canonical, parse_by_rules, write_by_rules
 from node.importers.ssb_log import item_of
 from node.importers.ssb_messages import Refused, read_ssb_message
-from node.key_file import decode_key_file, encode_key_file, open_node_keys
-from node.lan import read_announcement
+from node.runtime.errors import ServiceError
+from node.sync.lan import read_announcement
 from protocol.body import encode_body
 from protocol.content import Imported
 from protocol.reach import host_of

@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 import trio
 
-from node.config import default_config_text
-from node.key_file import Cost, Keys, encode_key_file, seal_node_keys
+from node.home.config import default_config_text
+from node.home.key_file import Cost, Keys, encode_key_file, seal_node_keys
 from protocol.block import Reference, decode_block, open_block
 from protocol.codec import encode
 from protocol.commit import Content, HeaderKeys, Links, seal_commit

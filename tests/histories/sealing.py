@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from node.outbound import Author
-from node.replica import Replica
+from node.authoring.outbound import Author
+from node.ingest.replica import Replica
 from protocol.body import Adopt, Body, FeedEnd, Grant, Invite, Join, Permission, Remove, Revoke, encode_body
 from protocol.commit import Content, HeaderKeys, Links, TanglePlace, seal_commit
 from protocol.content import Post

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace as replace_fields
 from nacl import bindings
 
-from node.drafting import AuthorKeys, Draft, Place, Sealed, seal_draft
+from node.authoring.drafting import AuthorKeys, Draft, Place, Sealed, seal_draft
 from protocol import signing
 from protocol.block import Block, seal_block
 from protocol.body import Body

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from node.client import ApiClient
-from node.errors import ServiceError
-from node.home import read_run_file
-from node.identity import open_keys
-from node.outbound import Author
-from node.replica import Replica
+from node.authoring.outbound import Author
+from node.client.client import ApiClient
+from node.home.home import read_run_file
+from node.home.identity import open_keys
+from node.ingest.replica import Replica
+from node.runtime.errors import ServiceError
 from protocol.signing import public_key
 from tests.e2e.cluster import Peer
 from tests.hostile.attacks import ATTACKS

@@ -14,7 +14,7 @@ from typing import Final, Self, TypeVar
 
 import trio
 
-from node.transport import SecureStream, TransportError, dial
+from node.sync.transport import SecureStream, TransportError, dial
 from protocol.hashing import announced_topic, blind_topic
 from protocol.limits import CONNECTIONS_MAX
 from protocol.messages import (

@@ -18,15 +18,15 @@ import trio
 from sqlalchemy import Engine, create_engine, event, func, select
 from trio.testing import MockClock, lockstep_stream_pair
 
-from node import connection as connection_module
-from node import exchange as exchange_module
-from node import inbound as inbound_module
-from node import opening as opening_module
-from node.blocking import inline
-from node.connection import Connection
-from node.network import Network
-from node.relay import Relay
-from node.transport import dial
+from node.ingest import inbound as inbound_module
+from node.ingest import opening as opening_module
+from node.runtime.blocking import inline
+from node.sync import connection as connection_module
+from node.sync import exchange as exchange_module
+from node.sync.connection import Connection
+from node.sync.network import Network
+from node.sync.relay import Relay
+from node.sync.transport import dial
 from protocol.signing import Claim, check_claims
 from protocol.text import id_text
 from storage.engine import sqlite as sqlite_module

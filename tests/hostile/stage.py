@@ -11,9 +11,9 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from node.drafting import Draft, Written
-from node.outbound import Author
-from node.replica import Replica
+from node.authoring.drafting import Draft, Written
+from node.authoring.outbound import Author
+from node.ingest.replica import Replica
 from protocol import signing
 from protocol.body import Grant, Permission, Remove
 from protocol.content import Post

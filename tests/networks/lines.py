@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from msgspec import structs
 
-from node.client import ApiClient
+from node.client.client import ApiClient
 from protocol.text import invitation_text, parse_invitation
 from tests.e2e.cluster import JsonObject, Peer, run_ravel
 

@@ -23,13 +23,12 @@ import trio
 from trio.testing import MockClock
 
 from analytics.export_reader import ExportError, read_export
-from node import logs
-from node.config import CONFIG_NAME
-from node.errors import ServiceError
-from node.export_worker import ExportRequest, write_export
-from node.files import Files
-from node.fsck import check_store
-from node.home import (
+from node.care.fsck import check_store
+from node.care.repair import repair_store
+from node.content.files import Files
+from node.exports.export_worker import ExportRequest, write_export
+from node.home.config import CONFIG_NAME
+from node.home.home import (
     PSEUDONYM_KEY_NAME,
     TOKEN_NAME,
     create_home,
@@ -38,13 +37,14 @@ from node.home import (
     open_home,
     run_file,
 )
-from node.identity import KEYS_NAME, open_keys
-from node.inbound import retry_kept
-from node.key_file import Keys
-from node.mending import Mender
-from node.recalling import Recaller
-from node.repair import repair_store
-from node.replica import Replica
+from node.home.identity import KEYS_NAME, open_keys
+from node.home.key_file import Keys
+from node.ingest.inbound import retry_kept
+from node.ingest.replica import Replica
+from node.runtime import logs
+from node.runtime.errors import ServiceError
+from node.sync.block_repair import Mender
+from node.sync.feed_recovery import Recaller
 from protocol.text import id_text
 from storage.commits.commits import digest_timeline
 from storage.commits.damaged import Awaited, count_awaited

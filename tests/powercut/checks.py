@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from analytics.export_reader import ExportError, read_export
-from node.backup import restore_backup
-from node.errors import ServiceError
-from node.fsck import check_store
-from node.home import create_home, lock_home, open_home
-from node.identity import KEYS_NAME, open_keys, read_keys
-from node.inbound import retry_kept
-from node.key_file import Keys
-from node.outbound import Author
-from node.replica import Replica
+from node.authoring.outbound import Author
+from node.care.backup import restore_backup
+from node.care.fsck import check_store
+from node.home.home import create_home, lock_home, open_home
+from node.home.identity import KEYS_NAME, open_keys, read_keys
+from node.home.key_file import Keys
+from node.ingest.inbound import retry_kept
+from node.ingest.replica import Replica
+from node.runtime.errors import ServiceError
 from protocol.content import Post
 from protocol.text import id_text, parse_id
 from storage.engine.copying import drop_open_copies

@@ -9,7 +9,7 @@ from unittest.mock import patch
 from blake3 import blake3
 from sqlalchemy import Engine, create_engine, select
 
-from node.replica import Replica
+from node.ingest.replica import Replica
 from protocol.block import WrongKey
 from protocol.codec import DecodeError
 from protocol.object import MissingBlocks

@@ -18,9 +18,9 @@ from typing import ClassVar, Final
 from blake3 import blake3
 
 from analytics.export_reader import read_export
-from node.client import ApiClient
-from node.errors import ServiceError
-from node.identity import open_keys
+from node.client.client import ApiClient
+from node.home.identity import open_keys
+from node.runtime.errors import ServiceError
 from protocol.signing import public_key
 from protocol.text import id_text
 from tests.e2e.cluster import Peer

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from node.fsck import check_store
-from node.replica import Replica
-from node.views import timeline_items
+from node.care.fsck import check_store
+from node.ingest.replica import Replica
+from node.timelines.views import timeline_items
 from protocol.body import encode_body
 from protocol.content import Post
 from protocol.publication import decode_publication

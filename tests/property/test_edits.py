@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from node.replica import Replica
+from node.ingest.replica import Replica
 from storage.commits.edit_positions import find_edit_positions
 from storage.commits.edits import START, Cursor, load_edits
 from storage.commits.voids import load_judged, mark_void

@@ -15,8 +15,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.errors import ServiceError
-from node.opening import open_batch
+from node.ingest.opening import open_batch
+from node.runtime.errors import ServiceError
 from protocol.body import Permission
 from protocol.text import id_text
 from storage.topics.difference import load_publications, plan_sending

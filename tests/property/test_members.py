@@ -18,8 +18,8 @@ from typing import Final
 import pytest
 from sqlalchemy import select
 
-from node.replica import Replica
-from node.why import list_voids
+from node.ingest.replica import Replica
+from node.timelines.why import list_voids
 from protocol.hashing import timeline_digest
 from protocol.text import id_text
 from storage.commits.commits import count_commits, digest_timeline, load_timeline

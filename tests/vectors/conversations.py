@@ -1,6 +1,6 @@
 """Vectors of what two nodes say to each other: a handshake with its first frames, and comparisons from end to end.
 
-All inputs are fixed. The bytes of the handshake are those that `node.transport` writes.
+All inputs are fixed. The bytes of the handshake are those that `node.sync.transport` writes.
 """
 
 from typing import Any, Final
@@ -8,7 +8,7 @@ from typing import Any, Final
 import trio
 import trio.testing
 
-from node.transport import SecureStream, accept, dial
+from node.sync.transport import SecureStream, accept, dial
 from protocol import hashing
 from protocol.messages import Announce, Goodbye, encode_message
 from protocol.node_identity import PROLOGUE, static_private_key, static_public_key

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from node.epochs import EpochKeeper
-from node.outbound import Author
-from node.replica import Replica
-from node.views import place_text
+from node.authoring.outbound import Author
+from node.ingest.replica import Replica
+from node.membership.epochs import EpochKeeper
+from node.timelines.views import place_text
 from protocol.hashing import epoch_read_secret, timeline_digest
 from protocol.publication import decode_publication
 from protocol.signing import BadSignature, verify_signature

@@ -15,7 +15,7 @@ from analytics import audit, audit_command
 from analytics.audit_blocks import BlockCounts
 from analytics.command import EXIT_MISMATCH
 from analytics.limits import BLOCK_SIZE_MAX
-from node.outbound import Author
+from node.authoring.outbound import Author
 from protocol.block import seal_block
 from protocol.body import Grant, Permission, Remove
 from protocol.publication import decode_publication

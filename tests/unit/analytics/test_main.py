@@ -7,7 +7,7 @@ import pytest
 
 from analytics import __main__, analyze, audit, audit_command, command, session
 from analytics.wave_jobs import GiantRefused
-from node.errors import ERROR_KINDS, EXIT_OK
+from node.runtime.errors import ERROR_KINDS, EXIT_OK
 from tests.exports import DAY_MS, T0_MS, Row, write_export
 
 

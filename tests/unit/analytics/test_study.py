@@ -21,7 +21,7 @@ from analytics.study import FULL, PAPER_EDITS, PAPER_WIDTHS, QUICK, Plan, run_st
 from analytics.study_page import as_text, render_study, scale_of
 from analytics.study_runs import replay_all, task_code
 from analytics.tangle_models import DELIVERIES, MODELS
-from node.errors import ERROR_KINDS
+from node.runtime.errors import ERROR_KINDS
 from tests.exports import T0_MS, Row, write_export
 
 TINY = Plan((60, 120), (4, 8), 2)

@@ -4,8 +4,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.addresses import AddressBook, Learned, Source
-from node.admission import Admission, HalfOpen
+from node.sync.addresses import AddressBook, Learned, Source
+from node.sync.admission import Admission, HalfOpen
 from protocol.limits import (
     ADDRESS_BARRED_SECONDS,
     ADDRESS_FAILURES_MAX,

@@ -14,14 +14,14 @@ import trio.testing
 from starlette.types import Receive, Scope, Send
 from trio.testing import MockClock, memory_stream_pair
 
-from node import api_requests
-from node import http_server as http_server_module
-from node.api import create_app
-from node.api_gate import TRUSTED
-from node.client_calls import path_part
-from node.errors import ERROR_KINDS
-from node.http_server import serve_connection
-from node.service import NodeService
+from node.api import http_server as http_server_module
+from node.api import requests as api_requests
+from node.api.api import create_app
+from node.api.gate import TRUSTED
+from node.api.http_server import serve_connection
+from node.api.service import NodeService
+from node.client.calls import path_part
+from node.runtime.errors import ERROR_KINDS
 from protocol.limits import (
     API_STRANGER_SECONDS,
     IMPORT_BATCH_COUNT_MAX,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from node.backup import MANIFEST_NAME, create_backup, restore_backup
-from node.errors import ServiceError
-from node.home import create_home, hold_content, lock_home, open_home
-from node.identity import read_keys
+from node.care.backup import MANIFEST_NAME, create_backup, restore_backup
+from node.home.home import create_home, hold_content, lock_home, open_home
+from node.home.identity import read_keys
+from node.runtime.errors import ServiceError
 from protocol.block import seal_block
 from protocol.limits import BACKUP_MANIFEST_SIZE_MAX
 from storage.engine.database import Database, NewerSchema, NoStore, OlderSchema, StorageError
@@ -91,7 +91,7 @@ def test_a_store_that_cannot_be_copied_is_answered_by_what_helps(
     def fail(_home: Path, _url: str, _path: Path) -> None:
         raise error
 
-    monkeypatch.setattr("node.backup.save_database", fail)
+    monkeypatch.setattr("node.care.backup.save_database", fail)
     with pytest.raises(ServiceError) as caught:
         create_backup(tmp_path / "home", tmp_path / "backup", NOW)
     assert (caught.value.code, caught.value.message) == (code, str(error))

@@ -8,9 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.body_fetching import BodyFetcher
-from node.fsck import check_store
-from node.views import timeline_items
+from node.care.fsck import check_store
+from node.sync.body_fetching import BodyFetcher
+from node.timelines.views import timeline_items
 from protocol.content import Post
 from protocol.limits import FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
 from protocol.publication import decode_publication

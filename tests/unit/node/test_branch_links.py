@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from sqlalchemy import insert
 from trio.testing import MockClock
 
-from node.errors import ServiceError
-from node.network import Network
-from node.outbound import Author
-from node.peers import Peers
-from node.sharing import Sharing
-from node.why import explain, list_voids
+from node.authoring.outbound import Author
+from node.membership.peers import Peers
+from node.membership.sharing import Sharing
+from node.runtime.errors import ServiceError
+from node.sync.network import Network
+from node.timelines.why import explain, list_voids
 from protocol.body import BranchRenew, Permission
 from protocol.codec import DecodeError
 from protocol.content import Post

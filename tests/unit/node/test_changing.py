@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from node.inbound import accept_batch
-from node.offers import follow_accepted
-from node.opening import open_batch
-from node.replica import Replica, load_tables
+from node.ingest.inbound import accept_batch
+from node.ingest.opening import open_batch
+from node.ingest.replica import Replica, load_tables
+from node.membership.offers import follow_accepted
 from protocol.body import Answer, Grant, Offer, Permission, Remove
 from protocol.codec import encode
 from protocol.text import BranchCapability, BranchChannel
@@ -126,7 +126,7 @@ def test_what_cannot_be_shown_is_not_stored(nodes: list[Node], monkeypatch: pyte
     def fail(_connection: object) -> None:
         raise StorageError("the tables cannot be read")
 
-    monkeypatch.setattr("node.replica.load_tables", fail)
+    monkeypatch.setattr("node.ingest.replica.load_tables", fail)
     with pytest.raises(StorageError), bob.replica.change() as change:
         add_branch_alone(bob.replica.database, change.connection, _link())
     monkeypatch.undo()

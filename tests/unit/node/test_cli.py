@@ -12,7 +12,7 @@ from node.cli import main as main_module
 from node.cli.main import app
 from node.cli.progress import show_progress
 from node.cli.shared import display_safe, fail, first_line, print_fields
-from node.errors import ERROR_KINDS, ServiceError
+from node.runtime.errors import ERROR_KINDS, ServiceError
 from tests.support.processes import RAVEL
 
 DOCS = Path(__file__).parents[3] / "docs"

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from node.clock import LATEST_MS, now_ms, now_seconds
-from node.drafting import Draft
-from node.errors import ServiceError
-from node.outbound import Author
+from node.authoring.drafting import Draft
+from node.authoring.outbound import Author
+from node.runtime.clock import LATEST_MS, now_ms, now_seconds
+from node.runtime.errors import ServiceError
 from protocol.content import Post
 from protocol.limits import CLOCK_DRIFT_MAX_SECONDS
 from storage.commits.display import load_display_window
@@ -71,7 +71,7 @@ def test_a_clock_that_cannot_be_used_is_named_and_nothing_is_written(
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         before = ids(alice)
-        monkeypatch.setattr("node.clock.time.time", read)
+        monkeypatch.setattr("node.runtime.clock.time.time", read)
         assert (now_ms(), now_seconds()) == (ms, ms / 1000)
         author = Author(alice.replica, alice.user_seed, now_ms)
         with pytest.raises(ServiceError, match=when) as refused:

@@ -13,23 +13,23 @@ from pycrdt import Doc, Text
 from sqlalchemy import text
 from trio.testing import MockClock
 
-from node import said as said_module
-from node.backup import create_backup, restore_backup
-from node.blocking import inline
+from node.authoring.drafting import Draft
+from node.care.backup import create_backup, restore_backup
+from node.care.fsck import check_store
 from node.cli import main as main_module
-from node.compacting import Compacting
-from node.documents import Documents
-from node.drafting import Draft
-from node.erasing import Erased, erase_store, measure_erasable
-from node.errors import ServiceError
-from node.fsck import check_store
-from node.home import create_home
-from node.key_file import Keys
-from node.merging import Merging
-from node.past import describe, list_past
-from node.relay import Relay
-from node.texts import Texts
-from node.views import timeline_items
+from node.content import document_operations as said_module
+from node.content.compacting import Compacting
+from node.content.documents import Documents
+from node.content.erasing import Erased, erase_store, measure_erasable
+from node.content.texts import Texts
+from node.home.home import create_home
+from node.home.key_file import Keys
+from node.membership.merging import Merging
+from node.runtime.blocking import inline
+from node.runtime.errors import ServiceError
+from node.sync.relay import Relay
+from node.timelines.commit_history import describe, list_past
+from node.timelines.views import timeline_items
 from protocol.content import Compaction, DictEdit, DictEntry, SetSqueeze
 from protocol.limits import DICT_VALUE_SIZE_MAX
 from protocol.signing import check_claims

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from node.config import CONFIG_SIZE_MAX, Config, default_config_text, load_document, read_config
-from node.errors import ServiceError
-from node.home import create_home, lock_home, open_home, read_run_file, run_file
-from node.identity import open_keys
+from node.home.config import CONFIG_SIZE_MAX, Config, default_config_text, load_document, read_config
+from node.home.home import create_home, lock_home, open_home, read_run_file, run_file
+from node.home.identity import open_keys
+from node.runtime.errors import ServiceError
 from protocol.text import id_text
 from tests.keys import no_passphrase
 

@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from node.cli.main import app
-from node.config import CONFIG_KEYS, Config, default_config_text
-from node.config_layers import find_strangers, load_settings, variable_of
-from node.errors import ServiceError
-from node.home import create_home, open_home
+from node.home.config import CONFIG_KEYS, Config, default_config_text
+from node.home.config_layers import find_strangers, load_settings, variable_of
+from node.home.home import create_home, open_home
+from node.runtime.errors import ServiceError
 from protocol.text import id_text
 
 PEER = id_text(b"p" * 32)

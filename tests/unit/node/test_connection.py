@@ -8,12 +8,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.addresses import Source
-from node.connection import Connection, Ended
-from node.hub import NotFetched
-from node.network import PeerState
-from node.transport import SecureStream, TransportError
-from node.views import JsonObject, peer_view
+from node.sync.addresses import Source
+from node.sync.connection import Connection, Ended
+from node.sync.hub import NotFetched
+from node.sync.network import PeerState
+from node.sync.transport import SecureStream, TransportError
+from node.timelines.views import JsonObject, peer_view
 from protocol.block import seal_block
 from protocol.codec import encode
 from protocol.limits import (

@@ -9,10 +9,10 @@ import trio
 from sqlalchemy import Connection
 from trio.testing import MockClock
 
-from node.devices import find_devices, find_home
-from node.drafting import Draft
-from node.errors import ServiceError
-from node.outbound import Author
+from node.authoring.drafting import Draft
+from node.authoring.outbound import Author
+from node.membership.devices import find_devices, find_home
+from node.runtime.errors import ServiceError
 from protocol.body import Body, Join, Permission
 from protocol.devices import DevicesRepo, HandOn
 from protocol.limits import DEVICE_COUNT_MAX

@@ -13,14 +13,14 @@ import pytest
 from sqlalchemy import update
 from typer.testing import CliRunner
 
-from node import doctor
-from node.bundle import write_bundle
 from node.cli.main import app
-from node.config import NetworkConfig
-from node.doctor import OK, PROBLEM, WARNING, Check, examine
-from node.errors import ERROR_KINDS, ServiceError
-from node.home import create_home
-from node.version import RELEASED_AT
+from node.home.config import NetworkConfig
+from node.home.home import create_home
+from node.observe import doctor
+from node.observe.bundle import write_bundle
+from node.observe.doctor import OK, PROBLEM, WARNING, Check, examine
+from node.runtime.errors import ERROR_KINDS, ServiceError
+from node.runtime.version import RELEASED_AT
 from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
 from storage.engine.database import Database
 from storage.schema.schema import commits, store_seal

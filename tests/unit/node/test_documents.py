@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from node import documents as documents_module
-from node.documents import Documents, NewWord, group_words
-from node.drafting import Draft
-from node.errors import ServiceError
-from node.merging import Merging
-from node.past import describe
-from node.said import SaidReader
+from node.authoring.drafting import Draft
+from node.content import documents as documents_module
+from node.content.document_operations import SaidReader
+from node.content.documents import Documents, NewWord, group_words
+from node.membership.merging import Merging
+from node.runtime.errors import ServiceError
+from node.timelines.commit_history import describe
 from protocol.body import Body, encode_body
 from protocol.content import DictEdit, DictEntry, SetEdit
 from protocol.limits import BODY_SIZE_MAX, DEP_COUNT_MAX, DICT_VALUE_SIZE_MAX, SET_ITEM_SIZE_MAX

@@ -8,10 +8,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.drafting import Draft, Place, publish, seal_draft
-from node.errors import ServiceError
-from node.inbound import accept_batch
-from node.opening import open_batch
+from node.authoring.drafting import Draft, Place, publish, seal_draft
+from node.ingest.inbound import accept_batch
+from node.ingest.opening import open_batch
+from node.runtime.errors import ServiceError
 from protocol.block import Reference
 from protocol.body import Body, BranchAdd, Permission, Remove
 from protocol.commit import HeaderKeys

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from node.errors import ServiceError
-from node.opening import open_batch
+from node.ingest.opening import open_batch
+from node.runtime.errors import ServiceError
 from protocol.body import Permission, Remove
 from protocol.epochs import EpochBox
 from protocol.text import id_text

@@ -12,12 +12,12 @@ import trio
 import trio.lowlevel
 import trio.testing
 
-from node import edits as edits_module
-from node import event_streams, http_server
-from node.edits import EditSource, SharedReads, read_window
-from node.errors import ServiceError
-from node.event_client import StreamEvent, read_events
-from node.hub import Hub
+from node.api import edits as edits_module
+from node.api import event_streams, http_server
+from node.api.edits import EditSource, SharedReads, read_window
+from node.client.event_client import StreamEvent, read_events
+from node.runtime.errors import ServiceError
+from node.sync.hub import Hub
 from protocol.limits import TEXT_SIZE_MAX
 from protocol.text import parse_id
 from storage.commits.edits import START, Cursor

@@ -14,10 +14,10 @@ import pytest
 from sqlalchemy import Connection, Row, delete, insert, select, update
 from sqlalchemy.exc import OperationalError
 
-from node.drafting import Draft
-from node.export_rights import open_rights
-from node.outbound import Author
-from node.replica import Tables, load_membership
+from node.authoring.drafting import Draft
+from node.authoring.outbound import Author
+from node.exports.export_rights import open_rights
+from node.ingest.replica import Tables, load_membership
 from protocol.body import Grant, Invite, Join, Permission, Remove, Revoke
 from protocol.content import Post
 from protocol.devices import Device
@@ -240,7 +240,7 @@ def test_a_database_that_fails_is_no_damage(
     def fail(*_: object) -> Membership:
         raise OperationalError("SELECT", {}, sqlite3.OperationalError("disk I/O error"))
 
-    monkeypatch.setattr("node.export_rights.load_membership", fail)
+    monkeypatch.setattr("node.exports.export_rights.load_membership", fail)
     with pytest.raises(StorageError, match="disk I/O error"):
         _export(world, tmp_path / "export")
 
@@ -260,5 +260,5 @@ def test_one_membership_is_in_memory_at_a_time(
         loaded.append(weakref.ref(made))
         return made
 
-    monkeypatch.setattr("node.export_rights.load_membership", load)
+    monkeypatch.setattr("node.exports.export_rights.load_membership", load)
     assert len(_export(world, tmp_path / "export")["members"]) == len(loaded) == 3

@@ -10,14 +10,14 @@ import trio
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-from node.config import Config
-from node.config_layers import load_settings
-from node.doctor import OK, WARNING, check_export
-from node.errors import ServiceError
-from node.export_config import ExportConfig
-from node.exports import FIRST_SECONDS_MAX, RETRY_SECONDS, Exports, JsonObject
-from node.home import PSEUDONYM_KEY_NAME, Home, load_pseudonym_key
-from node.metrics import render
+from node.exports.exports import FIRST_SECONDS_MAX, RETRY_SECONDS, Exports, JsonObject
+from node.home.config import Config
+from node.home.config_layers import load_settings
+from node.home.export_config import ExportConfig
+from node.home.home import PSEUDONYM_KEY_NAME, Home, load_pseudonym_key
+from node.observe.doctor import OK, WARNING, check_export
+from node.runtime.errors import ServiceError
+from node.runtime.metrics import render
 from storage.engine.database import StorageError
 from storage.export.manifest import decode_manifest
 from storage.export.schema import MANIFEST_NAME
@@ -211,7 +211,9 @@ def test_a_bad_value_is_refused_and_no_secret_repeated(tmp_path: Path, line: str
 @pytest.mark.slow
 def test_an_export_gives_way_in_a_session_of_its_own_too() -> None:
     worker = subprocess.Popen(
-        [sys.executable, "-P", "-m", "node.export_worker"], stdin=subprocess.PIPE, start_new_session=True
+        [sys.executable, "-P", "-m", "node.exports.export_worker"],
+        stdin=subprocess.PIPE,
+        start_new_session=True,
     )
     try:
         group = Path(f"/proc/{worker.pid}/autogroup")

@@ -11,20 +11,21 @@ import trio
 from sqlalchemy import Connection as SqlConnection
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from node import mending, outbound
-from node.compacting import Compacting
-from node.documents import Documents
-from node.epochs import EpochKeeper
-from node.errors import ServiceError
-from node.furnishing import furnish_epoch
-from node.inbound import accept_batch
-from node.intake import Intake
-from node.mending import Mender
-from node.network import Network
-from node.peers import Peers
-from node.replica import Replica
-from node.sharing import Sharing
-from node.texts import Texts
+from node.authoring import outbound
+from node.authoring.epoch_setup import furnish_epoch
+from node.content.compacting import Compacting
+from node.content.documents import Documents
+from node.content.texts import Texts
+from node.ingest.inbound import accept_batch
+from node.ingest.intake import Intake
+from node.ingest.replica import Replica
+from node.membership.epochs import EpochKeeper
+from node.membership.peers import Peers
+from node.membership.sharing import Sharing
+from node.runtime.errors import ServiceError
+from node.sync import block_repair as mending
+from node.sync.block_repair import Mender
+from node.sync.network import Network
 from protocol.body import Permission
 from protocol.session_events import CommitsAccepted, Event, Output
 from protocol.text import PeerAddress

@@ -8,10 +8,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.errors import ServiceError
-from node.fetching import fetch_blocks
-from node.files import Files
-from node.hub import NotFetched
+from node.content.files import Files
+from node.runtime.errors import ServiceError
+from node.sync.fetching import fetch_blocks
+from node.sync.hub import NotFetched
 from protocol.block import Block, seal_block
 from protocol.limits import FETCH_WINDOW_COUNT_MAX, LEAF_SIZE
 from tests.nodes import Node, connected, open_nodes, share, until_equal

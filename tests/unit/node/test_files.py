@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from node import files as files_module
-from node.drafting import Draft
-from node.errors import ServiceError
-from node.files import Files
+from node.authoring.drafting import Draft
+from node.content import files as files_module
+from node.content.files import Files
+from node.runtime.errors import ServiceError
 from protocol.block import Reference
 from protocol.content import FileEntry, Post
 from protocol.content import Files as FilesBody

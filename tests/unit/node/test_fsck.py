@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import text
 from trio.testing import MockClock
 
-from node.drafting import Draft
-from node.fsck import check_store
+from node.authoring.drafting import Draft
+from node.care.fsck import check_store
 from protocol.content import FileEntry, Files
 from protocol.limits import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.object import build_object

@@ -12,9 +12,9 @@ import pytest
 import trio
 from trio.testing import MockClock, memory_stream_pair
 
-from node.connection import Connection, Ended
-from node.drafting import Draft
-from node.transport import TransportError
+from node.authoring.drafting import Draft
+from node.sync.connection import Connection, Ended
+from node.sync.transport import TransportError
 from protocol.codec import encode
 from protocol.content import Post
 from protocol.limits import (
@@ -111,7 +111,7 @@ async def test_a_peer_that_asks_on_and_reads_nothing_is_left_at_the_bound(
         ours, theirs = memory_stream_pair()
         return ours, _Clogging(theirs, 2000)
 
-    monkeypatch.setattr("node.writing.OUTGOING_SIZE_MAX", 20_000)
+    monkeypatch.setattr("node.sync.writing.OUTGOING_SIZE_MAX", 20_000)
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         (commit_id,) = alice.heads(branch)
@@ -243,8 +243,8 @@ async def test_a_flood_of_tiny_messages_ends_the_connection(
     bound: str,
     reason: str,
 ) -> None:
-    monkeypatch.setattr(f"node.connection.{bound}", 8)
-    monkeypatch.setattr("node.connection.MESSAGES_PER_SECOND_MAX", 1)
+    monkeypatch.setattr(f"node.sync.connection.{bound}", 8)
+    monkeypatch.setattr("node.sync.connection.MESSAGES_PER_SECOND_MAX", 1)
     with open_nodes(tmp_path, "alice") as (alice,):
         async with met(alice) as stranger:
             await stranger.say(*[KeepAlive()] * 8)

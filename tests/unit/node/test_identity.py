@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from node.doctor import OK, PROBLEM, WARNING, examine
-from node.errors import ServiceError
-from node.home import create_home, lock_home, open_home
-from node.identity import (
+from node.home.home import create_home, lock_home, open_home
+from node.home.identity import (
     adopt_older_keys,
     change_protection,
     create_keys,
     open_keys,
     read_keys,
 )
-from node.key_file import Keys, Protection, fresh_keys
-from node.private_files import sweep_begun
+from node.home.key_file import Keys, Protection, fresh_keys
+from node.home.private_files import sweep_begun
+from node.observe.doctor import OK, PROBLEM, WARNING, examine
+from node.runtime.errors import ServiceError
 from tests.keys import CHEAP, no_passphrase
 
 

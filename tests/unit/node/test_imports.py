@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import select
 
-from node.errors import ServiceError
-from node.imports import ImportItem, import_items, list_imported
+from node.importers.imports import ImportItem, import_items, list_imported
+from node.runtime.errors import ServiceError
 from protocol.limits import ACK_COUNT_MAX, IMPORT_BATCH_COUNT_MAX
 from storage.commits.commits import load_timeline
 from storage.schema.schema import commits

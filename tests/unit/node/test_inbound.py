@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
-from node.inbound import accept_batch, retry_kept
-from node.opening import open_batch
-from node.outbound import Author
-from node.replica import Replica
+from node.authoring.outbound import Author
+from node.ingest.inbound import accept_batch, retry_kept
+from node.ingest.opening import open_batch
+from node.ingest.replica import Replica
 from protocol import signing
 from protocol.block import Reference, seal_block
 from protocol.body import BranchAdd, BranchRoot, Invite, Join, Permission, encode_body

@@ -7,12 +7,12 @@ import pytest
 from msgspec.structs import replace
 from trio.testing import MockClock
 
-from node.errors import ServiceError
-from node.inbox import COMMENTS_REPO, Inbox
-from node.merging import Merging
-from node.network import Network
-from node.peers import Peers
-from node.sharing import Sharing
+from node.membership.inbox import COMMENTS_REPO, Inbox
+from node.membership.merging import Merging
+from node.membership.peers import Peers
+from node.membership.sharing import Sharing
+from node.runtime.errors import ServiceError
+from node.sync.network import Network
 from protocol.body import Answer, Offer, Permission
 from protocol.codec import encode
 from protocol.content import Post

@@ -8,9 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.addresses import AddressBook, Learned, Source
-from node.introductions import Introducer
-from node.network import Network, listening_address, open_listener
+from node.sync.addresses import AddressBook, Learned, Source
+from node.sync.introductions import Introducer
+from node.sync.network import Network, listening_address, open_listener
 from protocol.limits import HOST_TRIES_MAX, HOST_TRIES_SECONDS
 from protocol.session_events import FindPeers
 from protocol.text import PeerAddress, id_text

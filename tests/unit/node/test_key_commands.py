@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from node.cli.main import main
-from node.errors import ERROR_KINDS
+from node.runtime.errors import ERROR_KINDS
 from tests.keyrings import MemoryKeyring, memory_keyring
 
 FIRST, SECOND = "four random words", "neither stored nor said"
@@ -93,7 +93,7 @@ def test_a_passphrase_is_asked_for_where_one_can_be(run: Run, monkeypatch: pytes
         return ""
 
     monkeypatch.setattr("getpass.getpass", typed)
-    monkeypatch.setattr("node.passphrases.is_terminal", lambda: True)
+    monkeypatch.setattr("node.home.passphrases.is_terminal", lambda: True)
     assert run("init", "--json").json["protection"] == "none"
     assert len(asked) == 1, "an empty answer is enough"
     assert run("init").code == "ok"

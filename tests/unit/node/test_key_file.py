@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from node.errors import ServiceError
-from node.key_file import (
+from node.home.key_file import (
     COST,
     Cost,
     KeyFile,
@@ -22,6 +21,7 @@ from node.key_file import (
     seal_node_keys,
     seal_user_key,
 )
+from node.runtime.errors import ServiceError
 from protocol.limits import KEY_FILE_MEMORY_MAX, KEY_FILE_PASSES_MAX, MIB
 from tests.keys import CHEAP
 

@@ -7,9 +7,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.addresses import Source
-from node.lan import Announcement, Found, LanDiscovery, watch_lan
-from node.network import Network
+from node.sync.addresses import Source
+from node.sync.lan import Announcement, Found, LanDiscovery, watch_lan
+from node.sync.network import Network
 from protocol.hashing import lan_mark
 from protocol.limits import (
     LAN_LINE_SIZE_MAX,
@@ -164,7 +164,7 @@ async def test_a_process_that_does_not_do_its_work_is_ended_and_said(
 ) -> None:
     worker = tmp_path / "worker.py"
     worker.write_text(f"input()\n{program}\n")
-    monkeypatch.setattr("node.lan._WORKER", worker)
+    monkeypatch.setattr("node.sync.lan._WORKER", worker)
     with fail_after(30), pytest.raises(OSError, match="has ended"):
         await watch_lan(Announcement("127.0.0.1:7474", b"1" * 16, b"a" * 32), lambda _: None)
 
@@ -179,7 +179,7 @@ async def test_what_strangers_announce_may_be_anything(
         "    print(json.dumps({'address': line[0], 'salt': line[1], 'mark': '11' * 32}), flush=True)\n"
         "print('[' * 3000, flush=True)\n"
     )
-    monkeypatch.setattr("node.lan._WORKER", worker)
+    monkeypatch.setattr("node.sync.lan._WORKER", worker)
     heard: list[Announcement] = []
     with fail_after(30), pytest.raises(OSError, match="has ended"):
         await watch_lan(Announcement("127.0.0.1:7474", b"1" * 16, b"a" * 32), heard.append)

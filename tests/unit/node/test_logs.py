@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 import structlog
 
-from node import logs
+from node.runtime import logs
 
 
 def test_an_exception_is_logged_whole_and_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:

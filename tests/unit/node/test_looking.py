@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from node import tangles as tangles_module
 from node.cli.tangle_commands import _dot
-from node.errors import ServiceError
 from node.importers.ssb_messages import ssb_id
-from node.past import describe, list_past
-from node.tangles import TangleQuestion, show_tangle
+from node.runtime.errors import ServiceError
+from node.timelines import tangles as tangles_module
+from node.timelines.commit_history import describe, list_past
+from node.timelines.tangles import TangleQuestion, show_tangle
 from protocol.body import Invite, Permission
 from protocol.content import Imported, Post
 from protocol.signing import key_pair

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from node.errors import ServiceError
+from node.runtime.errors import ServiceError
 from protocol.body import Permission
 from protocol.text import id_text
 from storage.commits.feeds import load_feed_forks

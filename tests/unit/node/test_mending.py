@@ -9,13 +9,13 @@ import trio
 from sqlalchemy import Connection, delete, select, update
 from trio.testing import MockClock
 
-from node.exchange import read_store
-from node.files import Files
-from node.fsck import check_store
-from node.mending import Mender
-from node.past import describe
-from node.repair import repair_store
-from node.timelines import Timelines
+from node.care.fsck import check_store
+from node.care.repair import repair_store
+from node.content.files import Files
+from node.sync.block_repair import Mender
+from node.sync.exchange import read_store
+from node.timelines.commit_history import describe
+from node.timelines.timelines import Timelines
 from protocol.limits import LEAF_SIZE
 from protocol.session_events import BatchLoaded, LoadBatch
 from protocol.text import id_text

@@ -7,10 +7,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.drafting import Draft
-from node.errors import ServiceError
-from node.files import Files
-from node.merging import BranchMerge, Merging
+from node.authoring.drafting import Draft
+from node.content.files import Files
+from node.membership.merging import BranchMerge, Merging
+from node.runtime.errors import ServiceError
 from protocol import body
 from protocol.body import Carried, Remove, encode_body
 from protocol.codec import DecodeError

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from node.errors import ServiceError
-from node.names import Names
+from node.membership.names import Names
+from node.runtime.errors import ServiceError
 from protocol.text import id_text
 from storage.commits.heads import load_heads
 from tests.nodes import Node, connected, meet, members_of, open_nodes, share, together, until_equal

@@ -9,11 +9,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.addresses import Learned, Source
-from node.connection import Connection, Ended
-from node.network import Network, listening_address, open_listener
-from node.peers import Peers
-from node.transport import TransportError, dial
+from node.membership.peers import Peers
+from node.sync.addresses import Learned, Source
+from node.sync.connection import Connection, Ended
+from node.sync.network import Network, listening_address, open_listener
+from node.sync.transport import TransportError, dial
 from protocol.limits import (
     DIAL_BACKOFF_MAX_SECONDS,
     DUPLICATE_SECONDS,
@@ -174,8 +174,8 @@ async def test_a_connection_that_slept_longer_than_peers_wait_is_made_anew(
 async def test_strangers_do_not_keep_a_known_peer_out(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr("node.network.CONNECTIONS_MAX", 8)
-    monkeypatch.setattr("node.admission.HALF_OPEN_MAX", 8)
+    monkeypatch.setattr("node.sync.network.CONNECTIONS_MAX", 8)
+    monkeypatch.setattr("node.sync.admission.HALF_OPEN_MAX", 8)
     with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         async with _running(alice) as at_alice, _running(bob) as at_bob:
             host, _, port = at_alice.introducer.own.address.rpartition(":")

@@ -9,7 +9,7 @@ from protocol.limits import OPEN_FILES_WANTED
 
 CODE = """
 import resource, sys
-from node.open_files import allow_open_files
+from node.runtime.open_files import allow_open_files
 allowed, most = map(int, sys.argv[1:])
 resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))
 print(allow_open_files(), *resource.getrlimit(resource.RLIMIT_NOFILE))

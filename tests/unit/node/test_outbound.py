@@ -6,8 +6,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.drafting import Draft
-from node.errors import ServiceError
+from node.authoring.drafting import Draft
+from node.runtime.errors import ServiceError
 from protocol.content import Post
 from protocol.limits import BATCH_SIZE_TARGET
 from storage.engine.database import DATABASE_NAME

@@ -9,12 +9,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.doctor import PROBLEM, examine
-from node.errors import ServiceError
-from node.fsck import check_store
-from node.home import create_home, lock_home
-from node.recalling import Recaller
-from node.repair import accept_loss
+from node.care.fsck import check_store
+from node.care.repair import accept_loss
+from node.home.home import create_home, lock_home
+from node.observe.doctor import PROBLEM, examine
+from node.runtime.errors import ServiceError
+from node.sync.feed_recovery import Recaller
 from storage.commits.feeds import load_feeds
 from storage.engine.losses import Loss, read_loss, write_loss
 from tests.builders import STORE_KEY

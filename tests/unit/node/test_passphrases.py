@@ -8,8 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import ServiceError
-from node.passphrases import ask_new_passphrase, ask_passphrase, check_new, given_passphrase, read_passphrase
+from node.home.passphrases import (
+    ask_new_passphrase,
+    ask_passphrase,
+    check_new,
+    given_passphrase,
+    read_passphrase,
+)
+from node.runtime.errors import ServiceError
 from protocol.limits import PASSPHRASE_LENGTH_MIN, PASSPHRASE_SIZE_MAX
 
 
@@ -80,7 +86,7 @@ def test_without_a_terminal_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) ->
 def typed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is typed at the terminal next."""
     lines: list[str] = []
-    monkeypatch.setattr("node.passphrases.is_terminal", lambda: True)
+    monkeypatch.setattr("node.home.passphrases.is_terminal", lambda: True)
     monkeypatch.setattr("getpass.getpass", lambda _prompt: lines.pop(0))
     return lines
 

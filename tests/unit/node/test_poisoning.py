@@ -14,7 +14,7 @@ from tests.relays import open_relay, visit
 from tests.support.machine import fail_after
 
 FAULTS = ("seal_broken", "wrong_key", "missing_body", "surplus_blocks")
-"""Why `node.opening` drops a publication whose topic's signature holds."""
+"""Why `node.ingest.opening` drops a publication whose topic's signature holds."""
 
 
 def _tamper(mallory: Node) -> None:

@@ -6,8 +6,8 @@ import numpy
 import pytest
 import zxingcpp
 
-from node.errors import ServiceError
-from node.qr import draw_qr, print_qr
+from node.api.qr import draw_qr, print_qr
+from node.runtime.errors import ServiceError
 from protocol.limits import LINK_SIZE_MAX
 
 _LINK = "ravel:invite:" + "abcdefgh23" * 60

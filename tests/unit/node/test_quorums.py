@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from node.errors import ServiceError
-from node.inbound import accept_batch
-from node.opening import open_batch
-from node.quorums import Quorums
-from node.why import explain, list_voids
+from node.ingest.inbound import accept_batch
+from node.ingest.opening import open_batch
+from node.membership.quorums import Quorums
+from node.runtime.errors import ServiceError
+from node.timelines.why import explain, list_voids
 from protocol.text import id_text
 from storage.repos.repos import Branch
 from storage.topics.difference import load_publications, plan_sending

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from node.readiness import READY, notify
+from node.runtime.readiness import READY, notify
 from tests.support.machine import patience
 
 

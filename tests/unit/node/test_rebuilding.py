@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from node.fsck import check_store
-from node.repair import Repair, repair_store
-from node.replica import Replica
+from node.care.fsck import check_store
+from node.care.repair import Repair, repair_store
+from node.ingest.replica import Replica
 from storage.check.rebuild_file import find_damage
 from storage.engine.losses import read_loss
 from tests.builders import STORE_KEY, World, give, timeline

@@ -10,10 +10,10 @@ from sqlalchemy import Connection as StoreConnection
 from sqlalchemy import text
 from trio.testing import MockClock
 
-from node import exchange
-from node.connection import Connection
-from node.drafting import Draft
-from node.exchange import RangeSet, StoredSet, topic_set
+from node.authoring.drafting import Draft
+from node.sync import exchange
+from node.sync.connection import Connection
+from node.sync.exchange import RangeSet, StoredSet, topic_set
 from protocol.content import Post
 from protocol.hashing import symbol_key
 from protocol.range_items import END, START
@@ -74,7 +74,7 @@ async def test_what_symbols_missed_is_found_by_ranges(
         return really(*arguments)  # type: ignore[arg-type]  # whatever it is given, it passes on
 
     really = exchange.reconcile
-    monkeypatch.setattr("node.connection.reconcile", open_blindly)
+    monkeypatch.setattr("node.sync.connection.reconcile", open_blindly)
     with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _apart(alice, bob, 300, 40)
         async with connected(bob, alice):

@@ -9,9 +9,9 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from node.errors import ServiceError
-from node.relay import Relay
-from node.relaying import Relaying
+from node.api.relay_admin import Relaying
+from node.runtime.errors import ServiceError
+from node.sync.relay import Relay
 from protocol.signing import check_claims
 from protocol.text import id_text
 from storage.relay.quotas import Visitor

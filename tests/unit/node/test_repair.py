@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, insert, select, text
 
-from node.errors import ServiceError
-from node.fsck import check_store
-from node.home import lock_home
-from node.repair import Repair, repair_store
-from node.replica import Replica
+from node.care.fsck import check_store
+from node.care.repair import Repair, repair_store
+from node.home.home import lock_home
+from node.ingest.replica import Replica
+from node.runtime.errors import ServiceError
 from protocol.publication import decode_publication
 from storage.commits.edits import START, load_edits
 from storage.engine.database import Database, StorageError, read_store

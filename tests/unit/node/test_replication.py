@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from node.errors import ServiceError
-from node.inbound import accept_batch
-from node.opening import open_batch
-from node.outbound import Author
+from node.authoring.outbound import Author
+from node.ingest.inbound import accept_batch
+from node.ingest.opening import open_batch
+from node.runtime.errors import ServiceError
 from protocol.block import seal_block
 from protocol.body import Permission
 from protocol.publication import encode_publication, seal_publication

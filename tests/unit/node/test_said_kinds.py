@@ -3,15 +3,15 @@
 import pytest
 from sqlalchemy import select, update
 
+from node.authoring.drafting import Draft
+from node.care.fsck import check_store
 from node.cli.repo_commands import _holds_the_same
-from node.drafting import Draft
-from node.erasing import ERASABLE_KINDS, find_compactable, find_erasable
-from node.fsck import check_store
-from node.intake import Intake
-from node.past import describe
-from node.replica import Replica
-from node.said import SaidReader
-from node.views import timeline_items
+from node.content.document_operations import SaidReader
+from node.content.erasing import ERASABLE_KINDS, find_compactable, find_erasable
+from node.ingest.intake import Intake
+from node.ingest.replica import Replica
+from node.timelines.commit_history import describe
+from node.timelines.views import timeline_items
 from protocol.body import Body, encode_body, kind_name
 from protocol.commit import Commit, open_commit
 from protocol.content import (

@@ -8,9 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from node import scheduling
-from node.connection import Ended
-from node.scheduling import SHORT_COUNT_MAX, Account, Bill, FairLock, Ledger, Pace
+from node.sync import scheduling
+from node.sync.connection import Ended
+from node.sync.scheduling import SHORT_COUNT_MAX, Account, Bill, FairLock, Ledger, Pace
 from protocol.limits import (
     ACCOUNTS_MAX,
     FRUITLESS_FORGIVEN_SHARE,

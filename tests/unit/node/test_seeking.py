@@ -8,9 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.addresses import AddressBook, Learned, Source
-from node.introductions import Introducer
-from node.seeking import Seeker
+from node.sync.addresses import AddressBook, Learned, Source
+from node.sync.introductions import Introducer
+from node.sync.peer_discovery import Seeker
 from protocol.limits import (
     ADDRESS_FAILURES_MAX,
     LEARNED_CONNECTIONS_MAX,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from node import signature_pool
-from node.signature_pool import SignaturePool
+from node.sync import signature_pool
+from node.sync.signature_pool import SignaturePool
 from protocol.signing import Claim, check_claims, key_pair, sign
 
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node.errors import ServiceError
 from node.importers import ssb_feeds, ssb_log
 from node.importers.ssb_feeds import SsbFeeds
 from node.importers.ssb_log import SsbReport, branch_of, hmac_key_of, import_ssb_log, item_of
 from node.importers.ssb_messages import Reason, Refused, digest_of, read_ssb_message
+from node.runtime.errors import ServiceError
 from protocol.limits import IMPORTED_SECONDS_MAX, SSB_LINE_SIZE_MAX, SSB_REFUSALS_SHOWN_MAX
 from tests.ssb import Feed, key_of_line
 

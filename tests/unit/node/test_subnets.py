@@ -2,7 +2,7 @@
 
 import pytest
 
-from node.subnets import subnet_of
+from node.runtime.subnets import subnet_of
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import keyring.backends.null
 import pytest
 from keyring.backend import KeyringBackend
 
-from node.errors import ServiceError
-from node.identity import change_protection, create_keys, open_keys, read_keys
-from node.key_file import fresh_keys
-from node.system_keyring import drop_key, get_key, put_key
+from node.home.identity import change_protection, create_keys, open_keys, read_keys
+from node.home.key_file import fresh_keys
+from node.home.system_keyring import drop_key, get_key, put_key
+from node.runtime.errors import ServiceError
 from tests.keyrings import MemoryKeyring, memory_keyring
 from tests.keys import CHEAP, no_passphrase
 

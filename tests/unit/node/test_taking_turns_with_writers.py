@@ -10,9 +10,9 @@ import pytest
 import trio
 from sqlalchemy import Engine, event
 
-from node.blocking import threads
-from node.errors import ServiceError
-from node.exchange import topic_set
+from node.runtime.blocking import threads
+from node.runtime.errors import ServiceError
+from node.sync.exchange import topic_set
 from protocol.content import Post
 from tests.nodes import Node, open_nodes
 from tests.served import service_of

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from pycrdt import Doc, Text, merge_updates
 from trio.testing import MockClock
 
-from node import texts as texts_module
-from node.drafting import Draft
-from node.errors import ServiceError
-from node.merging import Merging
-from node.past import describe
-from node.texts import Texts, run_worker
+from node.authoring.drafting import Draft
+from node.content import texts as texts_module
+from node.content.texts import Texts, run_worker
+from node.membership.merging import Merging
+from node.runtime.errors import ServiceError
+from node.timelines.commit_history import describe
 from protocol.body import Body
 from protocol.content import TextSnapshot, TextUpdate
 from protocol.limits import TEXT_UPDATE_SIZE_MAX

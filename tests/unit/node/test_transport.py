@@ -7,7 +7,7 @@ import pytest
 import trio
 import trio.testing
 
-from node.transport import SecureStream, TransportError, accept, dial
+from node.sync.transport import SecureStream, TransportError, accept, dial
 from protocol.limits import FRAME_SIZE_MAX, FRAMES_WITHOUT_YIELD_MAX, HANDSHAKE_TIMEOUT_SECONDS
 from protocol.signing import public_key
 from tests.streams import (

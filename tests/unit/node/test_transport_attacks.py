@@ -2,7 +2,7 @@
 
 import pytest
 
-from node.transport import TransportError, accept
+from node.sync.transport import TransportError, accept
 from protocol.limits import FRAME_SIZE_MAX, HANDSHAKE_MESSAGE_SIZE_MAX
 from protocol.node_identity import DialerHandshake, static_private_key, static_public_key
 from protocol.noise import Handshake

@@ -3,7 +3,7 @@
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from node.turns import Backlog, Previous, Turns
+from node.sync.batch_order import Backlog, Previous, Turns
 
 ROOT, BIG, SMALL = b"root", b"big", b"small"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from node import replica as replica_module
-from node.drafting import Draft
-from node.errors import ServiceError
-from node.outbound import Author
-from node.why import explain, list_voids
+from node.authoring.drafting import Draft
+from node.authoring.outbound import Author
+from node.ingest import replica as replica_module
+from node.runtime.errors import ServiceError
+from node.timelines.why import explain, list_voids
 from protocol.body import Adopt, Grant, Permission, Remove
 from protocol.content import Post
 from protocol.signing import public_key

@@ -7,15 +7,15 @@ from itertools import count
 import pytest
 from sqlalchemy import func, select
 
-from node import inbound, opening
-from node.hub import Hub
-from node.inbound import accept_batch, release_more, retry_kept
-from node.intake import Intake
-from node.opening import open_batch, open_kept_back
-from node.releasing import Budget
-from node.replica import Replica
-from node.scheduling import Account, Bill
-from node.senders import Senders
+from node.ingest import inbound, opening
+from node.ingest.inbound import accept_batch, release_more, retry_kept
+from node.ingest.intake import Intake
+from node.ingest.opening import open_batch, open_kept_back
+from node.ingest.release import Budget
+from node.ingest.replica import Replica
+from node.sync.hub import Hub
+from node.sync.scheduling import Account, Bill
+from node.sync.senders import Senders
 from protocol.block import seal_block
 from protocol.body import encode_body
 from protocol.content import Post
@@ -240,7 +240,7 @@ def test_causes_whose_keys_are_equal_wake_too_early_and_harm_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two ids that begin alike can be made; what waits for either is judged by whole ids."""
-    for module in ("node.inbound", "storage.commits.pending_release", "storage.commits.pending"):
+    for module in ("node.ingest.inbound", "storage.commits.pending_release", "storage.commits.pending"):
         monkeypatch.setattr(f"{module}.id_key", lambda _raw: 7)
     items = world.write("a, b, a b <- c")
     replica, branch = world.copy()

@@ -12,9 +12,10 @@ import structlog
 import trio
 from sqlalchemy import text
 
-from node import logs, watching
-from node.api import create_app
-from node.metrics import Family, Histogram, Sample, render
+from node.api.api import create_app
+from node.observe import watching
+from node.runtime import logs
+from node.runtime.metrics import Family, Histogram, Sample, render
 from protocol.limits import DISK_FREE_MIN, LOG_LINE_COUNT_MAX, LOG_LINE_SIZE_MAX
 from storage.relay.quotas import Visitor
 from tests.nodes import Node, connected, open_nodes, share, until_equal

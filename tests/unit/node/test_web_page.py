@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from node.errors import ServiceError
-from node.web_page import OPEN_PATHS, PageCodes
+from node.api.web_page import OPEN_PATHS, PageCodes
+from node.runtime.errors import ServiceError
 from protocol.limits import PAGE_CODE_SECONDS, PAGE_CODES_MAX
 from tests.served import TOKEN, served
 

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from node.errors import ServiceError
-from node.words import seed_of, words_of
+from node.home.mnemonic import seed_of, words_of
+from node.runtime.errors import ServiceError
 
 # From the reference vectors of BIP-39 (trezor/python-mnemonic, vectors.json).
 VECTORS = {

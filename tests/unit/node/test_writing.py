@@ -4,8 +4,8 @@ import pytest
 import trio
 from trio.testing import MockClock, memory_stream_pair
 
-from node.transport import accept, dial
-from node.writing import Outgoing
+from node.sync.transport import accept, dial
+from node.sync.writing import Outgoing
 from protocol.limits import OUTGOING_COUNT_MAX, OUTGOING_SIZE_MAX
 from protocol.messages import Blocks, KeepAlive, encode_message
 from protocol.signing import public_key

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from node.opening import CARRIER_FAULTS
+from node.ingest.opening import CARRIER_FAULTS
 
 pytestmark = pytest.mark.slow  # each parses all modules
 
@@ -75,7 +75,7 @@ def table(heading: str) -> list[list[str]]:
 
 def faults_in_exchange() -> set[str]:
     """What `Reconciled` may say that is wrong."""
-    keywords = (keyword for call in calls("node/exchange.py", "Reconciled") for keyword in call.keywords)
+    keywords = (keyword for call in calls("node/sync/exchange.py", "Reconciled") for keyword in call.keywords)
     return {code for keyword in keywords if keyword.arg == "fault" for code in codes(keyword.value)}
 
 
@@ -85,7 +85,7 @@ ELSEWHERE: Final = {
     "taken": returned("protocol/introducing.py", "take"),
     "event.fault": faults_in_exchange(),
     "faults[0]": set(CARRIER_FAULTS),
-    "refusal": returned("node/connection.py", "_find_flood"),
+    "refusal": returned("node/sync/connection.py", "_find_flood"),
     "error.reason": {"frame_too_large"},  # the one of the transport's errors after which the peer still hears
     "_DUPLICATE": {"duplicate"},
 }
@@ -124,7 +124,9 @@ def test_every_code_of_a_rejected_or_dropped_commit_is_in_the_document() -> None
     for path in (ROOT / "verifier").glob("*.py"):
         name = str(path.relative_to(ROOT))
         found |= codes_of(name, 0, "Refused", "_MisplacedCommit") | codes_of(name, 1, "Rejected")
-    found |= codes_of("node/opening.py", 0, "_Drop") | codes_of("node/opening.py", 1, "Rejected")
+    found |= codes_of("node/ingest/opening.py", 0, "_Drop") | codes_of(
+        "node/ingest/opening.py", 1, "Rejected"
+    )
     found |= {"bad_topic_signature"}  # counted where claims are settled
     documented = {code for row in table("what | where it does not hold") for code in CODE.findall(row[1])}
     documented |= {code for row in table("rule | says | code") for code in CODE.findall(row[2])}

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select, text
 
-from node import files as node_files
-from node.drafting import Draft
-from node.fsck import check_store
+from node.authoring.drafting import Draft
+from node.care.fsck import check_store
+from node.content import files as node_files
 from protocol.block import has_children, seal_block
 from protocol.content import FileEntry, Files
 from protocol.object import build_object

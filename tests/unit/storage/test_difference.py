@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from node.drafting import Draft
+from node.authoring.drafting import Draft
 from protocol.content import Post
 from protocol.limits import SUMMARY_HEAD_COUNT_MAX
 from storage.topics.difference import plan_sending, summarise

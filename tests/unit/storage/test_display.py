@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from node.inbound import accept_batch
-from node.opening import open_batch
-from node.outbound import Author
-from node.replica import Replica
+from node.authoring.outbound import Author
+from node.ingest.inbound import accept_batch
+from node.ingest.opening import open_batch
+from node.ingest.replica import Replica
 from protocol.body import Grant, Permission
 from storage.commits.commits import load_numbered
 from storage.commits.display import load_display_window

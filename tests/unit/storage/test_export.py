@@ -15,9 +15,9 @@ from blake3 import blake3
 from msgspec import structs
 from sqlalchemy import Connection, select, update
 
-from node.export_rights import open_rights
-from node.export_worker import ExportRequest, write_export
-from node.outbound import Author
+from node.authoring.outbound import Author
+from node.exports.export_rights import open_rights
+from node.exports.export_worker import ExportRequest, write_export
 from protocol.body import Adopt, Grant, Invite, Permission, Remove
 from protocol.publication import decode_publication
 from protocol.signing import key_pair
@@ -502,7 +502,7 @@ def test_no_batch_is_larger_than_a_group_of_rows(
 def test_merging_bodies_holds_no_more_of_them_than_writing_did(
     world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("storage.export.export", "node.export_worker"):
+    for module in ("storage.export.export", "node.exports.export_worker"):
         monkeypatch.setattr(f"{module}.BODIES_PER_GROUP", 2)
     request = structs.replace(_request(world, folder, has_bodies=True), parts_max=1)
     world.write("a, a <- b, b <- c, c <- d")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from node.backup import create_backup
-from node.home import create_home
+from node.care.backup import create_backup
+from node.home.home import create_home
 from protocol.block import seal_block
 from storage.blobs.packs import Packs
 from storage.engine.database import Database

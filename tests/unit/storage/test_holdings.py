@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, delete, func, select, update
 
-from node.drafting import Draft
+from node.authoring.drafting import Draft
 from protocol.block import decode_block
 from protocol.content import FileEntry, Files
 from protocol.limits import LEAF_SIZE

@@ -14,8 +14,8 @@ from sqlalchemy import Connection, create_engine, insert, select, text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import NullPool
 
-from node.fsck import check_store
-from node.replica import Replica
+from node.care.fsck import check_store
+from node.ingest.replica import Replica
 from protocol.block import seal_block
 from storage.blobs.packs import FOLDER_NAME, Packs
 from storage.check.check_integrity import count_rows

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import delete, select, update
 
-from node.fsck import check_store
-from node.repair import repair_store
-from node.replica import Replica
+from node.care.fsck import check_store
+from node.care.repair import repair_store
+from node.ingest.replica import Replica
 from storage.engine.database import read_store
 from storage.schema.schema import blocks, branches, checkpoints, commits, heads, order_spans
 from tests.builders import STORE_KEY, World, give, timeline

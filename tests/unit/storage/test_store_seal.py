@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import select, text
 from sqlalchemy.exc import OperationalError
 
-from node.drafting import Draft
-from node.fsck import check_store
-from node.replica import Replica
+from node.authoring.drafting import Draft
+from node.care.fsck import check_store
+from node.ingest.replica import Replica
 from protocol.content import FileEntry, Files
 from protocol.object import build_object
 from protocol.text import BranchCapability, BranchChannel

@@ -1,0 +1,226 @@
+"""Edits of a branch's timeline for followers: in windows that they ask for, and as they come."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import accumulate
+from typing import Any, Final
+
+import trio
+from sqlalchemy import Connection
+
+from node.api.event_streams import Event
+from node.runtime.errors import ServiceError
+from node.sync.hub import Hub
+from node.timelines.views import place_text, timeline_items
+from protocol.limits import EVENT_PAUSE_SECONDS, EVENT_WINDOW, EVENT_WINDOW_SIZE
+from protocol.text import id_text
+from storage.commits.commits import load_rows, load_sizes
+from storage.commits.edit_positions import find_edit_positions
+from storage.commits.edits import START, Cursor, Edit, EditWindow, load_edits, load_last_change
+from storage.repos.repos import Branch
+
+JsonObject = dict[str, Any]
+_CURSOR: Final = re.compile(r"([0-9]{1,16})(?:\.([0-9]{1,16}))?")
+
+
+class Edits:
+    """The edits of branches, which are named as `find_branch` takes them."""
+
+    def __init__(self, hub: Hub, find_branch: Callable[[str], Branch]) -> None:
+        self._hub = hub
+        self._find_branch = find_branch
+        self._reads = SharedReads(hub)
+
+    async def window(self, branch: str, since: str, limit: int, *, positions: bool = False) -> JsonObject:
+        """At most `limit` edits after the cursor `since`; without one, from the start. Raises ServiceError."""
+        cursor, target = parse_cursor(since), self._find_branch(branch)
+        return await self._hub.run_blocking(self._window, target, cursor, limit, positions)
+
+    def follow(self, branch: str, since: str, *, positions: bool = False) -> "EditSource":
+        """The same as they come. Raises ServiceError."""
+        target = self._find_branch(branch)
+        return EditSource(self._hub, self._reads, target, parse_cursor(since), positions=positions)
+
+    def _window(self, branch: Branch, since: Cursor, limit: int, positions: bool) -> JsonObject:
+        window, edits = read_window(self._hub, branch, since, limit, positions=positions)
+        with self._hub.replica.database.read() as connection:
+            last = load_last_change(connection, branch.num)
+        return {
+            "branch": id_text(branch.branch_id),
+            "edits": edits,
+            "reset": window.is_reset,
+            "cursor": cursor_text(window.next),
+            "more": window.has_more,
+            "last": str(last),
+        }
+
+
+class EditSource:
+    """The edits of one branch as they come: read from the store when it has changed, never kept for who is slow."""
+
+    def __init__(
+        self, hub: Hub, reads: "SharedReads", branch: Branch, since: Cursor, *, positions: bool = False
+    ) -> None:
+        self._hub = hub
+        self._reads = reads
+        self._branch = branch
+        self._cursor = since
+        self._has_positions = positions
+        self._changed = trio.Event()
+        self._may_have_more = True
+        self._read_at = -EVENT_PAUSE_SECONDS
+
+    def start(self) -> None:
+        """Be told of changes."""
+        self._hub.add(self)
+
+    def stop(self) -> None:
+        """Be told no more."""
+        self._hub.remove(self)
+
+    def commits_accepted(self, topic: bytes, _nums: tuple[int, ...]) -> None:
+        """The hub's word. What the root branch says may make commits void, or move them."""
+        found = self._hub.replica.by_topic.get(topic)
+        if found is None or found.num == self._branch.num or found.facts.is_root_branch:
+            self._changed.set()
+
+    def topics_changed(self) -> None:
+        """The hub's word."""
+        self._changed.set()
+
+    def missed(self) -> None:
+        """The hub's word: what there is since the cursor is read."""
+        self._changed.set()
+
+    async def next(self) -> list[Event]:
+        """The next edits, when there are any. Raises StorageError."""
+        while True:
+            if not self._may_have_more:
+                await self._changed.wait()
+                self._may_have_more = True  # also when this is cancelled before they are read
+                await trio.sleep_until(self._read_at + EVENT_PAUSE_SECONDS)
+            self._changed = trio.Event()
+            self._read_at = trio.current_time()
+            window, events = await self._reads.read(self._branch, self._cursor, positions=self._has_positions)
+            self._cursor = window.next
+            self._may_have_more = window.has_more
+            if events:
+                return events
+
+
+Window = tuple[EditWindow, list[JsonObject]]
+Told = tuple[EditWindow, list[Event]]
+
+
+@dataclass(slots=True)
+class _Read:
+    done: trio.Event = field(default_factory=trio.Event)
+    told: Told | None = None
+
+
+class SharedReads:
+    """Reads windows for event streams. Those that stand at one cursor, as most do, are served by one read."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._running: dict[tuple[int, Cursor, int, bool], _Read] = {}
+
+    async def read(self, branch: Branch, since: Cursor, *, positions: bool = False) -> Told:
+        """A window of edits as events, with all that was told of before this was called. Raises StorageError."""
+        key = (branch.num, since, self._hub.change_count, positions)
+        while (running := self._running.get(key)) is not None:
+            await running.done.wait()
+            if running.told is not None:
+                return running.told
+        read = self._running[key] = _Read()
+        try:
+            look = partial(
+                read_window,
+                self._hub,
+                branch,
+                since,
+                EVENT_WINDOW,
+                positions=positions,
+                size_max=EVENT_WINDOW_SIZE,
+            )
+            window, edits = await self._hub.run_blocking(look)
+            told = read.told = (window, _events_of(window, edits))
+        finally:  # who waits reads for itself where this was cancelled or failed
+            del self._running[key]
+            read.done.set()
+        return told
+
+
+def _events_of(window: EditWindow, edits: list[JsonObject]) -> list[Event]:
+    events = [Event("edit", edit["cursor"], edit) for edit in edits]
+    if window.is_reset:
+        before = cursor_text(Cursor(window.next.change, 0))
+        events.insert(0, Event("reset", before, {"cursor": before}))
+    return events
+
+
+def read_window(
+    hub: Hub,
+    branch: Branch,
+    since: Cursor,
+    limit: int,
+    *,
+    positions: bool = False,
+    size_max: int | None = None,
+) -> Window:
+    """A window of edits, and these as they are shown; with `positions`, where they can be told.
+
+    Of commits of more than `size_max` bytes together it has fewer, at least one.
+    """
+    with hub.replica.database.read() as connection:
+        window = load_edits(connection, branch.num, since, limit)
+        if size_max is not None and (fit := _count_fitting(connection, window, size_max)) < len(window.edits):
+            window = load_edits(connection, branch.num, since, fit)
+        inserted = [edit.commit_id for edit in window.edits if edit.kind == "insert"]
+        rows = list(load_rows(connection, inserted).values())
+        items = {item["commit"]: item for item in timeline_items(connection, hub.replica, rows, 0)}
+        found = find_edit_positions(connection, branch.num, window) if positions else None
+    shown = [_edit_view(edit, items) for edit in window.edits]
+    for view, position in zip(shown, found or (), strict=found is not None):
+        view |= {"position": position.after, "position_before": position.before}
+    return window, shown
+
+
+def _count_fitting(connection: Connection, window: EditWindow, size_max: int) -> int:
+    """How many of its edits there is room for, at least one."""
+    sizes = load_sizes(connection, [edit.commit_id for edit in window.edits if edit.kind == "insert"])
+    totals = accumulate(sizes.get(edit.commit_id, 0) for edit in window.edits)
+    return max(1, sum(total <= size_max for total in totals))
+
+
+def _edit_view(edit: Edit, items: dict[str, JsonObject]) -> JsonObject:
+    commit = id_text(edit.commit_id)
+    shown: JsonObject = {
+        "cursor": cursor_text(edit.cursor),
+        "edit": edit.kind,
+        "commit": commit,
+        "place": place_text(edit.passed, edit.rank, edit.commit_id),
+    }
+    if edit.kind == "insert":
+        said = items[commit].items()  # of now; the edit's place is of its moment
+        shown["item"] = {name: value for name, value in said if name not in ("position", "place")}
+    return shown
+
+
+def cursor_text(cursor: Cursor) -> str:
+    """A cursor as followers keep it."""
+    return f"{cursor.change}" if cursor.snapshot_read is None else f"{cursor.change}.{cursor.snapshot_read}"
+
+
+def parse_cursor(text: str) -> Cursor:
+    """What `cursor_text` made; the start where there is none. Raises ServiceError `bad_request`."""
+    if not text:
+        return START
+    found = _CURSOR.fullmatch(text)
+    if found is None:
+        raise ServiceError(
+            "bad_request", f"{text[:40]!r} is not the cursor of an edit", "leave it out to begin anew"
+        )
+    return Cursor(int(found[1]), int(found[2]) if found[2] else None)

@@ -1,0 +1,81 @@
+"""The API's gate: who may call at all. And the one form of its refusals.
+
+Whoever holds the token, from this machine. A page in a browser does not: it cannot send the header to another origin
+without being asked about (and is refused), and a name that was rebound to 127.0.0.1 is refused by the Host check.
+A token in a URL is never accepted, since URLs end up in logs.
+"""
+
+import hmac
+from typing import Final
+
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from node.runtime.errors import ServiceError
+
+TRUSTED: Final = "ravel.trusted"
+"""In a request's extensions: what to call when it has shown the token. Servers that bound strangers have it."""
+_RETRY_SECONDS: Final = 5
+_LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+"""What says no more than that the node runs, and whether it can work."""
+
+
+class Gate:
+    """In front of everything: the Host must be a loopback name, a foreign Origin is refused, and the token must be there
+    for all but the open paths."""
+
+    def __init__(self, application: ASGIApp, token: str, open_paths: frozenset[str]) -> None:
+        self._application = application
+        self._open_paths = open_paths
+        self._expected = f"Bearer {token}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve or refuse one request."""
+        if scope["type"] == "http":
+            error = self._objection(scope)
+            if error is not None:
+                await error_response(error)(scope, receive, send)
+                return
+            if scope["path"] not in self._open_paths:
+                scope.get("extensions", {}).get(TRUSTED, lambda: None)()
+        elif scope["type"] != "lifespan":
+            return  # no WebSockets here; the server refuses what nothing accepts
+        await self._application(scope, receive, send)
+
+    def _objection(self, scope: Scope) -> ServiceError | None:
+        headers: dict[bytes, list[bytes]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name, []).append(value)
+        hosts = headers.get(b"host", [])
+        host = hosts[0].decode("latin-1") if len(hosts) == 1 else ""
+        if _host_name(host) not in _LOOPBACK_NAMES:
+            return ServiceError(
+                "forbidden_host", f"this API answers on loopback names, not as {host[:100]!r}"
+            )
+        origins = headers.get(b"origin", [])
+        if any(origin.decode("latin-1") != f"http://{host}" for origin in origins):
+            return ServiceError("forbidden_origin", "this API does not answer pages of other origins")
+        if scope["path"] in self._open_paths:
+            return None
+        given = headers.get(b"authorization", [b""])
+        if len(given) != 1 or not hmac.compare_digest(given[0], self._expected):
+            return ServiceError(
+                "unauthorized",
+                "the API token is missing or wrong",
+                "send it as `Authorization: Bearer TOKEN`; it is in the file api-token of the node's folder",
+            )
+        return None
+
+
+def _host_name(host: str) -> str:
+    """The name in a Host header: without the port, which must be one."""
+    name, colon, port = host.rpartition(":")
+    if colon and not port.endswith("]"):
+        return name if port.isascii() and port.isdigit() else ""
+    return host
+
+
+def error_response(error: ServiceError) -> Response:
+    """The one JSON form of an error. Who is one too many leaves the connection to others."""
+    headers = {"Retry-After": str(_RETRY_SECONDS), "Connection": "close"} if error.code == "busy" else None
+    return JSONResponse(error.as_json(), error.kind.http_status, headers)

@@ -1,0 +1,96 @@
+"""What a relay's operator sees and changes: the topics that it keeps for others."""
+
+from typing import Any
+
+from node.runtime.errors import ServiceError
+from node.runtime.resolve import resolve
+from node.sync.hub import Hub
+from node.sync.relay import Relay
+from protocol.codec import DecodeError
+from protocol.text import id_text, parse_id
+from storage.relay.relay import KeptTopic
+
+JsonObject = dict[str, Any]
+
+
+class Relaying:
+    """Topics that are kept, and peers that are known. Raises ServiceError `bad_config` on a node that is no relay."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    async def list_all(self) -> JsonObject:
+        """Topics that are kept, the latest touched first, and how much room there is."""
+        relay = self._relay()
+        kept = await relay.list_all()
+        return {
+            "topics": [_topic_view(one) for one in kept],
+            "size": sum(one.size for one in kept),
+            "size_max": relay.quotas.total,
+            "takes_strangers": relay.quotas.takes_strangers,
+            "allowed": sorted(map(id_text, relay.allowed)),
+        }
+
+    async def pin(self, text: str) -> JsonObject:
+        """Never forget a topic to make room; a full id may be of one that is not kept yet."""
+        relay = self._relay()
+        try:
+            topic = parse_id(text)
+        except DecodeError:
+            topic = self._find(relay, text)
+        return await self._pin(relay, topic, is_pinned=True)
+
+    async def unpin(self, text: str) -> JsonObject:
+        """Let a topic be forgotten to make room, like others."""
+        relay = self._relay()
+        return await self._pin(relay, self._find(relay, text), is_pinned=False)
+
+    async def allow(self, text: str) -> JsonObject:
+        """Know a peer, of a full id, from its next connection on; what it brought before counts as a known peer's."""
+        relay = self._relay()
+        try:
+            peer = parse_id(text)
+        except DecodeError:
+            raise ServiceError(
+                "bad_request", f"{text!r} is not a peer id", "`ravel id` on the other node prints it"
+            ) from None
+        await relay.allow(peer, is_allowed=True)
+        return {"peer": id_text(peer), "allowed": True}
+
+    async def deny(self, text: str) -> JsonObject:
+        """Know a peer no more."""
+        relay = self._relay()
+        peer = resolve("allowed peer", text, [(peer, "", peer) for peer in relay.allowed])
+        await relay.allow(peer, is_allowed=False)
+        return {"peer": id_text(peer), "allowed": False}
+
+    async def _pin(self, relay: Relay, topic: bytes, *, is_pinned: bool) -> JsonObject:
+        await relay.pin(topic, is_pinned=is_pinned)
+        if topic not in relay.topics:
+            raise ServiceError("too_large", "this relay keeps as many topics as it may")
+        return _topic_view(relay.topics[topic])
+
+    def _find(self, relay: Relay, text: str) -> bytes:
+        return resolve("relayed topic", text, [(topic, "", topic) for topic in relay.topics])
+
+    def _relay(self) -> Relay:
+        if self._hub.relay is None:
+            raise ServiceError(
+                "bad_config",
+                "this node keeps nothing for others",
+                "set enabled = true in [relay] of its config.toml, and start it again",
+            )
+        return self._hub.relay
+
+
+def _topic_view(one: KeptTopic) -> JsonObject:
+    return {
+        "topic": id_text(one.topic),
+        "commits": one.commit_count,
+        "size": one.size,
+        "pinned": one.is_pinned,
+        "touched_at": one.touched_at // 1000,
+        "brought_by": id_text(one.brought_by) if one.brought_by is not None else None,
+        "known": one.is_known,
+        "shared": one.is_shared,
+    }

@@ -1,0 +1,360 @@
+"""What a user can ask of a running node, one method for each request of the HTTP API.
+
+Methods take and give plain values ready for JSON, and raise ServiceError for what a user can mend. Reads and writes of
+the store go through `run_blocking`; nothing here waits without a deadline.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from node.api.edits import Edits
+from node.api.node_events import NodeSource
+from node.api.relay_admin import Relaying
+from node.authoring.outbound import Author
+from node.content.compacting import Compacting
+from node.content.documents import Documents
+from node.content.files import Files
+from node.content.texts import Texts
+from node.exports.exports import Exports
+from node.importers.imports import Imports
+from node.ingest.replica import load_tables
+from node.membership.inbox import Inbox
+from node.membership.joining import Joiner
+from node.membership.key_rotation import Renewing
+from node.membership.members import Members, find_user
+from node.membership.merging import Merging
+from node.membership.names import Names, check_name
+from node.membership.pairing import Pairing
+from node.membership.peers import Peers
+from node.membership.quorums import Quorums
+from node.membership.sharing import Sharing
+from node.observe.storage_view import StorageView
+from node.observe.watching import Watching
+from node.runtime.errors import ServiceError
+from node.runtime.resolve import resolve
+from node.runtime.version import VERSION
+from node.sync.hub import Hub
+from node.sync.network import Network
+from node.timelines.commit_history import describe, list_past
+from node.timelines.feeds import Feeds
+from node.timelines.tangles import TangleQuestion, show_tangle
+from node.timelines.timelines import HEADS_SHOWN_MAX, Timelines
+from node.timelines.views import branch_view, repo_view
+from node.timelines.why import explain, list_voids
+from protocol.content import Post
+from protocol.text import PeerAddress, id_text
+from storage.commits.blocks import DamagedBlock
+from storage.commits.commits import load_facts
+from storage.commits.damaged import Awaited, count_awaited
+from storage.commits.heads import count_heads, load_heads
+from storage.commits.pending import UNREAD, count_rejections, count_waiting
+from storage.repos.deletion import forget_repo
+from storage.repos.repos import Branch, Repo
+
+JsonObject = dict[str, Any]
+
+
+class NodeService:
+    """The node, as its API shows it."""
+
+    def __init__(
+        self,
+        *,
+        hub: Hub,
+        network: Network,
+        author: Author,
+        joiner: Joiner,
+        node_key: bytes,
+        home: Path,
+        listen: str,
+        advertise: str,
+        exports: Exports,
+        clock: Callable[[], float],
+    ) -> None:
+        self._hub = hub
+        self._author = author
+        self._joiner = joiner
+        self._node_key = node_key
+        self._home = home
+        self._listen = listen
+        self._clock = clock
+        self.files = Files(hub, author, self._branch)
+        self.documents = Documents(hub, author, self._branch)
+        self.texts = Texts(hub, author, self._branch)
+        self.compacting = Compacting(hub, author, self.documents, self.texts, self._member_branch)
+        self.feeds = Feeds(hub, self._branch)
+        self.timelines = Timelines(hub, self._branch)
+        self.edits = Edits(hub, self._branch)
+        self.imports = Imports(hub, author, self._branch)
+        self.members = Members(hub, author, self._whole_repo, self._member_branch)
+        self.merging = Merging(hub, author, self._member_branch)
+        self.renewing = Renewing(hub, author, self._whole_repo, self._member_branch)
+        self.quorums = Quorums(hub, author, self._whole_repo, self._member_branch)
+        self.relaying = Relaying(hub)
+        self.exports = exports
+        self.names = Names(hub, author, self._whole_repo, self._member_branch)
+        self.peers = Peers(hub, network, node_key)
+        own_address = PeerAddress(advertise or listen, node_key)
+        self.sharing = Sharing(hub, network, self.peers, author, joiner, own_address=own_address, clock=clock)
+        self.pairing = Pairing(hub, author, self.sharing, self.members)
+        self.inbox = Inbox(hub, author, self.sharing, self._whole_repo, self._member_branch)
+        self.watching = Watching(hub, network, home, clock, exports)
+        self.storage = StorageView(hub, home)
+        self._started_at = clock()
+
+    async def status(self) -> JsonObject:
+        """The node at a glance."""
+        waiting, awaited = await self._hub.run_blocking(self._count_waiting)
+        replica = self._hub.replica
+        return {
+            "version": VERSION,
+            "node": id_text(self._node_key),
+            "user": id_text(self._author.user),
+            "home": str(self._home),
+            "listen": self._listen,
+            "uptime_seconds": int(self._clock() - self._started_at),
+            "repos": len(replica.repos),
+            "commits": sum(
+                branch.commit_count - branch.void_count for branch in await self._fresh_branches()
+            ),
+            "pending": waiting,
+            "awaited": {"commits": awaited.commits, "blocks": awaited.blocks},
+            "lost_writes": {
+                "detail": replica.own_feeds.detail,
+                "repos": sorted(map(id_text, replica.own_feeds.uncertain)),
+            },
+            "rejected": self._hub.totals.rejected,
+            "dropped": self._hub.totals.dropped,
+            "export": self.exports.status(),
+            "peers": self.peers.views(),
+        }
+
+    async def create_repo(self, name: str) -> JsonObject:
+        """Create a repo with a first branch called `main`."""
+        check_name(name)
+        create = partial(self._author.create_repo, name, "main", is_unique=True)
+        repo, intake = await self._hub.write(create)
+        self._hub.announce(intake)
+        return await self._repo_view(repo)
+
+    async def fork_repo(self, repo: str, name: str) -> JsonObject:
+        """Create a repo of this user's own that continues another."""
+        check_name(name)
+        return await self.merging.fork_repo(self._repo(repo), name)
+
+    async def forget_repo(self, repo: str) -> JsonObject:
+        """Forget a repo of which only single branches are followed."""
+        target = self._repo(repo)
+        if target.has_members:
+            raise ServiceError(
+                "not_permitted", "whole repos are not forgotten yet", "`ravel repo leave` ends a membership"
+            )
+        await self._hub.write(self._forget, target)
+        self._hub.topics_changed()
+        return {}
+
+    def _forget(self, repo: Repo) -> None:
+        with self._hub.replica.change() as change:
+            forget_repo(change.connection, repo.num)
+
+    async def list_repos(self) -> JsonObject:
+        """All repos of this node."""
+        repos = list(self._hub.replica.repos.values())
+        return {"repos": await self._hub.run_blocking(self._repo_views, repos)}
+
+    def look_on(self) -> NodeSource:
+        """Peers and repos as they change."""
+        return NodeSource(self._hub, self.peers.list_all, self.list_repos)
+
+    async def invite(self, repo: str, permission: str, expires_seconds: int, uses: int) -> JsonObject:
+        """Make an invitation link."""
+        return await self.sharing.invite(self._whole_repo(repo), permission, expires_seconds, uses)
+
+    async def join(self, invitation: str) -> JsonObject:
+        """Join a repo by an invitation link."""
+        return await self._repo_view(await self.sharing.join(invitation))
+
+    async def capability(self, repo: str) -> JsonObject:
+        """A repo's read capability as a link."""
+        return await self.sharing.capability(self._whole_repo(repo))
+
+    async def branch_capability(self, branch: str) -> JsonObject:
+        """A branch's read capability as a link."""
+        return await self.sharing.branch_capability(self._member_branch(branch))
+
+    async def follow(self, capability: str) -> JsonObject:
+        """Read and replicate a repo, or one of its branches, by a read capability."""
+        return await self._repo_view(await self.sharing.follow(capability))
+
+    async def list_branches(self, repo: str) -> JsonObject:
+        """Branches of a repo, without the root branch."""
+        target = self._repo(repo)
+        branches = [
+            branch
+            for branch in await self._fresh_branches()
+            if branch.repo_num == target.num and not branch.facts.is_root_branch
+        ]
+        return {"branches": [await self._branch_view(branch) for branch in branches]}
+
+    async def create_branch(self, repo: str, name: str) -> JsonObject:
+        """Add a branch to a repo."""
+        target = self._whole_repo(repo)
+        check_name(name)
+        create = partial(self._author.create_branch, target, name, is_unique=True)
+        branch, intake = await self._hub.write(create)
+        self._hub.announce(intake)
+        return await self._branch_view(branch)
+
+    async def fork_branch(self, branch: str, name: str, commit: str) -> JsonObject:
+        """Add a branch that continues another from a commit."""
+        self._member_branch(branch)
+        check_name(name)
+        return await self._branch_view(await self.merging.fork(branch, name, commit))
+
+    async def write(self, branch: str, text: str) -> JsonObject:
+        """Write one post on the branch's heads; it is durable when this returns."""
+        target = self._branch(branch)
+        written, intake = await self._hub.write(self._author.write, target, Post(text))
+        self._hub.announce(intake)
+        return await self._hub.run_blocking(self._commit_view, target, written.commit_id)
+
+    async def list_voids(self, branch: str) -> JsonObject:
+        """Void commits of a branch, and why they are."""
+        voids = await self._hub.run_blocking(list_voids, self._hub.replica, self._branch(branch))
+        return {"voids": voids}
+
+    async def why(self, commit: str) -> JsonObject:
+        """The verdict on a commit, in words."""
+        return await self._hub.run_blocking(explain, self._hub.replica, commit)
+
+    async def show(self, commit: str) -> JsonObject:
+        """A commit with all it says."""
+        return await self._hub.run_blocking(describe, self._hub.replica, commit)
+
+    async def past(self, branch: str, commit: str, limit: int) -> JsonObject:
+        """The end of a branch as it was at a commit, which may be said by its tag."""
+        target = self._branch(branch)
+        repo = self._hub.replica.repos[target.repo_num]
+        tag = (await self._hub.run_blocking(self.names.tags, repo)).get(commit)
+        if tag is not None and tag.commit is not None:
+            commit = id_text(tag.commit)
+        return await self._hub.run_blocking(list_past, self._hub.replica, target, commit, limit)
+
+    async def tangle(self, repo: str, question: TangleQuestion) -> JsonObject:
+        """The end of a tangle of a repo."""
+        is_of_branch = question.kind in ("branch", "feed")
+        target = self._repo(repo) if is_of_branch else self._whole_repo(repo)
+        if is_of_branch:
+            branch = self._branch(f"{id_text(target.repo_id)}:{question.branch}")
+        else:
+            branch = self._hub.replica.root_branch(target)
+        users = await self._hub.run_blocking(self._hub.replica.members, target)
+        user = find_user(question.author, users) if question.author else self._author.user
+        return await self._hub.run_blocking(show_tangle, self._hub.replica, target, question, branch, user)
+
+    # --- steps ---
+
+    def _repo(self, text: str) -> Repo:
+        return resolve(
+            "repo", text, ((repo.repo_id, repo.name, repo) for repo in self._hub.replica.repos.values())
+        )
+
+    def _whole_repo(self, text: str) -> Repo:
+        """A repo whose members are known here."""
+        return _with_members(self._repo(text))
+
+    def _member_branch(self, text: str) -> Branch:
+        """A branch of such a repo."""
+        branch = self._branch(text)
+        _with_members(self._hub.replica.repos[branch.repo_num])
+        return branch
+
+    def _branch(self, text: str) -> Branch:
+        """A branch by name, id or prefix; REPO:BRANCH where the name alone is not unique.
+
+        By its name alone, a branch of a whole repo goes before what is followed by itself: that comes by offers, too.
+        """
+        repo_text, _, branch_text = text.rpartition(":")
+        branches = [
+            branch
+            for branch in self._hub.replica.branches.values()
+            if not branch.facts.is_root_branch
+            and (not repo_text or branch.repo_num == self._repo(repo_text).num)
+        ]
+        whole = [branch for branch in branches if branch.facts.has_members]
+        if any(branch.name == branch_text for branch in whole):
+            branches = whole
+        return resolve(
+            "branch", branch_text, ((branch.branch_id, branch.name, branch) for branch in branches)
+        )
+
+    def _count_waiting(self) -> tuple[int, Awaited]:
+        with self._hub.replica.database.read() as connection:
+            return count_waiting(connection), count_awaited(connection)
+
+    async def _fresh_branches(self) -> list[Branch]:
+        def read() -> list[Branch]:
+            with self._hub.replica.database.read() as connection:
+                return list(load_tables(connection).branches.values())
+
+        return await self._hub.run_blocking(read)
+
+    async def _repo_view(self, repo: Repo) -> JsonObject:
+        for view in await self._hub.run_blocking(self._repo_views, [repo]):
+            return view
+        raise ServiceError("not_found", "the repo was forgotten meanwhile")
+
+    def _repo_views(self, repos: Sequence[Repo]) -> list[JsonObject]:
+        """Those of these repos that are here still. Of any number, all branches are read once."""
+        replica = self._hub.replica
+        with replica.database.read() as connection:
+            tables = load_tables(connection)
+        branches: dict[int, list[Branch]] = {}
+        for branch in tables.branches.values():
+            branches.setdefault(branch.repo_num, []).append(branch)
+        views = []
+        for repo in repos:
+            permission, was_member, is_damaged = None, False, False
+            try:
+                permission = self.sharing.permission(repo)
+                was_member = replica.was_member(repo, self._author.user)
+            except DamagedBlock:
+                is_damaged = True
+            current = tables.repos.get(repo.num)
+            if current is not None:
+                of_repo = branches.get(repo.num, [])
+                views.append(
+                    repo_view(current, of_repo, permission, was_member=was_member, is_damaged=is_damaged)
+                )
+        return views
+
+    async def _branch_view(self, branch: Branch) -> JsonObject:
+        def read() -> JsonObject:
+            with self._hub.replica.database.read() as connection:
+                return branch_view(
+                    branch,
+                    load_heads(connection, branch.num, HEADS_SHOWN_MAX),
+                    count_heads(connection, branch.num),
+                    waiting=count_waiting(connection, branch.num),
+                    unread=count_waiting(connection, branch.num, reason=UNREAD),
+                    rejected=count_rejections(connection, branch.num),
+                )
+
+        return await self._hub.run_blocking(read)
+
+    def _commit_view(self, branch: Branch, commit_id: bytes) -> JsonObject:
+        with self._hub.replica.database.read() as connection:
+            rank = load_facts(connection, [commit_id])[commit_id].rank
+        return {"commit": id_text(commit_id), "rank": rank, "branch": id_text(branch.branch_id)}
+
+
+def _with_members(repo: Repo) -> Repo:
+    if not repo.has_members:
+        raise ServiceError(
+            "not_permitted",
+            "this node follows single branches of that repo, and neither its members nor the others",
+            "ask a member for an invitation",
+        )
+    return repo

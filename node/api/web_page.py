@@ -1,0 +1,92 @@
+"""The web page: its files, what browsers may do with them, and how it comes by the API's token.
+
+The files hold no secret, so anybody who reaches the port may have them. The token is never in an address: `ravel open`
+makes a *code*, good once and for a minute, and puts it behind the # of the page's address, which browsers keep to
+themselves. The page gives the code for the token, and keeps that in its tab's session storage.
+"""
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from node.api import bodies
+from node.api.requests import read_body
+from node.runtime.errors import ServiceError
+from protocol.limits import PAGE_CODE_BODY_SIZE_MAX, PAGE_CODE_SECONDS, PAGE_CODES_MAX
+
+_FOLDER: Final = Path(__file__).parents[1] / "web"
+_FILES: Final = {
+    "/": ("index.html", "text/html"),
+    "/web/icon.svg": ("icon.svg", "image/svg+xml"),
+    "/web/style.css": ("style.css", "text/css"),
+    "/web/api.js": ("api.js", "text/javascript"),
+    "/web/app.js": ("app.js", "text/javascript"),
+    "/web/timeline.js": ("timeline.js", "text/javascript"),
+}
+CODE_PATH: Final = "/open"
+OPEN_PATHS: Final = frozenset({*_FILES, CODE_PATH})
+"""What is served without the token."""
+_HEADERS: Final = {
+    # Nothing of others, nothing inline, no frames: text that others wrote can become nothing but text.
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+}
+
+
+class PageCodes:
+    """Codes that were made and not used. `clock` counts seconds."""
+
+    def __init__(self, token: str, clock: Callable[[], float] = trio.current_time) -> None:
+        self._token = token
+        self._clock = clock
+        self._expires: dict[str, float] = {}
+
+    async def make(self) -> dict[str, Any]:
+        """A code. Of too many, the oldest is good no more."""
+        while len(self._expires) >= PAGE_CODES_MAX:
+            del self._expires[next(iter(self._expires))]
+        code = secrets.token_urlsafe(24)
+        self._expires[code] = self._clock() + PAGE_CODE_SECONDS
+        return {"code": code, "path": f"/#code={code}", "expires_seconds": PAGE_CODE_SECONDS}
+
+    def redeem(self, code: str) -> str:
+        """The token for a code. Raises ServiceError `unauthorized`."""
+        if self._expires.pop(code, 0.0) <= self._clock():
+            raise ServiceError(
+                "unauthorized", "that code was used, or is too old", "`ravel open` makes another"
+            )
+        return self._token
+
+
+def page_routes(give_token: Callable[[Request], Any]) -> list[Route]:
+    """Routes of the page's files, and of what gives a token for a code."""
+    files = [Route(path, _serve(name, kind)) for path, (name, kind) in _FILES.items()]
+    return [*files, Route(CODE_PATH, give_token, methods=["POST"])]
+
+
+async def read_code(request: Request) -> str:
+    """The code of a request. Raises ServiceError."""
+    return (await read_body(request, bodies.Code, PAGE_CODE_BODY_SIZE_MAX)).code
+
+
+def _serve(name: str, kind: str) -> Callable[[Request], Any]:
+    content = (_FOLDER / name).read_bytes()
+
+    async def serve(_request: Request) -> Response:
+        await trio.lowlevel.checkpoint()
+        return Response(content, media_type=kind, headers=_HEADERS)
+
+    return serve

@@ -1,0 +1,150 @@
+"""From a draft to a commit in its blocks, and to the publication that carries it. Pure, but for fresh nonces.
+
+Where a commit stands (its place in the author's feed, its acks, the keys to them) is `node.authoring.outbound`'s to find
+out.
+"""
+
+import secrets
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from node.runtime.errors import ServiceError
+from protocol import signing
+from protocol.block import Block, Reference
+from protocol.body import Body, encode_body
+from protocol.codec import DecodeError
+from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, seal_commit
+from protocol.object import build_object
+from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
+from protocol.said_kind import say_kind
+from storage.repos.repos import Branch, Epoch, branch_keys
+from verifier.facts import BranchFacts
+from verifier.tangle_kinds import GROUP
+
+
+class AuthorKeys(NamedTuple):
+    """Who signs: the user, and the secret key (64 bytes)."""
+
+    user: bytes
+    secret: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A commit to be written: its body, what it acks (None: the branch's heads), its time in unix milliseconds (None: now).
+
+    It adds `files` and removes others by their object ids; `deps` are the commits that had added these. An ack or a dep is a
+    commit id, or the index of an earlier draft of the same call, whose id is not known yet.
+    """
+
+    body: Body
+    acks: tuple[bytes | int, ...] | None = None
+    timestamp: int | None = None
+    deps: tuple[bytes | int, ...] = ()
+    files: tuple[Reference, ...] = ()
+    removed_files: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A commit as written, ready for the way in."""
+
+    commit_id: bytes
+    key: bytes
+    encoded: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A commit in its blocks: its own, then its body's."""
+
+    commit: Commit
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a new commit stands: its epoch, its place in the author's feed, what it follows, and the keys to that."""
+
+    epoch: bytes
+    sequence: int
+    previous: bytes | None = None
+    skip: bytes | None = None
+    seen: tuple[bytes, ...] = ()
+    acks: tuple[bytes, ...] = ()
+    keys: HeaderKeys = field(default_factory=HeaderKeys)
+
+
+def seal_draft(keys: AuthorKeys, now_ms: int, branch: Branch, draft: Draft, place: Place) -> Sealed:
+    """The commit that a draft (whose deps are ids) becomes at its place, dated `now_ms` where it says no time.
+
+    Raises ServiceError.
+    """
+    try:
+        reference, body_blocks = build_object(encode_body(draft.body), branch.convergence_secret)
+        group = TanglePlace(GROUP, branch.facts.init_id, place.seen)
+        content = Content(
+            keys.user,
+            branch.branch_id,
+            place.epoch,
+            place.sequence,
+            place.previous,
+            () if branch.facts.is_root_branch else (group,),
+            now_ms if draft.timestamp is None else draft.timestamp,
+            b"" if branch.facts.is_root_branch else say_kind(draft.body),
+            reference,
+            place.keys,
+        )
+        files = tuple(file.object_id for file in draft.files)
+        deps = tuple(dep for dep in draft.deps if isinstance(dep, bytes))
+        links = Links(deps=deps, files=files, nfiles=draft.removed_files, lipmaa=place.skip)
+        commit, block = seal_commit(place.acks, links, content, keys.secret, branch.convergence_secret)
+    except DecodeError as error:
+        raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
+    return Sealed(commit, (block, *body_blocks))
+
+
+def publish(branch: Branch, sealed: Sealed) -> Written:
+    """A sealed commit as it travels in its branch."""
+    if branch.topic_seed is None:
+        raise ServiceError("not_permitted", "this node may read the branch and not write to it")
+    try:
+        publication = seal_publication(
+            branch.topic_seed,
+            branch.read_key,
+            sealed.commit.key,
+            sealed.blocks,
+            secrets.token_bytes(NONCE_SIZE),
+        )
+        encoded = encode_publication(
+            publication.topic,
+            publication.sealed_key,
+            tuple(item.encoded for item in publication.blocks),
+            publication.signature,
+        )
+    except DecodeError as error:
+        raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
+    return Written(sealed.commit.commit_id, sealed.commit.key, encoded)
+
+
+def new_branch(facts: BranchFacts, epoch: Epoch) -> Branch:
+    """A branch on a topic that is not stored yet, to be written to."""
+    keys = branch_keys(facts.repo_id, epoch.read_secret, epoch.write_secret, facts.branch_id, 0)
+    assert keys.topic_seed is not None, "the write secret is there"
+    return Branch(
+        num=0,
+        repo_num=0,
+        topic_num=0,
+        epoch_num=0,
+        name="",
+        generation=0,
+        topic=signing.public_key(keys.topic_seed),
+        topic_commit_count=0,
+        commit_count=0,
+        void_count=0,
+        is_archived=False,
+        facts=facts,
+        convergence_secret=keys.convergence_secret,
+        read_key=keys.read_key,
+        topic_seed=keys.topic_seed,
+    )

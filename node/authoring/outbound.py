@@ -1,0 +1,472 @@
+"""The way out: a body becomes a commit, its blocks and a publication, which then takes the way in like everyone's.
+
+`Author` writes for one user. It holds a lock from reading the heads to the end of the transaction, so that two requests
+at a time never give the user's feed two commits of one sequence. Where a new epoch is due and the user may, it starts
+that first, so that who was excluded reads nothing of what follows.
+"""
+
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+import structlog
+from sqlalchemy import Connection
+
+from node.authoring.drafting import AuthorKeys, Draft, Place, Sealed, Written, new_branch, publish, seal_draft
+from node.authoring.epoch_setup import furnish_epoch, is_due
+from node.ingest.inbound import InTransaction, OwnCommitRejected, accept_batch
+from node.ingest.intake import Intake
+from node.ingest.opening import open_batch
+from node.ingest.replica import Replica
+from node.runtime.clock import check_now
+from node.runtime.errors import ServiceError
+from protocol import sealing, signing
+from protocol.block import Reference
+from protocol.body import Body, BranchAdd, BranchFork, BranchRoot, Permission, RepoInit
+from protocol.commit import NO_BRANCH, NO_EPOCH, HeaderKeys, lipmaa
+from protocol.epochs import EpochBox, EpochInit
+from protocol.hashing import epoch_read_secret
+from protocol.limits import ACK_COUNT_MAX
+from protocol.proofs import certify_repo
+from protocol.text import id_text
+from storage.commits.commits import load_commit_keys
+from storage.commits.feeds import load_feed_ids, load_feed_tip
+from storage.commits.heads import load_heads
+from storage.engine.database import Database, StorageError
+from storage.repos.repos import Branch, Epoch, Repo, add_epoch, add_repo
+from verifier.epochs import describe_epoch
+from verifier.facts import BranchFacts
+from verifier.membership import mark_of
+
+log = structlog.get_logger()
+
+_DONE_ALREADY: Final = frozenset({"already_holds", "nothing_to_remove", "branch_exists"})
+_NEXT_STEPS: Final = {
+    "needs_quorum": "`ravel quorum propose-removal` and `ravel branch checkpoint` ask the signers",
+}
+
+
+def _nothing_more(_connection: Connection, _written: Sequence[Written]) -> None:
+    """Nothing else belongs into the transaction."""
+
+
+class Author:
+    """Writes commits as one user."""
+
+    def __init__(self, replica: Replica, user_seed: bytes, clock_ms: Callable[[], int]) -> None:
+        self._replica = replica
+        self._keys = AuthorKeys(*signing.key_pair(user_seed))
+        self._clock_ms = clock_ms
+        self._lock = threading.RLock()
+        self._begun = Intake()  # what an epoch that was started for a write came to, until that is told
+        # By repo: root branch heads with which no epoch is due.
+        self._not_due: dict[bytes, tuple[bytes, ...]] = {}
+
+    @property
+    def user(self) -> bytes:
+        """Whom it writes for."""
+        return self._keys.user
+
+    @property
+    def database(self) -> Database:
+        """The store that it writes to."""
+        return self._replica.database
+
+    def write(
+        self, branch: Branch, draft: Draft | Body, *, after: InTransaction | None = None
+    ) -> tuple[Written, Intake]:
+        """Write one commit on the branch's current topic; a body alone goes on its heads. `after` runs in its transaction.
+
+        Raises ServiceError where the rules refuse it, or the secrets to write with are not here.
+        """
+        with self._readied(branch) as current:
+            written, intake = self.write_on(current, draft, after=after)
+        return written, self._with_begun(intake)
+
+    def write_sealed(self, branch: Branch, draft: Draft, *, after: InTransaction) -> tuple[Written, Intake]:
+        """Write a commit whose files were sealed for the topic that `branch` is on.
+
+        Raises ServiceError `interrupted` where that is not the current one any more: its secrets would not open them.
+        """
+        with self._readied(branch) as current:
+            if current.topic_num != branch.topic_num:
+                raise ServiceError(
+                    "interrupted", "the repo got new secrets while the file was coming in", "add it again"
+                )
+            written, intake = self.write_on(current, draft, after=after)
+        return written, self._with_begun(intake)
+
+    def write_on(
+        self, branch: Branch, draft: Draft | Body, *, after: InTransaction | None = None
+    ) -> tuple[Written, Intake]:
+        """The same on the very topic that `branch` is on, whatever epoch there is now."""
+        with self._lock:
+            # Not read while it is stored: a snapshot that is older than a transaction keeps SQLite from using its log anew.
+            with self._replica.database.read() as connection:
+                _check_begun(connection, branch)
+                written = self._seal(
+                    connection, branch, [draft if isinstance(draft, Draft) else Draft(draft)]
+                )
+            intake = self._take(branch, written, after=after)
+        return written[0], intake
+
+    def write_many(
+        self,
+        branch: Branch,
+        plan: Callable[[Connection], Sequence[Draft]],
+        after: Callable[[Connection, Sequence[Written]], None] = _nothing_more,
+    ) -> tuple[list[Written], Intake]:
+        """Write the commits that `plan` makes of the store as it stands; `after` runs in their transaction."""
+        with self._readied(branch) as current:
+            with self._replica.database.read() as connection:  # closed before it is stored, as above
+                _check_begun(connection, current)
+                written = self._seal(connection, current, plan(connection))
+            intake = Intake()
+            if written:
+                intake = self._take(current, written, after=lambda transaction: after(transaction, written))
+        return written, self._with_begun(intake)
+
+    def seal_secret(self, repo: Repo, user: bytes, secret: bytes) -> bytes:
+        """A secret of the repo for another user."""
+        nonce = secrets.token_bytes(sealing.NONCE_SIZE)
+        return sealing.seal_secret(self._keys.secret, user, repo.repo_id, secret, nonce)
+
+    def seal_epoch(self, repo: Repo, epoch: Epoch, user: bytes, permission: Permission) -> EpochBox:
+        """An epoch for a member: the write secret to who may write, to others the read secret."""
+        secret = epoch.write_secret if permission >= Permission.WRITE else epoch.read_secret
+        assert secret is not None, "who cannot write does not seal for others"
+        return EpochBox(user, self.seal_secret(repo, user, secret))
+
+    def open_secret(self, repo: Repo, author: bytes, sealed: bytes) -> bytes:
+        """The secret that a member sealed for this user. Raises NotForUs."""
+        return sealing.open_secret(self._keys.secret, author, repo.repo_id, sealed)
+
+    def sign(self, digest: bytes) -> bytes:
+        """The user's signature of something beside commits, of which `protocol.proofs` makes the digest."""
+        return signing.sign(self._keys.secret, digest)
+
+    def create_repo(self, name: str, branch: str = "", *, is_unique: bool = False) -> tuple[Repo, Intake]:
+        """Create a repo with this user as its owner, and a branch of that name if any, in one transaction.
+
+        Its root branch has the init, and what adds the branch. Raises ServiceError `already_exists` where the name is to be
+        unique here and is not: nobody else makes one of that name meanwhile.
+        """
+        repo_seed, write_secret = (secrets.token_bytes(32) for _ in range(2))
+        read_secret = epoch_read_secret(write_secret)
+        repo_id = signing.public_key(repo_seed)
+        owners = (self.user,)
+        body = RepoInit(name, owners, certify_repo(repo_seed, name, owners))
+        # The init's own id is not known before it is sealed.
+        facts = BranchFacts(repo_id, NO_EPOCH, repo_id, NO_EPOCH, NO_EPOCH)
+        epoch = Epoch(0, 0, NO_EPOCH, self.user, read_secret, write_secret)
+        root = new_branch(facts, epoch)
+        with self._lock:
+            if is_unique and any(one.name == name for one in self._replica.repos.values()):
+                raise ServiceError(
+                    "already_exists", f"there is a repo called {name!r}", "choose another name"
+                )
+            init = publish(root, self._seal_draft(root, Draft(body), Place(NO_EPOCH, sequence=1)))
+            repo = Repo(0, repo_id, name, init.commit_id, init.key, 0, is_behind=False, invitation=None)
+            epoch = replace(epoch, epoch_id=init.commit_id)
+            followups = [(root.topic, init.encoded)]
+            if branch:
+                new = self._seal_branch(repo, epoch, branch, BranchRoot(), (init.commit_id,))
+                root = new_branch(
+                    replace(facts, init_id=repo.init_id, root_id=repo.init_id, epoch_id=repo.init_id), epoch
+                )
+                keys = HeaderKeys(acks=(init.key,))
+                place = Place(repo.init_id, 2, init.commit_id, acks=(init.commit_id,), keys=keys)
+                pin = publish(root, self._seal_draft(root, Draft(new.pin), place))
+                followups += [(root.topic, pin.encoded), (new.branch.topic, new.root_commit.encoded)]
+            intake = accept_batch(
+                self._replica,
+                None,
+                open_batch(root, ()),
+                self._clock_ms(),
+                before=lambda connection: _store_repo(self._replica, connection, repo, epoch),
+                followups=followups,
+            )
+        return next(repo for repo in self._replica.repos.values() if repo.repo_id == repo_id), intake
+
+    def create_branch(
+        self,
+        repo: Repo,
+        name: str,
+        first: BranchRoot | BranchFork | None = None,
+        *,
+        is_unique: bool = False,
+    ) -> tuple[Branch, Intake]:
+        """Add a branch: its root commit, and the root branch's commit that pins it, in one transaction.
+
+        Raises ServiceError where the rules refuse it, or the name is to be unique in the repo and is not.
+        """
+        with self._readied(self._replica.root_branch(repo)) as root:
+            here = [one.name for one in self._replica.branches.values() if one.repo_num == repo.num]
+            if is_unique and name in here:
+                raise ServiceError(
+                    "already_exists", f"there is a branch called {name!r}", "choose another name"
+                )
+            return self._create_branch(repo, root, name, first)
+
+    def _create_branch(
+        self, repo: Repo, root: Branch, name: str, first: BranchRoot | BranchFork | None
+    ) -> tuple[Branch, Intake]:
+        epoch = self._replica.tables.epochs[root.epoch_num]
+        if epoch.write_secret is None:
+            raise ServiceError("not_permitted", "only an owner adds branches to this repo")
+        with self._replica.database.read() as connection:  # closed before it is stored, as above
+            seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
+            new = self._seal_branch(repo, epoch, name, first or BranchRoot(), seen)
+            pin = self._seal(connection, root, [Draft(new.pin)])
+        intake = self._take(root, pin, followups=[(new.branch.topic, new.root_commit.encoded)])
+        return self._replica.by_topic[new.branch.topic], self._with_begun(intake)
+
+    def _seal_branch(
+        self, repo: Repo, epoch: Epoch, name: str, first: BranchRoot | BranchFork, seen: tuple[bytes, ...]
+    ) -> "_NewBranch":
+        # The branch's id is that of its first commit, so that nobody can pin another.
+        unnamed = new_branch(
+            BranchFacts(repo.repo_id, repo.init_id, NO_BRANCH, NO_EPOCH, epoch.epoch_id), epoch
+        )
+        place = Place(epoch.epoch_id, sequence=1, seen=seen)
+        sealed = self._seal_draft(unnamed, Draft(first), place)
+        branch_id = sealed.commit.commit_id
+        facts = BranchFacts(repo.repo_id, repo.init_id, branch_id, branch_id, epoch.epoch_id)
+        branch = new_branch(facts, epoch)
+        root_commit = publish(branch, sealed)
+        pin = BranchAdd(branch_id, name, 0, branch.topic, Reference(branch_id, root_commit.key))
+        return _NewBranch(branch, root_commit, pin)
+
+    def start_epoch(self, repo: Repo) -> Intake:
+        """Start an epoch after everything that this node knows of. Raises ServiceError where the rules refuse it."""
+        with self._lock:
+            return self._start_whole_epoch(repo)
+
+    def start_epoch_if_due(self, repo: Repo) -> Intake:
+        """Start an epoch if one is due and this user may (E2). Raises ServiceError where the rules refuse it."""
+        with self._lock:
+            if repo.repo_id in self._replica.own_feeds.uncertain:
+                return Intake()  # what is written says why not
+            with self._replica.judging:
+                membership = self._replica.membership(repo.repo_id)
+                now = membership.now()
+                if self._not_due.get(repo.repo_id) == now.heads:
+                    return Intake()
+                if not is_due(self._replica, self._replica.repos[repo.num], membership):
+                    self._not_due[repo.repo_id] = now.heads
+                    return Intake()
+                if (now.permission(self.user) or 0) < Permission.ADMIN:
+                    return Intake()
+            return self._start_whole_epoch(repo)
+
+    def begin(self, repo: Repo) -> None:
+        """Start an epoch if one is due, for a write that is made after; what it came to is told with that write."""
+        with self._lock:
+            self.hold(self.start_epoch_if_due(repo))
+
+    def write_begun(self, branch: Branch, draft: Draft | Body) -> None:
+        """As `write_on`, one of several commits: what it came to is told with the others, also where a later one fails."""
+        with self._lock:
+            self.hold(self.write_on(branch, draft)[1])
+
+    def hold(self, intake: Intake) -> None:
+        """Keep what one of several writes came to until the last is made, or one fails: `take_begun` gives it."""
+        with self._lock:
+            self._begun = self._begun.with_more(intake)
+
+    def take_begun(self) -> Intake:
+        """What was written as one of several, and was told to nobody yet."""
+        return self._with_begun(Intake())
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nobody else writes as this user meanwhile: what is looked at here still holds when it is written about."""
+        with self._lock:
+            yield
+
+    @contextmanager
+    def _readied(self, branch: Branch) -> Iterator[Branch]:
+        """The branch on the topic to write to, which no other writer changes meanwhile.
+
+        An epoch that is due is started before (E2).
+        """
+        if not branch.facts.has_members:
+            raise ServiceError(
+                "not_permitted", "this node follows the branch by a link, and may read it only"
+            )
+        with self._lock:
+            self.begin(self._replica.repos[branch.repo_num])
+            repo = self._replica.repos[branch.repo_num]
+            current = self._replica.branches[branch.num]
+            is_behind = repo.is_behind or current.epoch_num != repo.epoch_num
+            if is_behind and not branch.facts.is_root_branch and self._replica.permission(repo, self.user):
+                raise ServiceError(
+                    "incomplete",
+                    "the repo has new secrets since somebody was excluded, and this node has not got them yet",
+                    "it gets them when it meets the node of an admin",
+                )
+            yield current
+
+    def _with_begun(self, intake: Intake) -> Intake:
+        """Also what was begun for this write or for one that failed."""
+        with self._lock:
+            begun, self._begun = self._begun, Intake()
+        return begun.with_more(intake)
+
+    def _start_whole_epoch(self, repo: Repo) -> Intake:
+        """Start and furnish it before anybody else writes as this user: else `node.membership.epochs` would furnish it once
+        more.
+
+        Once it has begun it is told of, whether or not it could be furnished: `node.membership.epochs` makes up for that.
+        """
+        epoch, intake = self._start_epoch(repo)
+        self.hold(intake)
+        try:
+            furnish_epoch(self._replica, repo, epoch, self.write_begun)
+        except (ServiceError, StorageError) as error:
+            log.error(
+                "an epoch was started, and not furnished yet", repo=id_text(repo.repo_id), error=str(error)
+            )
+        return self.take_begun()
+
+    def _start_epoch(self, repo: Repo) -> tuple[Epoch, Intake]:
+        write_secret = secrets.token_bytes(32)
+        read_secret = epoch_read_secret(write_secret)
+        epoch = Epoch(0, repo.num, NO_EPOCH, self.user, read_secret, write_secret)
+        root = self._replica.root_branch(repo)
+        with self._replica.database.read() as connection:
+            heads = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
+            with self._replica.judging:
+                membership = self._replica.membership(repo.repo_id)
+                before = membership.at(heads)
+                plan = describe_epoch(before)
+                held = [before.permission(user) or Permission.READ for user in plan.members]
+            body = EpochInit(
+                plan.previous,
+                mark_of(repo.repo_id, read_secret),
+                tuple(
+                    self.seal_epoch(repo, epoch, user, level)
+                    for user, level in zip(plan.members, held, strict=True)
+                ),
+            )
+            written = self._seal(connection, root, [Draft(body, heads)])
+            epoch = replace(epoch, epoch_id=written[0].commit_id)
+        intake = self._take(
+            root,
+            written,
+            before=lambda transaction: _store_epoch(self._replica, transaction, repo, epoch),
+        )
+        return epoch, intake
+
+    def _take(
+        self,
+        branch: Branch,
+        written: Sequence[Written],
+        *,
+        before: InTransaction | None = None,
+        after: InTransaction | None = None,
+        followups: Sequence[tuple[bytes, bytes]] = (),
+    ) -> Intake:
+        batch = open_batch(branch, [item.encoded for item in written])
+        if batch.dropped or batch.rejected:
+            reasons = [*batch.dropped, *(item.code for item in batch.rejected)]
+            raise ServiceError("bad_request", f"the commit is not a legal one: {', '.join(reasons)}")
+        try:
+            return accept_batch(
+                self._replica,
+                branch,
+                batch,
+                self._clock_ms(),
+                before=before,
+                after=after,
+                followups=followups,
+                is_own=True,
+            )
+        except OwnCommitRejected as error:
+            # Somebody, perhaps a second click, was faster.
+            code = "already_exists" if error.verdict.code in _DONE_ALREADY else "not_permitted"
+            next_step = _NEXT_STEPS.get(error.verdict.code, "")
+            raise ServiceError(code, f"the rules refuse it: {error}", next_step) from None
+
+    def _seal(self, connection: Connection, branch: Branch, drafts: Sequence[Draft]) -> list[Written]:
+        """Seal drafts in order as the next commits of the user's feed. Raises ServiceError `feed_uncertain`."""
+        self._replica.own_feeds.check(branch.facts.repo_id)
+        tip = load_feed_tip(connection, branch.num, self.user)
+        sequence = tip.sequence if tip else 0
+        previous = tip.commit_id if tip else None
+        wanted = [lipmaa(number) for number in range(sequence + 1, sequence + 1 + len(drafts))]
+        feed = load_feed_ids(
+            connection, branch.num, self.user, [number for number in wanted if 0 < number <= sequence]
+        )
+        heads = tuple(commit_id for commit_id, _ in load_heads(connection, branch.num, ACK_COUNT_MAX))
+        named = {ack for draft in drafts for ack in (heads if draft.acks is None else draft.acks)}
+        named.update(dep for draft in drafts for dep in draft.deps)
+        ids = sorted(raw for raw in named if isinstance(raw, bytes))
+        keys = load_commit_keys(connection, branch.epoch_num, ids)
+        seen: tuple[bytes, ...] = ()
+        if not branch.facts.is_root_branch:
+            root = self._replica.root_branch(self._replica.repos[branch.repo_num])
+            seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
+        written: list[Written] = []
+        for draft in drafts:
+            acks = heads
+            if draft.acks is not None:
+                acks = tuple(written[ack].commit_id if isinstance(ack, int) else ack for ack in draft.acks)
+            deps = tuple(written[dep].commit_id if isinstance(dep, int) else dep for dep in draft.deps)
+            sequence += 1
+            skip = lipmaa(sequence)
+            place = Place(
+                branch.facts.epoch_id,
+                sequence,
+                previous,
+                feed[skip] if skip != sequence - 1 else None,
+                seen,
+                acks,
+                # Who holds the secrets of this epoch alone gets no key of an earlier one.
+                HeaderKeys(
+                    tuple(keys.get(ack, b"") for ack in acks),
+                    tuple(keys.get(dep, b"") for dep in deps),
+                    tuple(file.key for file in draft.files),
+                ),
+            )
+            item = publish(branch, self._seal_draft(branch, replace(draft, deps=deps), place))
+            previous = feed[sequence] = item.commit_id
+            keys[item.commit_id] = item.key
+            heads = (item.commit_id,)
+            written.append(item)
+        return written
+
+    def _seal_draft(self, branch: Branch, draft: Draft, place: Place) -> Sealed:
+        now_ms = self._clock_ms()
+        if draft.timestamp is None:
+            check_now(now_ms)
+        return seal_draft(self._keys, now_ms, branch, draft, place)
+
+
+@dataclass(frozen=True, slots=True)
+class _NewBranch:
+    """A branch that is about to be added: its root commit, and what pins it."""
+
+    branch: Branch
+    root_commit: Written
+    pin: BranchAdd
+
+
+def _check_begun(connection: Connection, branch: Branch) -> None:
+    if not load_heads(connection, branch.num, 1):
+        raise ServiceError(
+            "incomplete",
+            "the branch's first commit has not come here yet, and what is written must follow it",
+            "wait until a peer has sent it: `ravel status` shows how far each is",
+        )
+
+
+def _store_repo(replica: Replica, connection: Connection, repo: Repo, epoch: Epoch) -> None:
+    add_repo(replica.database, connection, repo, epoch)
+
+
+def _store_epoch(replica: Replica, connection: Connection, repo: Repo, epoch: Epoch) -> None:
+    add_epoch(replica.database, connection, repo, epoch)

@@ -1,0 +1,4 @@
+"""Checking, repairing and backing up a stopped or running node.
+
+What is done to rows is `storage.check`'s. Start with `fsck`.
+"""

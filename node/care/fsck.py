@@ -1,0 +1,276 @@
+"""`ravel fsck`: is everything that the store says true? Every hash, reference and verdict, computed anew and compared.
+
+It reads one moment of the store, beside the daemon or without one, and changes nothing. It does not go through the API,
+for the store is looked at hardest when no daemon can start on it, and a check of a million commits is no request. Every
+commit passes both doors again: its blocks are opened, its signature is checked, its rights are judged in its own past.
+Content of files that has not come to this node is no fault; what is here of it must be what its ids say.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Connection, func, select
+
+from node.content.document_operations import SaidReader
+from node.content.erasing import ERASABLE_KINDS
+from node.home.home import hold_content
+from node.ingest.opening import Opened
+from node.ingest.replica import Tables, load_membership, load_tables
+from node.ingest.stored_commits import (
+    UNREADABLE,
+    KeptFile,
+    load_kept_files,
+    load_kept_removals,
+    load_kept_rows,
+    open_kept,
+    removed_by,
+    wanted_columns,
+    wanted_files,
+)
+from node.ingest.voiding import Review
+from node.runtime.errors import ServiceError
+from protocol.body import Checkpoint, ErasedBody
+from protocol.commit import Commit
+from protocol.limits import IMPLIED_ACK_VISITS_MAX
+from storage.blobs.reachability import mark_reached
+from storage.check.check_derived import (
+    recount_forks,
+    recount_graph,
+    recount_order,
+    recount_passed,
+    recount_sketches,
+    recount_sums,
+)
+from storage.check.check_integrity import (
+    Findings,
+    count_unnamed_packs,
+    inspect_awaited,
+    inspect_erasures,
+    inspect_losses,
+    inspect_packs,
+    inspect_pages,
+    inspect_references,
+    inspect_relayed,
+    inspect_rows,
+)
+from storage.check.check_pending import find_wrong_waiting
+from storage.commits.checkpoints import load_checkpoint_ids
+from storage.commits.commits import load_facts, load_places
+from storage.commits.damaged import find_awaited, find_awaited_in
+from storage.engine.column_encryption import secrecy_of
+from storage.engine.database import StorageError, read_store
+from storage.engine.id_keys import chunks
+from storage.repos.repos import Branch
+from storage.schema.schema import commits, pending
+from verifier.ancestry import AckWalks, Place
+from verifier.documents import find_false_squeezes
+from verifier.facts import CommitFacts
+from verifier.membership import Membership
+from verifier.verify import Accepted, judge
+
+_BATCH: Final = 200
+
+
+def check_store(home: Path, store_key: bytes | None = None, url: str = "") -> Findings:
+    """Everything that is wrong with the store in a node's folder. Raises ServiceError, StorageError."""
+    with hold_content(home, alone=False), read_store(home, store_key, url) as connection:
+        return check_all(connection, home)
+
+
+def check_all(connection: Connection, home: Path) -> Findings:
+    """The same of an open transaction; `home` has the packs. Raises StorageError."""
+    findings = Findings()
+    inspect_losses(home, findings)
+    inspect_pages(connection, findings)
+    if findings.kinds["database"]:  # what the database itself cannot read is not to be read on
+        return findings
+    inspect_references(connection, findings)
+    inspect_awaited(connection, findings)
+    inspect_erasures(connection, findings)
+    inspect_rows(connection, findings)
+    inspect_packs(connection, home, findings)
+    inspect_relayed(connection, findings)
+    recount_graph(connection, findings)
+    recount_sums(connection, findings)
+    recount_forks(connection, findings)
+    recount_sketches(connection, findings)
+    recount_passed(connection, findings)
+    recount_order(connection, findings)
+    if not findings.kinds["reference"]:
+        _judge_all(connection, findings)
+        _check_squeezes(connection, findings)
+        _check_waiting(connection, findings)
+    try:
+        reached = mark_reached(connection, home)
+        findings.checked["files"] = reached.objects
+        findings.checked["files_incomplete"] = reached.incomplete
+    except StorageError as error:
+        findings.add("file", "content", str(error))
+    findings.checked["unnamed_packs"] = count_unnamed_packs(connection, home)
+    return findings
+
+
+def _judge_all(connection: Connection, findings: Findings) -> None:
+    try:
+        tables = load_tables(connection)
+    except UNREADABLE as error:
+        findings.add("repo", "tables", f"cannot be read: {error!r}")
+        return
+    memberships: dict[int, Membership] = {}
+    for repo in tables.repos.values():
+        try:
+            memberships[repo.num] = load_membership(connection, tables, repo.repo_id)
+        except UNREADABLE as error:
+            root = next((one for one in tables.branches.values() if one.branch_id == repo.repo_id), None)
+            if root is not None and find_awaited_in(connection, root.num) is not None:
+                continue  # named before
+            findings.add("repo", repo.name, f"its membership cannot be computed: {error!r}")
+    for branch in tables.on_topics.values():
+        if branch.repo_num in memberships:
+            _Judging(connection, tables, branch, memberships[branch.repo_num], findings).run()
+
+
+class _Judging:
+    """All commits that came by one topic. Also the rules' view of what is accepted."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        tables: Tables,
+        branch: Branch,
+        membership: Membership,
+        findings: Findings,
+    ) -> None:
+        self._connection = connection
+        self._secrecy = secrecy_of(connection)
+        self._branch = branch
+        self._membership = membership
+        self._findings = findings
+        self._review = Review(connection, tables, branch.repo_num, membership)
+        self._checkpoints = set(load_checkpoint_ids(connection, branch.num))
+        self._facts: dict[bytes, CommitFacts] = {}
+        self.walks = AckWalks(IMPLIED_ACK_VISITS_MAX)  # (`CommitLookup`)
+        # Of the batch, what is kept and what follows: files and removals by number, which of the commits are void.
+        self._files: Mapping[int, list[tuple[int, KeptFile]]] = {}
+        self._removals: Mapping[int, set[int]] = {}
+        self._voids: Mapping[bytes, bool] = {}
+
+    def run(self) -> None:
+        """Judge them, a batch at a time."""
+        of_topic = select(commits.c.num).where(commits.c.topic_num == self._branch.topic_num)
+        nums = list(self._connection.execute(of_topic.order_by(commits.c.num)).scalars())
+        for part in chunks(nums, _BATCH):
+            opened = dict(self._open(part))
+            self._facts = load_facts(self._connection, _named(opened.values()))
+            self._load_kept(part, [one.signed.commit.commit_id for one in opened.values()])
+            for row in load_kept_rows(self._connection, part):
+                if row["num"] in opened:
+                    self._check(row, opened[row["num"]])
+
+    def accepted(self, commit_id: bytes) -> CommitFacts | None:
+        """Facts of an accepted commit (`CommitLookup`)."""
+        return self._facts.get(commit_id)
+
+    def ancestors(self, ids: Iterable[bytes]) -> Mapping[bytes, Place]:
+        """Places of accepted commits (`CommitLookup`)."""
+        return load_places(self._connection, ids)
+
+    def is_acked(self, _commit_id: bytes) -> bool:
+        """So that implied acks are looked for wherever there could be one (`CommitLookup`)."""
+        return True
+
+    def is_rejected(self, _commit_id: bytes) -> bool:
+        """What is not accepted is told by that (`CommitLookup`)."""
+        return False
+
+    def _load_kept(self, nums: Sequence[int], ids: Sequence[bytes]) -> None:
+        self._files = load_kept_files(self._connection, nums)
+        self._removals = load_kept_removals(self._connection, nums)
+        self._voids = self._review.find_voids(self._branch, ids)
+
+    def _open(self, nums: Sequence[int]) -> Iterator[tuple[int, Opened]]:
+        for num, found in open_kept(self._connection, self._branch, nums):
+            if not isinstance(found, str):
+                yield num, found
+            elif not find_awaited(
+                self._connection, [bytes.fromhex(self._name(num))]
+            ):  # those are named before
+                self._findings.add("commit", self._name(num), found)
+
+    def _name(self, num: int) -> str:
+        query = select(commits.c.commit_id).where(commits.c.num == num)
+        return bytes(self._connection.execute(query).scalar_one()).hex()
+
+    def _check(self, row: Mapping[str, Any], opened: Opened) -> None:
+        commit, body = opened.signed.commit, opened.signed.body
+        name = commit.commit_id.hex()
+        verdict = judge(opened.signed, self._branch.facts, self, self._membership)
+        if not isinstance(verdict, Accepted):
+            self._findings.add("verdict", name, f"would not be accepted: {verdict}")
+        wanted = wanted_columns(self._secrecy, opened)
+        if isinstance(body, ErasedBody) and row["body_kind"] not in ERASABLE_KINDS:
+            self._findings.add("commit", name, f"its body was erased, and is a {row['body_kind']}")
+        wrong = [column for column, value in wanted.items() if row[column] != value]
+        if wrong:
+            self._findings.add("commit", name, f"its row says otherwise than it does: {', '.join(wrong)}")
+        if isinstance(body, Checkpoint) != (commit.commit_id in self._checkpoints):
+            self._findings.add("commit", name, "is kept as a checkpoint and is none, or the other way round")
+        if self._voids.get(commit.commit_id, row["is_void"]) != row["is_void"]:
+            self._findings.add(
+                "void",
+                name,
+                f"is kept as {'' if row['is_void'] else 'not '}void, and the rules say otherwise",
+            )
+        self._check_files(row["num"], commit, opened)
+
+    def _check_files(self, num: int, commit: Commit, opened: Opened) -> None:
+        if [file for _, file in self._files.get(num, [])] != wanted_files(opened):
+            self._findings.add("file", commit.commit_id.hex(), "its files are not kept as it says")
+        if self._removals.get(num, set()) != removed_by(self._connection, self._branch.num, commit):
+            self._findings.add("file", commit.commit_id.hex(), "what it removes is not kept as it says")
+
+
+def _named(opened: Iterable[Opened]) -> set[bytes]:
+    """Commits that some commits name."""
+    named: set[bytes] = set()
+    for one in opened:
+        commit = one.signed.commit
+        named.update(commit.acks, commit.links.deps, commit.links.ndeps)
+        named.update(link for link in (commit.content.feed_previous, commit.links.lipmaa) if link is not None)
+        for place in commit.content.tangles:
+            named.update(place.previous)
+    return named
+
+
+def _check_squeezes(connection: Connection, findings: Findings) -> None:
+    """Compare squeezes with what their pasts come to, in branches where nothing is void."""
+    try:
+        tables = load_tables(connection)
+    except UNREADABLE:  # named before
+        return
+    for branch in tables.branches.values():
+        if branch.facts.is_root_branch or branch.void_count:
+            continue
+        for document in ("set", "dict"):
+            try:
+                said = [one for one, _ in SaidReader(tables).read(connection, branch, document)]
+            except (
+                ServiceError,
+                *UNREADABLE,
+            ):  # what is damaged is named, what is too much or not here is no fault
+                continue
+            findings.checked["squeezes"] += sum(one.bit > 0 for one in said)
+            for one in find_false_squeezes(said):
+                findings.add(
+                    "squeeze", one.name.hex(), f"says otherwise what the {document} held in its past"
+                )
+
+
+def _check_waiting(connection: Connection, findings: Findings) -> None:
+    """See that what waits is what it is kept as, and is not accepted already."""
+    findings.checked["waiting"] += int(
+        connection.execute(select(func.count()).select_from(pending)).scalar_one()
+    )
+    for _, commit_id, fault in find_wrong_waiting(connection):
+        findings.add("waiting", commit_id.hex(), fault)

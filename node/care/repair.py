@@ -1,0 +1,309 @@
+"""`ravel fsck --repair`: what a check finds is put right as far as this folder goes; what only peers have is asked of them.
+
+One transaction of the stopped node's store, after a copy of it: damaged blocks are taken out, rows are made again from
+commits and ranks, heads, marks and counts from rows, and everything is checked again. Commits and blocks whose bytes are
+not here any more are written down as awaited; the daemon asks peers for them (`node.sync.block_repair`). What is wrong after
+that cannot be put right here, and is named. Killed at any moment, the store is as it was, or repaired.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from node.care.fsck import check_all
+from node.home.home import hold_content, lock_home
+from node.ingest.opening import Opened
+from node.ingest.replica import Tables, load_membership, load_tables
+from node.ingest.stored_commits import (
+    UNREADABLE,
+    load_kept_files,
+    load_kept_removals,
+    load_kept_rows,
+    open_kept,
+    removed_by,
+    wanted_columns,
+    wanted_files,
+)
+from node.ingest.voiding import Review
+from protocol.body import Checkpoint
+from protocol.commit import Commit
+from storage.blobs.packs import Packs
+from storage.check.check_integrity import Findings
+from storage.check.rebuild_derived import (
+    begin_edits_anew,
+    drop_wrong_sketches,
+    drop_wrong_waiting,
+    restate_forks,
+    restate_heads,
+    restate_keys,
+    restate_order,
+    restate_passed,
+    restate_places,
+    restate_relayed,
+    restate_sums,
+)
+from storage.check.rebuild_file import Rebuilt, find_damage, rebuild_store
+from storage.check.salvage import await_content, drop_dangling, find_bodiless, take_out_damaged
+from storage.commits.commits import number_authors
+from storage.commits.damaged import Awaited, await_commits, count_awaited
+from storage.engine.column_encryption import Secrecy, file_place, secrecy_of
+from storage.engine.database import Database, read_store
+from storage.engine.id_keys import chunks, pack_ids
+from storage.engine.losses import Loss, read_loss, settle_loss
+from storage.repos.repos import Branch
+from storage.schema.schema import checkpoints, commits, erasures, file_removals, files
+
+COPY_LABEL: Final = "before-repair"
+_BATCH: Final = 200
+
+
+@dataclass(slots=True)
+class Repair:
+    """What a repair found, did, and left."""
+
+    found: Findings
+    left: Findings
+    changed: Counter[str] = field(default_factory=Counter)
+    """Rows that were changed, by what they are about; `blocks`: those that were taken out."""
+    awaited: Awaited = field(default_factory=lambda: Awaited(0, 0))
+    copy: Path | None = None
+    """The store as it was before."""
+
+
+class _Undone(Exception):
+    """Nothing of it is to be kept."""
+
+
+def repair_store(home: Path, store_key: bytes | None, url: str = "", *, dry_run: bool = False) -> Repair:
+    """Put right what can be; with `dry_run` do all of it, and keep nothing. Raises ServiceError, StorageError."""
+    with lock_home(home), hold_content(home, alone=True):
+        rebuilt: Rebuilt | None = None
+        if not url and (damage := find_damage(home)).kinds:
+            if dry_run:
+                return Repair(damage, damage, Counter(database=1))
+            rebuilt = rebuild_store(home, store_key)
+        with read_store(home, store_key, url):
+            pass  # of this schema, and of these keys: nothing is migrated here
+        database = Database(home, store_key, url)
+        try:
+            found = _repair(database, home, dry_run=dry_run)
+            if rebuilt is not None:
+                found.found.kinds.update(damage.kinds)
+                found.changed["database"] += 1
+                found.changed["recalled"] += rebuilt.recalled.total()
+                found.changed["dropped"] += rebuilt.dropped
+                found.changed = +found.changed
+                found.copy = rebuilt.kept
+            if found.copy is not None:
+                Packs(database).sweep()
+            return found
+        finally:
+            database.close()
+
+
+def _repair(database: Database, home: Path, *, dry_run: bool) -> Repair:
+    repair: Repair | None = None
+    try:
+        with database.write() as connection:
+            found = check_all(connection, home)
+            repair = Repair(found, found)
+            if found.kinds and not found.kinds["database"]:
+                work = _Work(database, connection, home)
+                work.run(found)
+                repair.changed = +work.changed
+                repair.left = check_all(connection, home)
+            repair.awaited = count_awaited(connection)
+            if dry_run or not repair.changed:
+                raise _Undone
+            repair.copy = database.copy_aside(COPY_LABEL)
+    except _Undone:
+        assert repair is not None, "raised after it"
+    return repair
+
+
+class _Work:
+    """One repair inside its transaction."""
+
+    def __init__(self, database: Database, connection: Connection, home: Path) -> None:
+        self._database = database
+        self._connection = connection
+        self._home = home
+        self._secrecy: Secrecy = secrecy_of(connection)
+        self._unreadable: list[int] = []
+        self._removers: list[tuple[int, int, Commit]] = []  # the commit's number, its branch's, and it
+        self.changed: Counter[str] = Counter()
+
+    def run(self, found: Findings) -> None:
+        """Put everything right, each thing after what it follows from."""
+        connection, changed = self._connection, self.changed
+        taken = take_out_damaged(connection, found.damage)
+        changed["blocks"] += taken.count
+        changed["packs"] += len(found.damage.sizes)
+        changed["references"] += drop_dangling(connection)
+        changed["commits"] += restate_keys(connection)
+        try:
+            tables = load_tables(connection)
+        except UNREADABLE:  # the check names it
+            tables = None
+        if tables is not None:
+            self._restate_commits(tables)
+        changed["awaited"] += await_commits(connection, {*find_bodiless(connection), *self._unreadable})
+        changed["awaited"] += await_content(connection, self._home, taken)
+        changed["places"] += restate_places(connection)
+        changed["heads"] += restate_heads(connection)
+        changed["feeds"] += restate_forks(connection)
+        moved = self._restate_voids(tables) if tables is not None else Counter[int]()
+        changed["voids"] += moved.total()
+        passed = restate_passed(connection)
+        changed["passed"] += sum(passed.values())
+        changed["orders"] += restate_order(connection)
+        changed["counts"] += restate_sums(connection)
+        begin_edits_anew(self._database, connection, sorted(moved.keys() | passed.keys()))
+        changed["sketches"] += drop_wrong_sketches(connection)
+        changed["waiting"] += drop_wrong_waiting(connection)
+        changed["relayed"] += restate_relayed(connection)
+
+    def _restate_commits(self, tables: Tables) -> None:
+        for branch in tables.on_topics.values():
+            of_topic = select(commits.c.num).where(commits.c.topic_num == branch.topic_num)
+            nums = list(self._connection.execute(of_topic.order_by(commits.c.num)).scalars())
+            for part in chunks(nums, _BATCH):
+                self._restate_part(branch, part)
+        for num, branch_num, commit in self._removers:
+            self._restate_removals(num, removed_by(self._connection, branch_num, commit))
+
+    def _restate_part(self, branch: Branch, nums: Sequence[int]) -> None:
+        opened: dict[int, Opened] = {}
+        for num, found in open_kept(self._connection, branch, nums):
+            if isinstance(found, str):
+                self._unreadable.append(num)
+            else:
+                opened[num] = found
+        kept_files = load_kept_files(self._connection, nums)
+        removals = load_kept_removals(self._connection, nums)
+        bodies = set(
+            self._connection.execute(
+                select(erasures.c.commit_num).where(erasures.c.commit_num.in_(nums))
+            ).scalars()
+        )
+        for row in load_kept_rows(self._connection, nums):
+            num = row["num"]
+            if num not in opened:
+                continue
+            commit = opened[num].signed.commit
+            self._restate_row(row, opened[num])
+            self._restate_checkpoint(branch, num, opened[num])
+            kept = kept_files.get(num, [])
+            if [file for _, file in kept] != wanted_files(opened[num]):
+                self._restate_files(branch, num, [file_num for file_num, _ in kept], opened[num])
+            if commit.links.nfiles:
+                self._removers.append((num, branch.num, commit))
+            elif num in removals:
+                self._restate_removals(num, set())
+            if num in bodies and opened[num].publication.body_id is None:
+                self._connection.execute(delete(erasures).where(erasures.c.commit_num == num))
+                self.changed["erasures"] += 1
+
+    def _restate_row(self, row: dict[str, Any], opened: Opened) -> None:
+        values = wanted_columns(self._secrecy, opened)
+        values = {column: value for column, value in values.items() if row[column] != value}
+        if "user" in values:
+            user = values.pop("user")
+            values["author_num"] = number_authors(self._database, self._connection, {user})[user]
+        if values:
+            self._connection.execute(update(commits).where(commits.c.num == row["num"]).values(values))
+            self.changed["commits"] += 1
+
+    def _restate_checkpoint(self, branch: Branch, num: int, opened: Opened) -> None:
+        here = checkpoints.c.commit_num == num
+        columns = (checkpoints.c.branch_num, checkpoints.c.proposal, checkpoints.c.merged)
+        kept = self._connection.execute(select(*columns).where(here)).first()
+        commit, body = opened.signed.commit, opened.signed.body
+        wanted = None
+        if isinstance(body, Checkpoint):
+            wanted = (branch.num, body.proposal, pack_ids(sorted(commit.acks)))
+        if (None if kept is None else tuple(kept)) == wanted:
+            return
+        self._connection.execute(delete(checkpoints).where(here))
+        if wanted is not None:
+            names = ("branch_num", "proposal", "merged")
+            values = {"commit_num": num, **dict(zip(names, wanted, strict=True))}
+            self._connection.execute(insert(checkpoints).values(values))
+        self.changed["checkpoints"] += 1
+
+    def _restate_files(self, branch: Branch, num: int, kept: Sequence[int], opened: Opened) -> None:
+        """Rows that are there keep their numbers, which others name."""
+        wanted = wanted_files(opened)
+        surplus = kept[len(wanted) :]
+        self._connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(surplus)))
+        self._connection.execute(delete(files).where(files.c.num.in_(surplus)))
+        fresh = self._database.next_nums(self._connection, files, max(0, len(wanted) - len(kept)))
+        for file_num, (object_id, key, name, size) in zip([*kept, *fresh], wanted, strict=False):
+            assert isinstance(object_id, bytes), "an id"
+            assert isinstance(key, bytes), "a key"
+            values = {
+                "branch_num": branch.num,
+                "commit_num": num,
+                "object_id": object_id,
+                "object_key": self._secrecy.mask(file_place(file_num, object_id), key),
+                "name": name,
+                "size": size,
+            }
+            if file_num in fresh:
+                self._connection.execute(insert(files).values(num=file_num, **values))
+            else:
+                self._connection.execute(update(files).where(files.c.num == file_num).values(values))
+        self.changed["files"] += 1
+
+    def _restate_removals(self, num: int, wanted: set[int]) -> None:
+        kept = load_kept_removals(self._connection, [num]).get(num, set())
+        if kept == wanted:
+            return
+        self._connection.execute(delete(file_removals).where(file_removals.c.commit_num == num))
+        rows = [{"file_num": file_num, "commit_num": num} for file_num in sorted(wanted)]
+        if rows:
+            self._connection.execute(insert(file_removals), rows)
+        self.changed["files"] += 1
+
+    def _restate_voids(self, tables: Tables) -> Counter[int]:
+        """How many marks were wrong, by branch. In repos whose membership cannot be read they stay as they are."""
+        moved: Counter[int] = Counter()
+        for repo in tables.repos.values():
+            try:
+                membership = load_membership(self._connection, tables, repo.repo_id)
+            except UNREADABLE:
+                continue
+            review = Review(self._connection, tables, repo.num, membership)
+            for branch in tables.branches.values():
+                if branch.repo_num == repo.num:
+                    moved += self._restate_voids_of(branch, review)
+        return moved
+
+    def _restate_voids_of(self, branch: Branch, review: Review) -> Counter[int]:
+        query = select(commits.c.num, commits.c.commit_id, commits.c.is_void)
+        rows = self._connection.execute(query.where(commits.c.branch_num == branch.num)).all()
+        moved: Counter[int] = Counter()
+        for part in chunks(rows, _BATCH):
+            is_void = review.find_voids(branch, [row.commit_id for row in part])
+            for num, commit_id, kept in part:
+                wanted = is_void.get(commit_id, kept)
+                if wanted != kept:
+                    here = commits.c.num == num
+                    self._connection.execute(update(commits).where(here).values(is_void=wanted))
+                    moved[branch.num] += 1
+        return moved
+
+
+def accept_loss(home: Path) -> Loss | None:
+    """Write to all repos again with what is here, of a stopped node; gives what had been lost, if anything.
+
+    Raises ServiceError `already_running`, OSError.
+    """
+    with lock_home(home):
+        loss = read_loss(home)
+        settle_loss(home, ())
+    return loss

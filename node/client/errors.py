@@ -1,0 +1,32 @@
+"""Errors that the API answers with, for who called it."""
+
+import httpx
+import msgspec
+
+from node.runtime.errors import ERROR_KINDS, ServiceError
+
+
+class _Error(msgspec.Struct):
+    code: str
+    message: str = ""
+    next: str = ""
+
+
+class _ErrorAnswer(msgspec.Struct):
+    error: _Error
+
+
+def error_of(response: httpx.Response) -> ServiceError:
+    """The error that an answer states; `internal` for what is none of the API's."""
+    return read_error(response.content) or ServiceError(
+        "internal", f"the daemon answered {response.status_code} without JSON"
+    )
+
+
+def read_error(content: bytes | str) -> ServiceError | None:
+    """An error in its JSON form; None for what is none."""
+    try:
+        error = msgspec.json.decode(content, type=_ErrorAnswer).error
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    return ServiceError(error.code if error.code in ERROR_KINDS else "internal", error.message, error.next)

@@ -1,0 +1,66 @@
+"""Server-sent events as a client reads them."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import msgspec
+
+from node.client.errors import error_of, read_error
+from node.runtime.errors import ServiceError
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEvent:
+    """One event of a stream. Whoever has taken it goes on from `cursor`, where it has one."""
+
+    name: str
+    cursor: str
+    data: dict[str, Any]
+
+
+@contextmanager
+def open_stream(http: httpx.Client, path: str, since: str) -> Iterator[Iterator[StreamEvent]]:
+    """The events of a path, after the cursor `since`. Raises ServiceError."""
+    headers = {"Accept": "text/event-stream"}
+    with http.stream("GET", path, params={"since": since}, headers=headers) as response:
+        if response.is_error:
+            response.read()
+            raise error_of(response)
+        yield read_events(response.iter_lines(), "watch again, from the last cursor")
+
+
+def read_events(lines: Iterable[str], resume: str) -> Iterator[StreamEvent]:
+    """The events that these lines make.
+
+    Raises ServiceError, `interrupted` with `resume` as its next step when the daemon stops.
+    """
+    name, cursor, data = "", "", ""
+    for line in lines:
+        key, _, value = line.partition(": ")
+        match key:
+            case "event":
+                name = value
+            case "id":
+                cursor = value
+            case "data":
+                data = value
+            case "" if name == "closing":
+                break
+            case "" if data:
+                yield _event_of(name, cursor, data)
+                name, cursor, data = "", "", ""
+            case _:
+                pass  # a comment, or what a later version says
+    raise ServiceError("interrupted", "the daemon has ended the stream", resume)
+
+
+def _event_of(name: str, cursor: str, data: str) -> StreamEvent:
+    if name == "error" and (error := read_error(data)) is not None:
+        raise error
+    try:
+        return StreamEvent(name, cursor, msgspec.json.decode(data, type=dict[str, Any]))
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        raise ServiceError("internal", "the daemon sent an event without JSON") from None

@@ -1,0 +1,4 @@
+"""Files, sets, dicts and texts of branches: read, written, compacted, erased.
+
+Which word counts beside which is decided in `verifier.documents`. Start with `documents` and `files`.
+"""

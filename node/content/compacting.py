@@ -1,0 +1,100 @@
+"""Compacting a branch: what its set, dict and text hold is said again in a few commits, and a compaction lets the rest go.
+
+Bodies go later, on each replica by its own policy (`erasing`).
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from node.authoring.drafting import Draft
+from node.authoring.outbound import Author
+from node.content.documents import Documents
+from node.content.erasing import Erased, find_compactable, find_erasable, find_unneeded
+from node.content.texts import Texts
+from node.ingest.replica import Replica
+from node.runtime.errors import ServiceError
+from node.sync.hub import Hub
+from protocol.body import Permission
+from protocol.content import Compaction
+from protocol.text import id_text
+from storage.commits.commits import TimelineRow
+from storage.commits.erasing import count_erased, measure_bodies
+from storage.repos.repos import Branch
+
+_ANY_TIME: Final = 1 << 62
+JsonObject = dict[str, Any]
+
+
+class Compacting:
+    """Compacts branches, which are named as `find_branch` takes them."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        author: Author,
+        documents: Documents,
+        texts: Texts,
+        find_branch: Callable[[str], Branch],
+    ) -> None:
+        self._hub = hub
+        self._author = author
+        self._documents = documents
+        self._texts = texts
+        self._find_branch = find_branch
+
+    async def compact(self, branch_text: str, *, dry_run: bool, without_missing: bool = False) -> JsonObject:
+        """Write a compaction, where it lets anything go; say how many bodies may go here, and their bytes.
+
+        With `dry_run`, what might go at most, and nothing is written; `without_missing`, bodies that are not here and that
+        the documents need are taken to say nothing, for all who get the squeezes. Raises ServiceError `not_permitted` for
+        who may not manage branches, and those of squeezing.
+        """
+        branch = self._find_branch(branch_text)
+        commits: list[str] = []
+        if dry_run:
+            found = await self._hub.run_blocking(self._measure, branch, find_compactable)
+        else:
+            await self._hub.run_blocking(self._check_permission, branch)
+            for kind in ("set", "dict"):
+                commits += (
+                    await self._documents.squeeze(branch_text, kind, without_missing=without_missing)
+                )["commits"]
+            snapshot = await self._texts.squeeze(branch_text, without_missing=without_missing)
+            commits += [] if snapshot is None else [snapshot]
+            found = await self._hub.run_blocking(self._measure, branch, _find_let_go)
+            if await self._hub.run_blocking(self._measure, branch, find_unneeded) != found:
+                written, intake = await self._hub.write(self._author.write, branch, Draft(Compaction()))
+                self._hub.announce(intake)
+                commits.append(id_text(written.commit_id))
+                found = await self._hub.run_blocking(self._measure, branch, _find_let_go)
+        return {
+            "branch": id_text(branch.branch_id),
+            "commits": commits,
+            "bodies": found.bodies,
+            "size": found.size,
+            "erased": await self._hub.run_blocking(self._count_erased, branch),
+            "dry_run": dry_run,
+        }
+
+    def _check_permission(self, branch: Branch) -> None:
+        repo = self._hub.replica.repos[branch.repo_num]
+        held = self._hub.replica.permission(repo, self._author.user)
+        if held is None or held < Permission.MANAGE:
+            raise ServiceError("not_permitted", "compacting a branch needs the permission manage (M15)")
+
+    def _measure(
+        self, branch: Branch, find: Callable[[Replica, Connection, Branch], list[TimelineRow]]
+    ) -> Erased:
+        with self._hub.replica.database.read() as connection:
+            rows = find(self._hub.replica, connection, branch)
+            return Erased(len(rows), measure_bodies(connection, rows))
+
+    def _count_erased(self, branch: Branch) -> int:
+        with self._hub.replica.database.read() as connection:
+            return count_erased(connection, branch.num)
+
+
+def _find_let_go(replica: Replica, connection: Connection, branch: Branch) -> list[TimelineRow]:
+    return find_erasable(replica, connection, branch, _ANY_TIME)

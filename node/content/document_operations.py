@@ -1,0 +1,153 @@
+"""What branches say of documents: bodies opened from the store, for `documents` and `texts` to reduce.
+
+Bodies do not change, so what was opened is remembered within a bound; which of it counts is asked of the store each time.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection
+
+from node.content.ancestor_marks import find_pasts
+from node.ingest.replica import Replica, Tables, load_blocks_of, open_encoded
+from node.runtime.errors import ServiceError
+from node.timelines.lineage import lineage, load_state
+from protocol.body import Carried, UnreadableBody, content_of, kind_name
+from protocol.content import DictEdit, DictSqueeze, SetEdit, SetSqueeze, TextSnapshot, TextUpdate
+from protocol.limits import DOCUMENT_SQUEEZE_COUNT_MAX, DOCUMENT_WORDS_KEPT_MAX
+from storage.commits.commits import TimelineRow
+from storage.repos.repos import Branch
+from verifier.documents import DOCUMENTS, DocumentBody, ErasedWords, Said, Word, count_words, say_nothing
+
+_LOADED_AT_ONCE: Final = 500
+_SQUEEZE_KINDS: Final = (kind_name(SetSqueeze), kind_name(DictSqueeze))
+
+
+class _Opened(NamedTuple):
+    """A commit's first id, what it says (None: nothing of documents, or its body is not here), and the bytes of its body."""
+
+    name: bytes
+    content: DocumentBody | None
+    size: int
+
+
+class SaidReader:
+    """Reads what is said of documents. Thread-safe."""
+
+    def __init__(self, replica: Replica | Tables, *, words_kept_max: int = DOCUMENT_WORDS_KEPT_MAX) -> None:
+        self._replica = replica
+        self._lock = threading.Lock()
+        self._kept: dict[int, _Opened] = {}  # by the commit's number, without the bytes of updates
+        self.words_kept = 0
+        self._words_kept_max = words_kept_max
+
+    def read(self, connection: Connection, branch: Branch, document: str) -> Iterator[tuple[Said, int]]:
+        """What the branch and what it continues say of a document (DOCUMENTS), also in carried commits; with bodies' sizes.
+
+        Updates are empty here: a long history has far more bytes of them than are in use (`read_updates`).
+        What a body said that is not here is None; one that cannot be read says nothing.
+        Raises ServiceError `too_large`, `incomplete`.
+        """
+        types = DOCUMENTS[document]
+        depths = self.depths(connection, branch)
+        rows = load_state(self._replica, connection, branch, kinds={"carried", *map(kind_name, types)})
+        squeezes = [row for row in rows if row.body_kind in _SQUEEZE_KINDS and not row.is_erased]
+        if len(squeezes) > DOCUMENT_SQUEEZE_COUNT_MAX:
+            raise ServiceError(
+                "too_large",
+                f"the branch's {document} was squeezed over {DOCUMENT_SQUEEZE_COUNT_MAX} times",
+                "begin another branch with what is in use",
+            )
+        said_again = [
+            row
+            for start in range(0, len(squeezes), _LOADED_AT_ONCE)
+            for row, opened in self._outlined(connection, squeezes[start : start + _LOADED_AT_ONCE])
+            if isinstance(opened.content, SetSqueeze | DictSqueeze)  # else it cannot be read
+        ]
+        bits = {row.commit_id: 1 << number for number, row in enumerate(said_again)}
+        pasts = find_pasts(connection, lineage(self._replica, connection, branch), bits)
+        for start in range(0, len(rows), _LOADED_AT_ONCE):
+            part = rows[start : start + _LOADED_AT_ONCE]
+            for row, opened in self._outlined(connection, part):
+                if row.is_erased or isinstance(opened.content, types):
+                    place = (depths[row.branch_num], row.passed, row.rank, row.commit_id)
+                    bit, covered_by = bits.get(row.commit_id, 0), pasts.get(row.commit_id, 0)
+                    yield Said(opened.name, place, opened.content, bit, covered_by), opened.size
+
+    def read_updates(
+        self, connection: Connection, said: Sequence[Said], rows: Sequence[TimelineRow]
+    ) -> Iterator[tuple[Said, int]]:
+        """The same updates with their bytes; `rows` are their commits'."""
+        for start in range(0, len(rows), _LOADED_AT_ONCE):
+            part = rows[start : start + _LOADED_AT_ONCE]
+            for one, opened in zip(said[start:], self._open(connection, part), strict=False):
+                assert opened.content is not None, "it was an update"
+                yield Said(one.name, one.place, opened.content), opened.size
+
+    def depths(self, connection: Connection, branch: Branch) -> dict[int, int]:
+        """The first parts of commits' places, by the numbers of the branch (it has the last) and of what it continues."""
+        parts = reversed(lineage(self._replica, connection, branch))
+        return {part.num: depth for depth, (part, _) in enumerate(parts)}
+
+    def _outlined(
+        self, connection: Connection, rows: Sequence[TimelineRow]
+    ) -> list[tuple[TimelineRow, _Opened]]:
+        known = {row.num: self._kept.get(row.num) for row in rows}
+        missing = [row for row in rows if known[row.num] is None]
+        fresh = dict(
+            zip(
+                [row.num for row in missing],
+                map(_without_update, self._open(connection, missing)),
+                strict=True,
+            )
+        )
+        self._keep({row.num: fresh[row.num] for row in missing if not row.is_erased})  # which may still come
+        return [(row, known[row.num] or fresh[row.num]) for row in rows]
+
+    def _open(self, connection: Connection, rows: Sequence[TimelineRow]) -> Iterator[_Opened]:
+        blocks = load_blocks_of(connection, list(rows))
+        for row in rows:
+            _, body, encoded = open_encoded(self._replica.on_topics[row.topic_num], row, blocks[row.num])
+            said = say_nothing(body.tag) if isinstance(body, UnreadableBody) else content_of(body)
+            content = said if isinstance(said, DocumentBody) else None
+            yield _Opened(body.commit if isinstance(body, Carried) else row.commit_id, content, len(encoded))
+
+    def _keep(self, fresh: dict[int, _Opened]) -> None:
+        words = sum(_weight(opened) for opened in fresh.values())
+        with self._lock:
+            if self.words_kept + words > self._words_kept_max:  # rather begin anew than choose
+                self._kept, self.words_kept = {}, 0
+            if words <= self._words_kept_max:
+                self._kept.update(fresh)
+                self.words_kept += words
+
+
+def not_here(error: ErasedWords) -> ServiceError:
+    """The answer where bodies are needed that are not here: erased, and what stood for them is void, or never come."""
+    return ServiceError(
+        "incomplete",
+        f"{error}, and nothing that counts stands for them",
+        "connect to a peer that has them; adopt what is void of it (`ravel branch adopt`); or give them up, for everybody: "
+        "`ravel branch compact --without-missing`",
+    )
+
+
+def deps_of(replaced: Iterable[Said | Word], own: int) -> tuple[bytes, ...]:
+    """The commits of the branch itself, whose places begin with `own`, among those replaced: no others may be deps."""
+    return tuple(dict.fromkeys(one.place[-1] for one in replaced if one.place[0] == own))
+
+
+def _weight(opened: _Opened) -> int:
+    """Words that it takes the place of: one for each commit, name and word."""
+    content = opened.content
+    names = len(content.replaces) if isinstance(content, SetEdit | DictEdit | TextSnapshot) else 0
+    return 1 + names + (0 if content is None else count_words(content))
+
+
+def _without_update(opened: _Opened) -> _Opened:
+    content = opened.content
+    if isinstance(content, TextUpdate | TextSnapshot):
+        return opened._replace(content=msgspec.structs.replace(content, update=b""))
+    return opened

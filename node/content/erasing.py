@@ -1,0 +1,184 @@
+"""Which bodies this node may erase, and erasing them: what a compaction has in its past and no document needs.
+
+Rows, headers, keys and ids stay, so order, membership, feeds and signatures can be checked as before. A body goes when
+
+- it is content of a kind that no verdict rests on (ERASABLE_KINDS), and its commit is not void;
+- a compaction that counts has the commit in its past, and came here before the time that the policy says;
+- its commit's header says its kind, so that the commit can be judged without it (`protocol.said_kind`);
+- of a set or dict, squeezes say again what stands of it; of a text, a snapshot that counts names it;
+- of a document, no branch here continues this one from a later commit: it may need what this one does not.
+
+A dry run reads one moment of the store, beside the daemon or without one (`collecting`).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection
+
+from node.content.ancestor_marks import find_pasts
+from node.content.document_operations import SaidReader
+from node.ingest.replica import Replica, Tables, load_blocks_of, load_tables, open_stored
+from node.runtime.errors import ServiceError
+from node.timelines.lineage import lineage
+from protocol.block import decode_block
+from protocol.body import kind_name
+from protocol.commit import open_commit
+from protocol.content import Compaction, DictEdit, DictSqueeze, SetEdit, SetSqueeze, TextUpdate
+from protocol.said_kind import ERASABLE, WORDS, said_kind
+from storage.commits.blocks import DamagedBlock, read_blocks
+from storage.commits.commits import TimelineRow
+from storage.commits.erasing import Erasure, erase_bodies, load_compactions, load_whole, measure_bodies
+from storage.engine.database import Database, read_store
+from storage.engine.id_keys import chunks, unpack_nums
+from storage.repos.repos import Branch
+from verifier.documents import ErasedWords, Said, find_settled, find_snapshotted
+
+_LOADED_AT_ONCE: Final = 500
+_TIMELINE_KINDS: Final = tuple(kind_name(kind) for kind in ERASABLE if kind not in WORDS)
+ERASABLE_KINDS: Final = tuple(map(kind_name, ERASABLE))
+"""Kinds of bodies that may be erased."""
+_SQUEEZES: Final = {
+    kind_name(SetEdit): kind_name(SetSqueeze),
+    kind_name(DictEdit): kind_name(DictSqueeze),
+    kind_name(TextUpdate): "",
+}
+"""Kinds of words, and what squeezes them (a text's snapshots are no such kind, and never erased)."""
+DAY_MS: Final = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """How many bodies, and bytes of their blocks (other commits that say just the same may still need some)."""
+
+    bodies: int
+    size: int
+
+
+def find_erasable(
+    tables: Replica | Tables, connection: Connection, branch: Branch, before_ms: int
+) -> list[TimelineRow]:
+    """Commits whose bodies may go, by the compactions that came here before. Raises StorageError."""
+    compactions = load_compactions(connection, branch.num, kind_name(Compaction), before_ms)
+    pasts = find_pasts(connection, [(branch, ())], dict.fromkeys(compactions, 1))
+    if not pasts:
+        return []
+    return [row for row in find_unneeded(tables, connection, branch) if pasts.get(row.commit_id)]
+
+
+def find_unneeded(tables: Replica | Tables, connection: Connection, branch: Branch) -> list[TimelineRow]:
+    """Commits whose bodies might go if a compaction came now. Raises StorageError."""
+    whole = load_whole(connection, branch.num, ERASABLE_KINDS)
+    if all(row.body_kind in _TIMELINE_KINDS for row in whole):
+        return _saying_kinds(tables, connection, whole)
+    settled = set(_find_settled(tables, connection, branch)) - _find_continued(tables, connection, branch)
+    unneeded = [row for row in whole if row.body_kind in _TIMELINE_KINDS or row.commit_id in settled]
+    return _saying_kinds(tables, connection, unneeded)
+
+
+def find_compactable(tables: Replica | Tables, connection: Connection, branch: Branch) -> list[TimelineRow]:
+    """The same if all documents were squeezed before. Raises StorageError."""
+    whole = load_whole(connection, branch.num, ERASABLE_KINDS)
+    settled = set(_find_settled(tables, connection, branch))
+    continued = _find_continued(tables, connection, branch)
+    # Kinds of bodies of which a squeeze or snapshot would make some needless, and with them earlier squeezes.
+    left = Counter(row.body_kind for row in whole if row.commit_id not in settled)
+    fresh = {kind for kind, squeezes in _SQUEEZES.items() if left[kind] >= 1 + (not squeezes)}
+    fresh |= {squeezes for kind, squeezes in _SQUEEZES.items() if kind in fresh}
+    compactable = [
+        row
+        for row in whole
+        if row.body_kind in _TIMELINE_KINDS
+        or (row.commit_id not in continued and (row.commit_id in settled or row.body_kind in fresh))
+    ]
+    return _saying_kinds(tables, connection, compactable)
+
+
+def _saying_kinds(
+    tables: Replica | Tables, connection: Connection, rows: Sequence[TimelineRow]
+) -> list[TimelineRow]:
+    """Those whose headers say the bodies' kinds; damaged ones are passed over.
+
+    The others are judged by their bodies: without these a newcomer could not take them, nor anything that follows them.
+    """
+    found: list[TimelineRow] = []
+    for part in chunks(rows, _LOADED_AT_ONCE):
+        nums = {row.num: unpack_nums(row.block_nums)[0] for row in part}
+        try:
+            encoded = read_blocks(connection, {nums[row.num]: row.commit_id for row in part})
+        except DamagedBlock:
+            halves = (part[: len(part) // 2], part[len(part) // 2 :]) if len(part) > 1 else ()
+            found += [row for half in halves for row in _saying_kinds(tables, connection, half)]
+            continue
+        for row in part:
+            secret = tables.on_topics[row.topic_num].convergence_secret
+            commit = open_commit(decode_block(encoded[nums[row.num]]), row.commit_key, secret)
+            if said_kind(commit, is_root_branch=False) is not None:
+                found.append(row)
+    return found
+
+
+def measure_erasable(home: Path, store_key: bytes, before_ms: int, url: str = "") -> Erased:
+    """What `erase_store` would erase. Nothing is changed. Raises StorageError."""
+    with read_store(home, store_key, url) as connection:
+        tables = load_tables(connection)
+        found = [find_erasable(tables, connection, branch, before_ms) for branch in _content_branches(tables)]
+        return Erased(sum(map(len, found)), sum(measure_bodies(connection, rows) for rows in found))
+
+
+def erase_store(home: Path, store_key: bytes, before_ms: int, now_ms: int, url: str = "") -> Erased:
+    """Erase what may go, of all branches, in one transaction; nobody else may have the store open. Raises StorageError."""
+    database = Database(home, store_key, url)
+    try:
+        with database.write() as connection:
+            tables = load_tables(connection)
+            bodies = size = 0
+            for branch in _content_branches(tables):
+                rows = find_erasable(tables, connection, branch, before_ms)
+                bodies, size = bodies + len(rows), size + measure_bodies(connection, rows)
+                erase_bodies(connection, branch.num, list(_erasures(tables, connection, rows)), now_ms)
+    finally:
+        database.close()
+    return Erased(bodies, size)
+
+
+def _content_branches(tables: Tables) -> list[Branch]:
+    return [branch for branch in tables.branches.values() if not branch.facts.is_root_branch]
+
+
+def _find_settled(tables: Replica | Tables, connection: Connection, branch: Branch) -> Iterator[bytes]:
+    """Commits of the branch whose words or updates others stand for."""
+    reader = SaidReader(tables)
+    for document in ("set", "dict", "text"):
+        try:
+            said = [one for one, _ in reader.read(connection, branch, document)]
+            settled: Sequence[Said] = find_snapshotted(said) if document == "text" else find_settled(said)
+        except (ServiceError, ErasedWords):  # what cannot be told is needed
+            continue
+        yield from (one.place[-1] for one in settled)
+
+
+def _find_continued(tables: Replica | Tables, connection: Connection, branch: Branch) -> set[bytes]:
+    """Commits of the branch that others here continue."""
+    points: set[bytes] = set()
+    for other in tables.branches.values():
+        if other.num == branch.num or other.repo_num != branch.repo_num or other.facts.is_root_branch:
+            continue
+        try:
+            parts = lineage(tables, connection, other)
+        except ServiceError:  # of what is not here
+            continue
+        points.update(raw for part, commits in parts if part.num == branch.num for raw in commits)
+    return points | find_pasts(connection, [(branch, ())], dict.fromkeys(points, 1)).keys()
+
+
+def _erasures(tables: Tables, connection: Connection, rows: Sequence[TimelineRow]) -> Iterable[Erasure]:
+    for start in range(0, len(rows), _LOADED_AT_ONCE):
+        part = list(rows[start : start + _LOADED_AT_ONCE])
+        blocks = load_blocks_of(connection, part)
+        for row in part:
+            commit, _ = open_stored(tables.on_topics[row.topic_num], row, blocks[row.num])
+            yield Erasure(row.num, row.block_nums, commit.content.body.object_id)

@@ -1,0 +1,267 @@
+"""Files of branches: added from a stream, listed, read by ranges, removed. Memory stays flat whatever a file's size.
+
+An add seals blocks as bytes come in and writes them to a pack; the commit that names the file and the rows that name
+its blocks are one transaction, so an add that is cut leaves nothing that anyone sees. What travels to other nodes is the
+commit; content that is not here is fetched from peers as it is read (`node.sync.fetching`), and kept.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import trio
+
+from node.authoring.drafting import Draft
+from node.authoring.outbound import Author
+from node.ingest.intake import Intake
+from node.runtime.errors import ServiceError
+from node.runtime.resolve import PREFIX_SIZE_MIN
+from node.sync.fetching import fetch_blocks
+from node.sync.hub import Hub
+from protocol.block import WrongKey
+from protocol.codec import DecodeError
+from protocol.content import FileEntry
+from protocol.content import Files as FilesBody
+from protocol.limits import (
+    FETCH_WINDOW_COUNT_MAX,
+    FILE_SIZE_MAX,
+    LEAF_SIZE,
+    NAME_SIZE_MAX,
+    OBJECT_DEPTH_MAX,
+    UPLOADS_MAX,
+)
+from protocol.object import MissingBlocks, ObjectBuilder
+from protocol.text import id_text, parse_id_prefix
+from storage.blobs.files import FileRow, StoredObject, find_files, load_files, load_files_of
+from storage.blobs.packs import PackDraft
+from storage.repos.repos import Branch
+
+PIECE_SIZE: Final = 4 * LEAF_SIZE
+"""Bytes handled in one hop to a thread: a hop costs a quarter of a millisecond, sealing this much two."""
+_WINDOW_SIZE: Final = FETCH_WINDOW_COUNT_MAX * LEAF_SIZE - PIECE_SIZE
+"""Bytes behind a piece of which it is made sure that they are here, too."""
+_FOUND_MAX: Final = 50
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """A file that can be read. `size` is that of its content, whatever its author said."""
+
+    name: str
+    file_id: str
+    size: int
+    content: StoredObject
+    branch: Branch
+
+
+class Files:
+    """Adds, lists, reads and removes files of branches, which are named as `find_branch` takes them."""
+
+    def __init__(self, hub: Hub, author: Author, find_branch: Callable[[str], Branch]) -> None:
+        self._hub = hub
+        self._author = author
+        self._find_branch = find_branch
+        self._adding = trio.CapacityLimiter(UPLOADS_MAX)
+
+    async def add(self, branch_text: str, name: str, chunks: AsyncGenerator[bytes]) -> JsonObject:
+        """Add a file of this content; durable when it returns.
+
+        Raises ServiceError `bad_request`, `too_large`, `not_permitted`; StorageError.
+        """
+        _check_name(name)
+        branch = self._find_branch(branch_text)
+        if branch.facts.has_members:
+            repo = self._hub.replica.repos[branch.repo_num]
+            self._hub.announce(await self._hub.write(self._author.start_epoch_if_due, repo))
+            branch = self._find_branch(branch_text)
+        if branch.topic_seed is None:  # before gigabytes are taken in
+            raise ServiceError("not_permitted", "this node may read the branch and not write to it")
+        run = self._hub.run_blocking
+        async with self._adding:
+            with self._hub.replica.packs.draft() as draft:
+                builder = ObjectBuilder(branch.convergence_secret, draft.put)
+                async with aclosing(_pieces(chunks)) as pieces:
+                    async for piece in pieces:
+                        if builder.size + len(piece) > FILE_SIZE_MAX:
+                            raise ServiceError("too_large", f"a file has at most {FILE_SIZE_MAX} bytes")
+                        await run(builder.add, piece)
+                row, intake = await self._hub.write(self._keep, branch, name, builder, draft)
+        self._hub.announce(intake)
+        return _view(row)
+
+    async def window(self, branch: str, after: int, limit: int) -> JsonObject:
+        """A window of the files that are there: those after number `after` (0: from the start)."""
+        rows = await self._hub.run_blocking(self._load, self._find_branch(branch), after, limit)
+        return {
+            "files": [_view(row) for row in rows],
+            "next": rows[-1].num if len(rows) == limit else None,
+        }
+
+    async def open(self, branch_text: str, text: str) -> OpenFile:
+        """The file of that name, id or unique prefix. Raises ServiceError `not_found`, `ambiguous`, `incomplete`."""
+        branch = self._find_branch(branch_text)
+        for _ in range(OBJECT_DEPTH_MAX):
+            try:
+                row, content = await self._hub.run_blocking(self._open, branch, text)
+                break
+            except MissingBlocks as error:  # of the tree's right edge, which tells the size
+                await fetch_blocks(self._hub, branch, error.ids)
+        else:
+            raise ServiceError("bad_input", "the file was not made as its author says: it is too deep")
+        if row.size is not None and content.size != row.size:
+            raise ServiceError(
+                "bad_input", f"the file has {content.size} bytes, and its author says {row.size}"
+            )
+        return OpenFile(row.name, id_text(row.object_id), content.size, content, branch)
+
+    async def read(self, file: OpenFile, start: int, stop: int) -> AsyncGenerator[bytes]:
+        """The bytes from `start` to before `stop`. Raises ServiceError `incomplete` or StorageError on the way."""
+        held = file.content.read_held(start, stop)
+        if held is not None:  # a small file takes no hop to a thread
+            if held:
+                yield held
+            return
+        checked = start
+        while start < stop:
+            end = min(start + PIECE_SIZE, stop)
+            if end > checked:
+                checked = min(end + _WINDOW_SIZE, stop)
+                await self._fetch_missing(file, start, checked)
+            for part in await self._hub.run_blocking(_read, file, start, end):
+                yield part
+            start = end
+
+    async def remove(self, branch_text: str, text: str) -> JsonObject:
+        """Remove a file from the branch; its content stays where nodes have it. Raises ServiceError."""
+        branch = self._find_branch(branch_text)
+        rows = await self._hub.run_blocking(self._resolve, branch, text)
+        adders = tuple(dict.fromkeys(row.commit_id for row in rows))
+        draft = Draft(FilesBody(()), deps=adders, removed_files=(rows[0].object_id,))
+        written, intake = await self._hub.write(self._author.write, branch, draft)
+        self._hub.announce(intake)
+        return {
+            "commit": id_text(written.commit_id),
+            "file": id_text(rows[0].object_id),
+            "names": sorted({row.name for row in rows}),
+        }
+
+    async def _fetch_missing(self, file: OpenFile, start: int, stop: int) -> None:
+        """Get what is not here of a range: level by level of its tree, then its leaves."""
+        while True:
+            missing = await self._hub.run_blocking(_find_missing, file, start, stop)
+            if not missing:
+                return
+            await fetch_blocks(self._hub, file.branch, missing)
+
+    # --- in threads ---
+
+    def _keep(
+        self, branch: Branch, name: str, builder: ObjectBuilder, draft: PackDraft
+    ) -> tuple[FileRow, Intake]:
+        reference = builder.finish()
+        draft.finish()
+        commit = Draft(FilesBody((FileEntry(name, builder.size),)), files=(reference,))
+        written, intake = self._author.write_sealed(branch, commit, after=draft.keep)
+        draft.is_kept = True
+        with self._hub.replica.database.read() as connection:
+            return load_files_of(connection, branch.num, written.commit_id)[0], intake
+
+    def _load(self, branch: Branch, after: int, limit: int) -> list[FileRow]:
+        with self._hub.replica.database.read() as connection:
+            return load_files(connection, branch.num, after, limit)
+
+    def _find(self, branch: Branch, text: str) -> list[FileRow]:
+        try:
+            ids = parse_id_prefix(text) if len(text) >= PREFIX_SIZE_MIN else None
+        except DecodeError:
+            ids = None
+        with self._hub.replica.database.read() as connection:
+            return find_files(connection, branch.num, text, ids, _FOUND_MAX)
+
+    def _open(self, branch: Branch, text: str) -> tuple[FileRow, StoredObject]:
+        row = next((row for row in self._resolve(branch, text) if row.reference is not None), None)
+        if row is None or row.reference is None:
+            raise ServiceError("not_permitted", "the file's author gave no key to it")
+        replica = self._hub.replica
+        with _content_faults():
+            secret = replica.on_topics[row.topic_num].convergence_secret
+            content = StoredObject(replica.database, replica.packs, row.reference, secret)
+        return row, content
+
+    def _resolve(self, branch: Branch, text: str) -> list[FileRow]:
+        """The entries of one object: it may have been added more than once."""
+        rows = self._find(branch, text)
+        if not rows:
+            raise ServiceError(
+                "not_found", f"no file is called {text!r}", "`ravel file list` shows what there is"
+            )
+        # Content of a byte or two can have the id of other content, under another key.
+        keys = {row.object_key for row in rows if row.object_key}
+        if len({row.object_id for row in rows}) > 1 or len(keys) > 1:
+            raise ServiceError("ambiguous", f"more than one file fits {text!r}", "give an id, or more of it")
+        return rows
+
+
+def _find_missing(file: OpenFile, start: int, stop: int) -> list[bytes]:
+    with _content_faults():
+        return file.content.find_missing(start, stop, FETCH_WINDOW_COUNT_MAX)
+
+
+def _read(file: OpenFile, start: int, stop: int) -> list[bytes]:
+    try:
+        with _content_faults():
+            return file.content.read(start, stop)
+    except MissingBlocks as error:  # it was here a moment ago
+        raise ServiceError("incomplete", f"the file's content has gone: {error}", "get it again") from None
+
+
+@contextmanager
+def _content_faults() -> Iterator[None]:
+    """What may be wrong with content that others made, as errors for people."""
+    try:
+        yield
+    except (WrongKey, DecodeError) as error:
+        raise ServiceError("bad_input", f"the file was not made as its author says: {error}") from None
+
+
+async def _pieces(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[memoryview]:
+    """The same bytes in pieces of PIECE_SIZE, the last one what remains. A piece is gone when the next is asked for.
+
+    One buffer serves them all: it grows while the first piece comes in, so that small files do not pay for a large one.
+    """
+    buffer = bytearray()
+    filled = 0
+    async with aclosing(chunks):
+        async for chunk in chunks:
+            rest = memoryview(chunk)
+            while rest:
+                part = rest[: PIECE_SIZE - filled]
+                rest = rest[len(part) :]
+                if filled == len(buffer):
+                    buffer += part
+                else:
+                    memoryview(buffer)[filled : filled + len(part)] = part
+                filled += len(part)
+                if filled == PIECE_SIZE:
+                    yield memoryview(buffer)
+                    filled = 0
+    if filled:
+        yield memoryview(buffer)[:filled]
+
+
+def _check_name(name: str) -> None:
+    if not 0 < len(name) <= NAME_SIZE_MAX or not name.isprintable():
+        raise ServiceError("bad_request", f"a file's name has 1 to {NAME_SIZE_MAX} printable characters")
+
+
+def _view(row: FileRow) -> JsonObject:
+    return {
+        "file": id_text(row.object_id),
+        "name": row.name,
+        "size": row.size,
+        "commit": id_text(row.commit_id),
+        "author": id_text(row.author),
+        "time": row.timestamp // 1000,
+    }

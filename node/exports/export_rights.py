@@ -1,0 +1,116 @@
+"""What root branches say of members and epochs, as rows of an export: opened, judged, and told without what opens anything.
+
+Each repo's membership is built as at the daemon's start, from the same moment of the store as the rest of the export, and
+one is in memory at a time. A repo whose root branch cannot be opened for damage has no rows, and is counted instead.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sqlalchemy import Connection, select
+
+from node.ingest.replica import Tables, load_membership, load_tables
+from node.ingest.stored_commits import UNREADABLE
+from protocol.body import Grant, Invite, Join, Permission, Remove, RepoInit, body_kind
+from protocol.epochs import EpochAdd, EpochInit
+from storage.commits.damaged import find_awaited_in
+from storage.engine.streaming import stream_rows
+from storage.export.export import RepoRights, Unjudged
+from storage.export.parts import ROWS_PER_GROUP, ExportRow
+from storage.export.rows import Pseudonym
+from storage.repos.repos import Branch
+from storage.schema.schema import commits
+from verifier.devices import find_persons
+from verifier.epochs import why_started
+from verifier.membership import Membership
+from verifier.operations import Operation, Operations
+
+
+class _Effect(NamedTuple):
+    """What an operation says of one member or one epoch: the columns of MEMBERSHIPS between `operation` and `counts`."""
+
+    member: bytes | None = None
+    permission: Permission | None = None
+    epoch: bytes | None = None
+    reason: str | None = None
+    sealed_to: int | None = None
+
+
+def open_rights(connection: Connection, pseudonym: Pseudonym | None) -> Iterator[RepoRights | Unjudged]:
+    """The rows of each repo with members, to be read before the next is asked for; or why there are none.
+
+    Raises StorageError.
+    """
+    tables = load_tables(connection)
+    for root in tables.roots.values():
+        if tables.repos[root.repo_num].has_members:
+            yield _open_repo(connection, tables, root, pseudonym or _themselves)
+
+
+def _open_repo(
+    connection: Connection, tables: Tables, root: Branch, told: Pseudonym
+) -> RepoRights | Unjudged:
+    try:
+        membership = load_membership(connection, tables, root.branch_id)
+    except UNREADABLE:  # damage; a database that fails raises none of these
+        return Unjudged(is_awaited=find_awaited_in(connection, root.num) is not None)
+    return RepoRights(
+        _membership_rows(connection, root, membership, told), _member_rows(root.branch_id, membership, told)
+    )
+
+
+def _themselves(user: bytes) -> bytes:
+    return user
+
+
+def _membership_rows(
+    connection: Connection, root: Branch, membership: Membership, told: Pseudonym
+) -> Iterator[ExportRow]:
+    now, operations = membership.now(), membership.operations
+    query = select(commits.c.num, commits.c.commit_id).where(commits.c.branch_num == root.num)
+    for num, commit_id in stream_rows(connection, query.order_by(commits.c.num), ROWS_PER_GROUP):
+        operation = operations[commit_id]
+        kind, counts = body_kind(operation.body), now.counts(operation)
+        for member, permission, *of_epoch in _effects(operations, operation):
+            yield (
+                num,
+                commit_id,
+                root.branch_id,
+                kind,
+                None if member is None else told(member),
+                None if permission is None else permission.name.lower(),
+                *of_epoch,
+                counts,
+            )
+
+
+def _effects(operations: Operations, operation: Operation) -> list[_Effect]:
+    body, own_id = operation.body, operation.commit_id
+    match body:
+        case RepoInit():
+            reason = why_started(operations, operation)
+            return [
+                _Effect(owner, Permission.OWNER, own_id, reason, len(body.owners)) for owner in body.owners
+            ]
+        case Grant():
+            return [_Effect(body.user, body.permission)]
+        case Join():
+            return [_Effect(operation.author, operations.granted(operation))]
+        case Remove():
+            return [_Effect(body.user, body.keeps)]
+        case Invite():
+            return [_Effect(permission=body.permission)]
+        case EpochInit():
+            reason = why_started(operations, operation)
+            return [_Effect(epoch=own_id, reason=reason, sealed_to=len(body.boxes))]
+        case EpochAdd():
+            return [_Effect(epoch=body.epoch, sealed_to=len(body.boxes))]
+    return [_Effect()]
+
+
+def _member_rows(repo_id: bytes, membership: Membership, told: Pseudonym) -> Iterator[ExportRow]:
+    now = membership.now()
+    persons = find_persons(now, membership.device_words)
+    for user, held in now.members().items():
+        person = persons.get(user)
+        yield repo_id, told(user), held.name.lower(), None if person is None else told(person)

@@ -1,0 +1,388 @@
+"""The configuration: `config.toml` in the node's folder, strictly read. What overrides it: `config_layers`.
+
+An unknown section or key is an error that names the nearest one that is known, because a setting that is silently
+ignored is worse than none. Values are checked where they are read; the rest of the node gets frozen dataclasses.
+"""
+
+import difflib
+import ipaddress
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from node.home.export_config import EXPORT_KEYS, EXPORT_TEXT, ExportConfig, read_export
+from node.home.relay_config import ACCEPT_CHOICES, ANYONE, RELAY_KEYS, RELAY_NUMBERS, RELAY_TEXT, RelayConfig
+from node.home.storage_config import ERASE_AFTER_DAYS_MAX, STORAGE_KEYS, StorageConfig, storage_text
+from node.runtime.errors import ServiceError
+from protocol.codec import DecodeError
+from protocol.text import parse_id
+from storage.engine.urls import check_url
+
+CONFIG_NAME: Final = "config.toml"
+CONFIG_SIZE_MAX: Final = 1 << 20
+LISTEN_DEFAULT: Final = "127.0.0.1:7474"
+API_LISTEN_DEFAULT: Final = "127.0.0.1:7475"
+SIZE_MAX_MIB: Final = 2**30
+"""MiB of the largest size that can be configured: more than any disk has, and still a number of bytes that fits a row."""
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+_LOOPBACK_HOSTS: Final = ("127.0.0.1", "localhost", "[::1]")
+
+
+@dataclass(frozen=True, slots=True)
+class PeerConfig:
+    """A peer to keep a connection to."""
+
+    address: str
+    peer: bytes
+    relay: bool = False  # whether it may keep all that is followed here
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """[node]"""
+
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConfig:
+    """[network]: an empty `advertise` stands for the address that the node listens on.
+
+    `introductions`: whether peers of a repo are told of one another. `discover_lan`: whether kept peers are looked for on
+    the local network, and this node found there by those who know its key.
+    """
+
+    listen: str = LISTEN_DEFAULT
+    advertise: str = ""
+    peers: tuple[PeerConfig, ...] = ()
+    introductions: bool = True
+    discover_lan: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ApiConfig:
+    """[api]"""
+
+    listen: str = API_LISTEN_DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """[log]"""
+
+    level: str = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The whole configuration."""
+
+    node: NodeConfig = field(default_factory=NodeConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    api: ApiConfig = field(default_factory=ApiConfig)
+    export: ExportConfig = field(default_factory=ExportConfig)
+    relay: RelayConfig = field(default_factory=RelayConfig)
+    storage: StorageConfig = field(default_factory=StorageConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+
+
+CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
+    "node": ("name",),
+    "network": ("listen", "advertise", "peers", "introductions", "discover_lan"),
+    "api": ("listen",),
+    "export": EXPORT_KEYS,
+    "relay": RELAY_KEYS,
+    "storage": STORAGE_KEYS,
+    "log": ("level",),
+}
+"""Section -> its keys."""
+
+RENAMED_KEYS: Final[Mapping[str, Mapping[str, str]]] = {"export": {"directory": "destination"}}
+"""Section -> key as files of older versions have it -> what it is called now."""
+
+Document = dict[str, dict[str, object]]
+"""What a configuration says: section -> key -> value, all of them known, no value checked yet."""
+
+
+def default_config_text(
+    *, name: str = "", listen: str = LISTEN_DEFAULT, api: str = API_LISTEN_DEFAULT, storage: str = ""
+) -> str:
+    """A commented configuration file with these values."""
+    return f"""\
+# Configuration of a Ravel node. Every key is here, with its default unless `ravel init` was told otherwise.
+
+[node]
+# A name for people; peers do not see it.
+name = {_quoted(name)}
+
+[network]
+# host:port that other nodes connect to. 0.0.0.0:7474 listens on every interface; port 0 takes any free port.
+listen = {_quoted(listen)}
+# host:port that invitations and introductions tell others to dial, where it is not the one above (behind a router,
+# or on 0.0.0.0).
+advertise = ""
+# Peers to keep a connection to, beside those that invitations and `ravel peer add` name:
+# peers = [{{ address = "host:7474", peer = "the 52 characters that `ravel id` prints there" }}]
+# With `relay = true` in it, a relay is asked to keep all that this node follows.
+peers = []
+# Whether peers of a repo tell each other where further ones can be dialed. false: this node is not made known to
+# others, and takes no addresses from them.
+introductions = true
+# Whether peers are looked for on the local network (mDNS), and this node is found there by those who know its key.
+# Others on that network can tell that some Ravel node runs here.
+discover_lan = false
+
+[api]
+# host:port of the local HTTP API; a loopback host only. Port 0 takes any free port.
+listen = {_quoted(api)}
+
+{EXPORT_TEXT}
+{RELAY_TEXT}
+{storage_text(_quoted(storage))}
+[log]
+# debug, info, warning or error; logs go to standard error.
+level = "info"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value was said, for errors: what to call the place, and what to do there."""
+
+    name: str
+    next_step: str
+
+
+def load_document(path: Path) -> Document:
+    """What a configuration file says. Raises ServiceError `bad_config`, naming the file."""
+    try:
+        raw = path.read_bytes()
+        if len(raw) > CONFIG_SIZE_MAX:
+            raise bad_config(of_file(path), f"it has more than {CONFIG_SIZE_MAX} bytes")
+        text = raw.decode("utf-8")
+    except OSError as error:
+        raise bad_config(of_file(path), str(error)) from None
+    except UnicodeDecodeError as error:
+        raise bad_config(of_file(path), f"not TOML: {error}") from None
+    return parse_document(path, text)
+
+
+def parse_config(path: Path, text: str) -> Config:
+    """The configuration that a text states; `path` is what errors name. Raises ServiceError `bad_config`."""
+    return read_config(path, parse_document(path, text))
+
+
+def parse_document(path: Path, text: str) -> Document:
+    """What a text says, its sections and keys known. Raises ServiceError `bad_config`."""
+    origin = of_file(path)
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise bad_config(origin, f"not TOML: {error}") from None
+    for section, values in document.items():
+        check_known(origin, "section", section, tuple(CONFIG_KEYS))
+        if not isinstance(values, dict):
+            raise bad_config(origin, f"[{section}] is a section, not a value")
+        for old, new in RENAMED_KEYS.get(section, {}).items():
+            if old in values:
+                values.setdefault(new, values.pop(old))
+        for key in values:
+            check_known(origin, f"key in [{section}]", key, CONFIG_KEYS[section])
+    return document
+
+
+def read_config(
+    path: Path, document: Document, origins: Mapping[tuple[str, str], Origin] = MappingProxyType({})
+) -> Config:
+    """The configuration of a document, whose values are from `path` where `origins` names no other place.
+
+    Raises ServiceError `bad_config`.
+    """
+    reader = _Reader(path, document, origins)
+    return Config(
+        NodeConfig(reader.text("node", "name", "")),
+        NetworkConfig(
+            reader.address("network", "listen", LISTEN_DEFAULT),
+            reader.advertised(),
+            reader.peers(),
+            reader.flag("network", "introductions", default=True),
+            reader.flag("network", "discover_lan", default=False),
+        ),
+        ApiConfig(reader.loopback("api", "listen", API_LISTEN_DEFAULT)),
+        reader.export(),
+        RelayConfig(
+            reader.flag("relay", "enabled", default=False),
+            reader.choice("relay", "accept", ANYONE, ACCEPT_CHOICES),
+            *(reader.whole("relay", key, getattr(RelayConfig(), key)) for key in RELAY_NUMBERS),
+        ),
+        StorageConfig(
+            reader.database("storage", "url"),
+            reader.whole("storage", "erase_after_days", 0, low=0, high=ERASE_AFTER_DAYS_MAX),
+        ),
+        LogConfig(reader.choice("log", "level", "info", LOG_LEVELS)),
+    )
+
+
+class _Reader:
+    """Typed values of a document whose keys are known to be known."""
+
+    def __init__(self, path: Path, document: Document, origins: Mapping[tuple[str, str], Origin]) -> None:
+        self._path = path
+        self._document = document
+        self._origins = origins
+
+    def _bad(self, section: str, key: str, problem: str) -> ServiceError:
+        return bad_config(self._origins.get((section, key), of_file(self._path)), problem)
+
+    def text(self, section: str, key: str, default: str) -> str:
+        value = self._document.get(section, {}).get(key, default)
+        if not isinstance(value, str):
+            raise self._bad(section, key, f"[{section}] {key} is a text, not {value!r}")
+        return value
+
+    def flag(self, section: str, key: str, *, default: bool) -> bool:
+        value = self._document.get(section, {}).get(key, default)
+        if not isinstance(value, bool):
+            raise self._bad(section, key, f"[{section}] {key} is true or false, not {value!r}")
+        return value
+
+    def whole(self, section: str, key: str, default: int, *, low: int = 1, high: int = SIZE_MAX_MIB) -> int:
+        value = self._document.get(section, {}).get(key, default)
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise self._bad(
+                section, key, f"[{section}] {key} is a number from {low} to {high}, not {value!r}"
+            )
+        return value
+
+    def choice(self, section: str, key: str, default: str, choices: tuple[str, ...]) -> str:
+        value = self.text(section, key, default)
+        if value not in choices:
+            raise self._bad(section, key, f"[{section}] {key} is one of {', '.join(choices)}, not {value!r}")
+        return value
+
+    def address(self, section: str, key: str, default: str) -> str:
+        value = self.text(section, key, default)
+        if not is_address(value):
+            raise self._bad(section, key, f"[{section}] {key} is host:port, not {value!r}")
+        return value
+
+    def database(self, section: str, key: str) -> str:
+        value = self._document.get(section, {}).get(key, "")
+        try:
+            if not isinstance(value, str):
+                raise ValueError("is a text")
+            check_url(value)
+        except ValueError as error:  # which does not say the value: a password may be in it
+            raise self._bad(section, key, f"[{section}] {key} {error}") from None
+        return value
+
+    def advertised(self) -> str:
+        value = self.text("network", "advertise", "")
+        if value and not is_dialable(value):
+            raise self._bad(
+                "network",
+                "advertise",
+                f"[network] advertise is host:port that others can dial, not {value!r}",
+            )
+        return value
+
+    def loopback(self, section: str, key: str, default: str) -> str:
+        value = self.address(section, key, default)
+        if not is_loopback(value):
+            raise self._bad(section, key, f"[{section}] {key} must be a loopback address, not {value!r}")
+        return value
+
+    def export(self) -> ExportConfig:
+        return read_export(
+            self._document.get("export", {}), lambda key, problem: self._bad("export", key, problem)
+        )
+
+    def peers(self) -> tuple[PeerConfig, ...]:
+        entries = self._document.get("network", {}).get("peers", [])
+        if not isinstance(entries, list):
+            raise self._bad("network", "peers", "[network] peers is a list of { address, peer }")
+        return tuple(self._peer(entry) for entry in entries)
+
+    def _peer(self, entry: object) -> PeerConfig:
+        if not isinstance(entry, dict) or set(entry) - {"relay"} != {"address", "peer"}:
+            raise self._bad("network", "peers", f"[network] peers holds {{ address, peer }}, not {entry!r}")
+        address, peer = entry["address"], entry["peer"]
+        if not isinstance(address, str) or not is_dialable(address):
+            raise self._bad("network", "peers", f"a peer's address is host:port, not {address!r}")
+        relay = entry.get("relay", False)
+        if not isinstance(relay, bool):
+            raise self._bad("network", "peers", f"a peer's relay is true or false, not {relay!r}")
+        try:
+            return PeerConfig(address, parse_id(peer if isinstance(peer, str) else ""), relay)
+        except DecodeError:
+            raise self._bad(
+                "network", "peers", f"a peer's id has 52 characters a-z and 2-7, not {peer!r}"
+            ) from None
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is host:port, the port in decimal from 0 to 65535; an IPv6 host stands in brackets."""
+    host, colon, port = text.rpartition(":")
+    is_port = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536
+    return bool(colon) and is_port and _is_host(host)
+
+
+def is_dialable(text: str) -> bool:
+    """Whether a text is an address that can be dialed: with a port, and not the one that stands for every interface."""
+    return is_address(text) and not text.endswith(":0") and not is_unspecified(text)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is one that only this machine can dial."""
+    return address.rpartition(":")[0] in _LOOPBACK_HOSTS
+
+
+def is_unspecified(address: str) -> bool:
+    """Whether an address stands for every interface: good for listening only."""
+    try:
+        return ipaddress.ip_address(address.rpartition(":")[0].strip("[]")).is_unspecified
+    except ValueError:
+        return False
+
+
+def _is_host(text: str) -> bool:
+    if text.startswith("[") and text.endswith("]"):
+        try:
+            ipaddress.IPv6Address(text[1:-1])
+        except ValueError:
+            return False
+        return True
+    try:
+        text.encode("idna")
+    except UnicodeError:  # a label that is empty or too long, or that no name may have
+        return False
+    return re.fullmatch(r"[^\s:/\x00-\x20\x7f]{1,253}", text) is not None
+
+
+def check_known(origin: Origin, what: str, name: str, known: tuple[str, ...]) -> None:
+    """Raise ServiceError `bad_config`, with the nearest name, unless the name is known."""
+    if name in known:
+        return
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+    raise bad_config(origin, f"unknown {what}: {name!r}{hint}")
+
+
+def of_file(path: Path) -> Origin:
+    """A configuration file as the place where something was said."""
+    return Origin(str(path), f"edit {path}")
+
+
+def bad_config(origin: Origin, problem: str) -> ServiceError:
+    """The error for what is wrong at a place."""
+    return ServiceError("bad_config", f"{origin.name}: {problem}", origin.next_step)
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string: quotes, backslashes and control characters are escaped."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\u{ord(found[0]):04x}", plain) + '"'

@@ -1,0 +1,140 @@
+"""What overrides the configuration file: environment variables, and over them the options of a command.
+
+Every key has a variable: [network] listen is RAVEL_NETWORK_LISTEN. A text is taken as it is; a value of another kind is
+written as in the file (RAVEL_NETWORK_PEERS='[{ address = "...", peer = "..." }]'). A variable of a known section with an
+unknown key is an error, as it is in the file.
+"""
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from node.home.config import (
+    CONFIG_KEYS,
+    CONFIG_SIZE_MAX,
+    Config,
+    Document,
+    Origin,
+    bad_config,
+    check_known,
+    default_config_text,
+    load_document,
+    parse_document,
+    read_config,
+)
+from node.home.export_config import hide_options
+from storage.engine.urls import hide_secrets
+
+_PREFIX: Final = "RAVEL_"
+_NOT_KEYS: Final = frozenset({"RAVEL_HOME", "RAVEL_PASSPHRASE_FILE"})
+"""Variables of Ravel's that are no keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key of the configuration as it stands, and where the value comes from. Holds no credentials."""
+
+    key: str  # section.key
+    value: object  # as it may be shown
+    source: str  # default, file, environment or option
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that overrides it."""
+        return variable_of(*self.key.split("."))
+
+    @property
+    def text(self) -> str:
+        """The value for people."""
+        return self.value if isinstance(self.value, str) else json.dumps(self.value)
+
+
+def load_settings(
+    path: Path, environment: Mapping[str, str], options: Sequence[str]
+) -> tuple[Config, tuple[Setting, ...]]:
+    """The configuration that a file, the environment and options (KEY=VALUE) make, and each key's source.
+
+    Raises ServiceError `bad_config`, naming the file, the variable or the option.
+    """
+    defaults = parse_document(path, default_config_text())
+    said = load_document(path)
+    read_config(path, said)  # a bad value in the file is one even where something overrides it
+    sources = {(section, key): "file" for section, keys in said.items() for key in keys}
+    origins: dict[tuple[str, str], Origin] = {}
+    for source, layer in (("environment", _of_environment(environment)), ("option", _of_options(options))):
+        for place, text, origin in layer:
+            said.setdefault(place[0], {})[place[1]] = _value(place, text, origin, defaults)
+            sources[place], origins[place] = source, origin
+    config = read_config(path, said, origins)
+    settings = tuple(
+        Setting(
+            f"{section}.{key}",
+            _shown(section, key, said.get(section, {}).get(key, defaults[section][key])),
+            sources.get((section, key), "default"),
+        )
+        for section, keys in CONFIG_KEYS.items()
+        for key in keys
+    )
+    return config, settings
+
+
+def _shown(section: str, key: str, value: object) -> object:
+    """The value without credentials."""
+    if (section, key) == ("export", "options"):
+        return hide_options(value)
+    if (section, key) == ("storage", "url") and isinstance(value, str):
+        return hide_secrets(value)
+    return value
+
+
+def variable_of(section: str, key: str) -> str:
+    """The environment variable of a key."""
+    return f"{_PREFIX}{section}_{key}".upper()
+
+
+def find_strangers(environment: Mapping[str, str]) -> list[str]:
+    """Variables that look like Ravel's and have no effect, for their section is none."""
+    known = {variable_of(section, key) for section, keys in CONFIG_KEYS.items() for key in keys}
+    return sorted(name for name in environment if name.startswith(_PREFIX) and name not in known | _NOT_KEYS)
+
+
+_Said = tuple[tuple[str, str], str, Origin]
+
+
+def _of_environment(environment: Mapping[str, str]) -> Iterator[_Said]:
+    for name, text in sorted(environment.items()):
+        section, _, key = name.removeprefix(_PREFIX).lower().partition("_")
+        if not name.startswith(_PREFIX) or section not in CONFIG_KEYS or not key:
+            continue
+        origin = Origin(f"the environment variable {name}", f"change it, or unset {name}")
+        check_known(origin, f"key in [{section}]", key, CONFIG_KEYS[section])
+        yield (section, key), text, origin
+
+
+def _of_options(options: Sequence[str]) -> Iterator[_Said]:
+    for option in options:
+        name, equals, text = option.partition("=")
+        section, _, key = name.partition(".")
+        origin = Origin(f"the option {name[:100]!r}", "`ravel config show` lists the keys")
+        if not equals:
+            raise bad_config(origin, "it has the form SECTION.KEY=VALUE")
+        check_known(origin, "section", section, tuple(CONFIG_KEYS))
+        check_known(origin, f"key in [{section}]", key, CONFIG_KEYS[section])
+        yield (section, key), text, origin
+
+
+def _value(place: tuple[str, str], text: str, origin: Origin, defaults: Document) -> object:
+    if len(text) > CONFIG_SIZE_MAX:
+        raise bad_config(origin, f"it has more than {CONFIG_SIZE_MAX} characters")
+    if isinstance(defaults[place[0]][place[1]], str):
+        return text
+    try:
+        document = tomllib.loads(f"value = {text}")
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise bad_config(origin, f"not a TOML value: {error}") from None
+    if set(document) != {"value"}:
+        raise bad_config(origin, "more than one value")
+    return document["value"]

@@ -1,0 +1,309 @@
+"""The node's folder: configuration, keys, token, store, and who runs it.
+
+    config.toml   the configuration                    api-token   what the local API wants to see
+    keys.json     the keys (`node.home.identity`)           lock        held by the daemon, with its pid
+    run.json      where the running daemon answers
+    pseudonym.key what hides authors in exports, hex; made when it is first asked for
+    content.lock  held while content is collected, and, together with others, while a backup or check reads it
+
+The folder is for its user alone (0700, files 0600), and secrets that others may read are refused.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from node.home.config import CONFIG_NAME, Config, default_config_text, parse_config
+from node.home.config_layers import Setting, load_settings
+from node.home.identity import adopt_older_keys, create_keys, has_keys
+from node.home.key_file import SECRET_SIZE, Keys, Protection, fresh_keys
+from node.home.private_files import FILE_MODE, create_file, read_file, replace_file, sweep_begun
+from node.runtime.errors import ServiceError
+from storage.engine.folders import make_folder
+
+PSEUDONYM_KEY_NAME: Final = "pseudonym.key"
+_PSEUDONYM_KEY_FILE_SIZE_MAX: Final = 1000
+TOKEN_NAME: Final = "api-token"  # noqa: S105  # a file's name
+LOCK_NAME: Final = "lock"
+CONTENT_LOCK_NAME: Final = "content.lock"
+RUN_NAME: Final = "run.json"
+_LOCK_TRIES: Final = 5
+_LOCK_TRY_SECONDS: Final = 0.02  # a command that asks who holds the folder has let it go long before
+_TOKEN_FILE_SIZE_MAX: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """An initialised folder. Secrets are never kept here."""
+
+    path: Path
+    config: Config
+    settings: tuple[Setting, ...] = ()
+    """Each key of the configuration, and where its value comes from."""
+
+    @property
+    def config_path(self) -> Path:
+        """The configuration file."""
+        return self.path / CONFIG_NAME
+
+    @property
+    def storage_url(self) -> str:
+        """The PostgreSQL database of the store; empty for a file in the folder. There may be a password in it."""
+        return self.config.storage.url
+
+    @property
+    def export_destination(self) -> str:
+        """Where exports go: a path or a URL."""
+        return self.config.export.destination or str(self.path / "exports")
+
+    @property
+    def api_token(self) -> str:
+        """The API's token, 64 hexadecimal digits."""
+        return read_token(self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class RunFile:
+    """What a running daemon says of itself."""
+
+    pid: int
+    api: str
+    listen: str
+    peer: str
+
+
+def create_home(
+    path: Path,
+    *,
+    name: str = "",
+    listen: str | None = None,
+    api: str | None = None,
+    storage: str | None = None,
+    keys: Keys | None = None,
+    protection: Protection = "none",
+    passphrase: bytes = b"",
+) -> Home:
+    """Create what is not there yet; an existing configuration and existing keys stay as they are. Keys are fresh by default.
+
+    Raises ServiceError `storage_failed` where the folder cannot be made, `bad_config` for what a value breaks,
+    and those of `create_keys`.
+    """
+    chosen: dict[str, str] = {"name": name}
+    given = (("listen", listen), ("api", api), ("storage", storage))
+    chosen |= {key: value for key, value in given if value is not None}
+    try:
+        make_folder(path)
+        path.chmod(0o700)
+        if not (path / CONFIG_NAME).exists():
+            # Checked before it is put in place: a bad address must not leave a folder that cannot start.
+            text = default_config_text(**chosen)
+            parse_config(path / CONFIG_NAME, text)
+            replace_file(path / CONFIG_NAME, text.encode())
+        if not (path / TOKEN_NAME).exists():
+            create_file(path / TOKEN_NAME, secrets.token_hex(SECRET_SIZE).encode() + b"\n")
+        if not has_keys(path):
+            create_keys(path, keys or fresh_keys(), protection, passphrase)
+    except OSError as error:
+        raise _failed(path, error) from None
+    return open_home(path)
+
+
+def open_home(path: Path, options: Sequence[str] = ()) -> Home:
+    """The home in a folder, its configuration overridden by the environment, and that by `options` (KEY=VALUE).
+
+    Raises ServiceError `not_initialised`, `bad_config`, `storage_failed`.
+    """
+    if not (path / CONFIG_NAME).exists() or not has_keys(path):
+        raise ServiceError(
+            "not_initialised", f"there is no node in {path}", f"make one with: ravel --home {path} init"
+        )
+    try:
+        adopt_older_keys(path)
+    except OSError as error:
+        raise _failed(path, error) from None
+    return Home(path, *load_settings(path / CONFIG_NAME, os.environ, options))
+
+
+def load_pseudonym_key(path: Path) -> bytes:
+    """The key under which a node's exports hide authors, made where there is none. Raises ServiceError.
+
+    Nodes with copies of one such file give an author the same pseudonym.
+    """
+    key = path / PSEUDONYM_KEY_NAME
+    try:
+        with suppress(FileExistsError):
+            create_file(key, f"{secrets.token_hex(SECRET_SIZE)}\n".encode())
+    except OSError as error:
+        raise _failed(path, error) from None
+    text = read_file(key, _PSEUDONYM_KEY_FILE_SIZE_MAX).strip()
+    if re.fullmatch(rb"[0-9a-f]{%d}" % (2 * SECRET_SIZE), text) is None:
+        raise ServiceError(
+            "bad_config", f"{key} is not a key of 32 bytes, in hex", "restore it from a backup"
+        )
+    return bytes.fromhex(text.decode())
+
+
+@contextmanager
+def lock_home(path: Path) -> Iterator[None]:
+    """Hold the folder for this process. Raises ServiceError `already_running` with the holder's pid.
+
+    The file of that name can be removed while it is held, and another made: so the folder itself is held too.
+    """
+    try:
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise _failed(path, error) from None
+    try:
+        handle = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+    except OSError as error:
+        os.close(folder)
+        raise _failed(path, error) from None
+    try:
+        if not (_try_lock(handle) and _try_lock(folder)):
+            pid = os.read(handle, 32).decode("ascii", "replace").strip() or _running_pid(path)
+            raise ServiceError(
+                "already_running", f"process {pid} runs a node in {path}", f"stop it with: kill {pid}"
+            )
+        os.ftruncate(handle, 0)
+        os.write(handle, f"{os.getpid()}\n".encode())
+        remove_run_file(path)  # of a daemon that was killed
+        sweep_begun(path)
+        yield
+    finally:
+        os.close(handle)  # gives up the locks, as the end of the process would
+        os.close(folder)
+
+
+@contextmanager
+def hold_content(path: Path, *, alone: bool) -> Iterator[None]:
+    """Nothing is taken out of the folder's store while the block runs, but (where `alone`) by the block itself.
+
+    A daemon takes nothing out, so this goes beside one. Raises ServiceError `already_running`, `storage_failed`.
+    """
+    try:
+        handle = os.open(path / CONTENT_LOCK_NAME, os.O_RDONLY | os.O_CREAT, FILE_MODE)
+    except OSError as error:
+        raise _failed(path, error) from None
+    try:
+        try:
+            fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            at_work = "a backup or a check reads" if alone else "`ravel gc` takes content out of"
+            raise ServiceError(
+                "already_running", f"{at_work} {path}", "try again when it has ended"
+            ) from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def _try_lock(handle: int) -> bool:
+    for _ in range(_LOCK_TRIES):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_LOCK_TRY_SECONDS)
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                raise
+            return True  # a network file system that locks no folders: the file's lock is all there is
+        else:
+            return True
+    return False
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether a daemon holds the folder. Asking takes its locks for a moment: `_try_lock` tries more than once."""
+    return _is_held(path / LOCK_NAME) or _is_held(path)
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # as `_try_lock`
+        return False
+    else:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _running_pid(path: Path) -> str:
+    """What the run file says, where the lock's file says nothing."""
+    try:
+        return str(int(json.loads((path / RUN_NAME).read_text(encoding="utf-8"))["pid"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return "unknown"
+
+
+@contextmanager
+def run_file(path: Path, *, pid: int, api: str, listen: str, peer: str) -> Iterator[None]:
+    """Say where the daemon answers while the block runs. Raises ServiceError `storage_failed`."""
+    content = json.dumps({"pid": pid, "api": api, "listen": listen, "peer": peer}) + "\n"
+    try:
+        replace_file(path / RUN_NAME, content.encode())
+    except OSError as error:
+        raise _failed(path, error) from None
+    try:
+        yield
+    finally:
+        remove_run_file(path)
+
+
+def remove_run_file(path: Path) -> None:
+    """The daemon answers no more."""
+    (path / RUN_NAME).unlink(missing_ok=True)
+
+
+def read_run_file(path: Path) -> RunFile:
+    """Where the daemon of a folder answers. Raises ServiceError `not_running`.
+
+    A daemon that was killed leaves its file behind, and its port may be another program's by now: one that must not be
+    asked, for it would be shown the token.
+    """
+    if not _is_locked(path):
+        raise not_running(path)
+    try:
+        content: dict[str, Any] = json.loads((path / RUN_NAME).read_text(encoding="utf-8"))
+        return RunFile(int(content["pid"]), str(content["api"]), str(content["listen"]), str(content["peer"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        raise not_running(path) from None
+
+
+def not_running(path: Path) -> ServiceError:
+    """The error for a daemon that does not answer."""
+    return ServiceError("not_running", f"no daemon runs in {path}", f"start it with: ravel --home {path} run")
+
+
+def read_token(path: Path) -> str:
+    """The API's token of a folder. Raises ServiceError `bad_config`, `not_initialised`."""
+    try:
+        token = bytes.fromhex(read_file(path / TOKEN_NAME, _TOKEN_FILE_SIZE_MAX).decode("ascii").strip())
+    except ValueError:
+        token = b""
+    if len(token) != SECRET_SIZE:
+        raise ServiceError(
+            "bad_config", f"{path / TOKEN_NAME} is no token", f"remove it, and: ravel --home {path} init"
+        )
+    return token.hex()
+
+
+def _failed(path: Path, error: OSError) -> ServiceError:
+    return ServiceError(
+        "storage_failed", f"{path} cannot be used: {error}", "check its permissions, or choose another --home"
+    )

@@ -1,0 +1,131 @@
+"""The keys in a node's folder: made, opened, sealed in another way. What their file holds is `node.home.key_file`.
+
+    keys.json   the node's seed, the user's seed, the store's key; sealed by a passphrase or the keyring, or in the clear
+
+A folder of an older Ravel has node.key and user.key in the clear; they become a keys.json, in the clear too.
+"""
+
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from node.home.key_file import (
+    COST,
+    SECRET_SIZE,
+    Cost,
+    KeyFile,
+    Keys,
+    Protection,
+    decode_key_file,
+    encode_key_file,
+    fresh_keys,
+    open_node_keys,
+    seal_node_keys,
+)
+from node.home.private_files import create_file, read_file, replace_file, sweep_begun
+from node.home.system_keyring import drop_key, get_key, put_key
+from node.runtime.errors import ServiceError
+from protocol.limits import KEY_FILE_SIZE_MAX
+from storage.engine.copying import drop_open_copies
+
+KEYS_NAME: Final = "keys.json"
+OLDER_NODE_NAME: Final = "node.key"
+OLDER_USER_NAME: Final = "user.key"
+
+
+def has_keys(home: Path) -> bool:
+    """Whether a folder has keys, of this Ravel or an older one."""
+    return (home / KEYS_NAME).exists() or (home / OLDER_NODE_NAME).exists()
+
+
+def read_keys(home: Path) -> KeyFile:
+    """The folder's file of keys, not opened. Raises ServiceError `not_initialised`, `bad_config`."""
+    path = home / KEYS_NAME
+    return decode_key_file(read_file(path, KEY_FILE_SIZE_MAX), str(path), "node")
+
+
+def open_keys(home: Path, ask_passphrase: Callable[[], bytes]) -> Keys:
+    """The folder's keys; a passphrase is asked for where it takes one.
+
+    Raises ServiceError `wrong_passphrase`, `locked`, `missing_extra`, and those of `read_keys`.
+    """
+    file = read_keys(home)
+    secret = b""
+    if file.protection == "passphrase":
+        secret = ask_passphrase()
+    elif file.protection == "keyring":
+        secret = get_key(file.entry)
+    return open_node_keys(file, str(home / KEYS_NAME), secret)
+
+
+def create_keys(
+    home: Path, keys: Keys, protection: Protection, passphrase: bytes = b"", cost: Cost = COST
+) -> None:
+    """Put keys into a folder that has none. Raises ServiceError, OSError; FileExistsError where it has some."""
+    file = _seal(keys, protection, passphrase, cost)
+    try:
+        create_file(home / KEYS_NAME, encode_key_file(file))
+    except OSError:
+        _forget(file)
+        raise
+
+
+def change_protection(
+    home: Path, keys: Keys, protection: Protection, passphrase: bytes = b"", cost: Cost = COST
+) -> list[Path]:
+    """Keep the folder's keys in another way, or under another passphrase: the old file is replaced in one step.
+
+    Where they are sealed, copies of the store from before its secrets were go, and are given. Raises ServiceError, OSError.
+    """
+    before = read_keys(home)
+    # First: once the keys are sealed, none lie in the clear beside them, wherever this is cut.
+    sweep_begun(home)
+    file = _seal(keys, protection, passphrase, cost)
+    try:
+        replace_file(home / KEYS_NAME, encode_key_file(file))
+    except OSError:
+        _forget(file)
+        raise
+    _forget(before)
+    return [] if protection == "none" else drop_open_copies(home)
+
+
+def adopt_older_keys(home: Path) -> None:
+    """Make one file of an older Ravel's keys, which lay in the clear, and do. Raises ServiceError, OSError."""
+    if not (home / OLDER_NODE_NAME).exists():
+        return
+    if not (home / KEYS_NAME).exists():
+        node_seed, user_seed = (_read_older(home / name) for name in (OLDER_NODE_NAME, OLDER_USER_NAME))
+        keys = Keys(node_seed, user_seed, fresh_keys().store_key)
+        with suppress(FileExistsError):  # another process was faster, and its store key counts
+            create_keys(home, keys, "none")
+    for name in (OLDER_USER_NAME, OLDER_NODE_NAME):
+        (home / name).unlink(missing_ok=True)
+
+
+def _seal(keys: Keys, protection: Protection, passphrase: bytes, cost: Cost) -> KeyFile:
+    secret = secrets.token_bytes(SECRET_SIZE) if protection == "keyring" else passphrase
+    file = seal_node_keys(keys, protection, secret, cost)
+    if protection == "keyring":
+        put_key(file.entry, secret)
+    return file
+
+
+def _forget(file: KeyFile) -> None:
+    if file.protection == "keyring":
+        with suppress(ServiceError):  # a key that stays behind opens no file that is left
+            drop_key(file.entry)
+
+
+def _read_older(path: Path) -> bytes:
+    try:
+        seed = bytes.fromhex(read_file(path, KEY_FILE_SIZE_MAX).decode("ascii").strip())
+    except ValueError as error:
+        raise ServiceError(
+            "bad_config", f"{path} is not a key: {error}", "restore it from a backup"
+        ) from None
+    if len(seed) != SECRET_SIZE:
+        raise ServiceError("bad_config", f"{path} is not a key of 32 bytes", "restore it from a backup")
+    return seed

@@ -1,0 +1,209 @@
+"""Files of keys (docs/identity.md): what they hold, and what seals it.
+
+A file holds either a node's keys (the node's seed, the user's seed, the store's key) or a user's alone, which is what a
+person carries to another machine. They are sealed with XChaCha20-Poly1305 by a key that Argon2id makes of a passphrase
+(RFC 9106, libsodium's), or by one that the system's keyring keeps; or they lie in the clear. All that a file says beside
+its box is authenticated with it: the ids can be read without opening it, and cannot be exchanged.
+
+What a file asks for is bounded before it is done: it may have been written by somebody else.
+"""
+
+import secrets
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal
+
+import msgspec
+from nacl import bindings
+from nacl.exceptions import CryptoError
+
+from node.runtime.errors import ServiceError
+from protocol.limits import KEY_FILE_MEMORY_MAX, KEY_FILE_PASSES_MAX, KIB, MIB
+from protocol.signing import public_key
+from protocol.text import id_text
+
+FORMAT: Final = "ravel-keys1"
+SECRET_SIZE: Final = 32
+_SALT_SIZE: Final = bindings.crypto_pwhash_SALTBYTES
+_NONCE_SIZE: Final = bindings.crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
+_MEMORY_MIN: Final = 8 * KIB  # libsodium's
+
+Holds = Literal["node", "user"]
+Protection = Literal["passphrase", "keyring", "none"]
+
+_Hex = Annotated[str, msgspec.Meta(pattern=r"\A(?:[0-9a-f]{2})*\Z")]
+
+
+class Cost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What deriving a key from a passphrase costs: Argon2id with one lane."""
+
+    memory: Annotated[int, msgspec.Meta(ge=_MEMORY_MIN, le=KEY_FILE_MEMORY_MAX)]  # bytes
+    passes: Annotated[int, msgspec.Meta(ge=1, le=KEY_FILE_PASSES_MAX)]
+
+
+COST: Final = Cost(256 * MIB, 3)
+"""libsodium's "moderate": half a second, and a guess costs a thief as much memory as we have spent."""
+
+
+class KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of keys as it is written: JSON. Empty texts stand for what its kind of protection has not."""
+
+    format: Literal["ravel-keys1"]
+    holds: Holds
+    protection: Protection
+    node: str  # ids, as `ravel id` prints them; empty in a user's file
+    user: str
+    cost: Cost | None
+    salt: _Hex
+    entry: _Hex  # the keyring's name for the key
+    nonce: _Hex
+    box: _Hex
+
+    def __repr__(self) -> str:
+        return f"KeyFile({self.holds}, {self.protection}, user={self.user})"  # a box may be in the clear
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """What a node's file holds: 32 bytes each. They never show in its repr."""
+
+    node_seed: bytes = field(repr=False)
+    user_seed: bytes = field(repr=False)
+    store_key: bytes = field(repr=False)  # what seals secrets in the store
+
+
+def fresh_keys(user_seed: bytes | None = None) -> Keys:
+    """New keys, or all but the user's."""
+    drawn = Keys(*(secrets.token_bytes(SECRET_SIZE) for _ in range(3)))
+    return drawn if user_seed is None else Keys(drawn.node_seed, user_seed, drawn.store_key)
+
+
+def seal_node_keys(keys: Keys, protection: Protection, secret: bytes, cost: Cost = COST) -> KeyFile:
+    """A node's keys, sealed: `secret` is a passphrase, or the key that the keyring is to keep under the file's `entry`."""
+    node, user = id_text(public_key(keys.node_seed)), id_text(public_key(keys.user_seed))
+    content = keys.node_seed + keys.user_seed + keys.store_key
+    return _seal("node", node, user, content, protection, secret, cost)
+
+
+def seal_user_key(user_seed: bytes, passphrase: bytes, cost: Cost = COST) -> KeyFile:
+    """A user's key alone, sealed with a passphrase."""
+    return _seal("user", "", id_text(public_key(user_seed)), user_seed, "passphrase", passphrase, cost)
+
+
+def encode_key_file(file: KeyFile) -> bytes:
+    """The file's bytes."""
+    return msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n"
+
+
+def decode_key_file(content: bytes, name: str, holds: Holds) -> KeyFile:
+    """A file of keys of that kind; `name` is what errors call it.
+
+    Raises ServiceError `bad_config` for what is no node's file, `bad_input` for what is no user's.
+    """
+    try:
+        file = msgspec.json.decode(content, type=KeyFile)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _bad(holds, name, f"not of the expected form: {error}") from None
+    size = SECRET_SIZE * (3 if file.holds == "node" else 1)
+    is_sealed = file.protection != "none"
+    sizes = (
+        len(file.salt) // 2 == (_SALT_SIZE if file.protection == "passphrase" else 0),
+        len(file.entry) // 2 == (16 if file.protection == "keyring" else 0),
+        len(file.nonce) // 2 == (_NONCE_SIZE if is_sealed else 0),
+        len(file.box) // 2 == size + (bindings.crypto_aead_xchacha20poly1305_ietf_ABYTES if is_sealed else 0),
+        (file.cost is None) == (file.protection != "passphrase"),
+        file.holds == "node" or file.protection == "passphrase",
+    )
+    if not all(sizes):
+        raise _bad(holds, name, "a part of it is missing, too long or too short")
+    if file.holds != holds:
+        wanted = "a node's" if holds == "node" else "what `ravel key export` writes"
+        raise _bad(holds, name, f"it is not {wanted}")
+    return file
+
+
+def open_node_keys(file: KeyFile, name: str, secret: bytes) -> Keys:
+    """The keys of a node's file. Raises ServiceError `wrong_passphrase`, `bad_config`, `locked`."""
+    content = _open(file, name, secret)
+    keys = Keys(content[:32], content[32:64], content[64:])
+    ids = id_text(public_key(keys.node_seed)), id_text(public_key(keys.user_seed))
+    if ids != (file.node, file.user):
+        raise _bad("node", name, "its keys are not those of the ids that it names")
+    return keys
+
+
+def open_user_key(file: KeyFile, name: str, passphrase: bytes) -> bytes:
+    """The user's seed in a file of it alone. Raises ServiceError `wrong_passphrase`, `bad_input`."""
+    seed = _open(file, name, passphrase)
+    if id_text(public_key(seed)) != file.user:
+        raise _bad("user", name, "its key is not that of the id that it names")
+    return seed
+
+
+def _seal(
+    holds: Holds, node: str, user: str, content: bytes, protection: Protection, secret: bytes, cost: Cost
+) -> KeyFile:
+    by_passphrase, by_keyring = protection == "passphrase", protection == "keyring"
+    draft = KeyFile(
+        FORMAT,
+        holds,
+        protection,
+        node,
+        user,
+        cost if by_passphrase else None,
+        secrets.token_hex(_SALT_SIZE) if by_passphrase else "",
+        secrets.token_hex(16) if by_keyring else "",
+        "" if protection == "none" else secrets.token_hex(_NONCE_SIZE),
+        "",
+    )
+    if protection == "none":
+        return msgspec.structs.replace(draft, box=content.hex())
+    box = bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
+        content, _beside_box(draft), bytes.fromhex(draft.nonce), _sealing_key(draft, secret)
+    )
+    return msgspec.structs.replace(draft, box=box.hex())
+
+
+def _open(file: KeyFile, name: str, secret: bytes) -> bytes:
+    box = bytes.fromhex(file.box)
+    if file.protection == "none":
+        return box
+    try:
+        return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
+            box, _beside_box(file), bytes.fromhex(file.nonce), _sealing_key(file, secret)
+        )
+    except CryptoError:
+        if file.protection == "keyring":
+            raise _bad(file.holds, name, "what the keyring keeps does not open it") from None
+        raise ServiceError(
+            "wrong_passphrase", f"the passphrase does not open {name}", "try again; nothing was changed"
+        ) from None
+
+
+def _sealing_key(file: KeyFile, secret: bytes) -> bytes:
+    if file.cost is None:
+        return secret
+    try:
+        return bindings.crypto_pwhash_alg(
+            SECRET_SIZE,
+            secret,
+            bytes.fromhex(file.salt),
+            file.cost.passes,
+            file.cost.memory,
+            bindings.crypto_pwhash_ALG_ARGON2ID13,
+        )
+    except (RuntimeError, MemoryError):  # libsodium could not allocate
+        raise ServiceError(
+            "locked",
+            f"opening the keys takes {file.cost.memory >> 20} MiB of memory, which are not to be had",
+            "give the process more memory",
+        ) from None
+
+
+def _beside_box(file: KeyFile) -> bytes:
+    """What is authenticated with the box: everything else."""
+    return msgspec.json.encode(msgspec.structs.replace(file, box=""))
+
+
+def _bad(holds: Holds, name: str, problem: str) -> ServiceError:
+    code = "bad_config" if holds == "node" else "bad_input"
+    return ServiceError(code, f"{name} is no usable file of keys: {problem}", "restore it from a backup")

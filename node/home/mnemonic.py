@@ -1,0 +1,46 @@
+"""A user's key as 24 words of BIP-39's English list: its 32 bytes, and a checksum of 8 bits.
+
+One wrong word in 256 passes the checksum; the id that follows from the words tells then. The words are the key itself,
+not BIP-39's stretched seed: nothing else is needed to have it back.
+"""
+
+import unicodedata
+from functools import cache
+from typing import Final
+
+from mnemonic import Mnemonic
+
+from node.runtime.errors import ServiceError
+
+WORD_COUNT: Final = 24
+TEXT_SIZE_MAX: Final = 1024
+"""Characters of typed words: the longest 24 have 216 with the spaces between them."""
+
+
+def words_of(seed: bytes) -> list[str]:
+    """The 24 words of a key."""
+    return _list().to_mnemonic(seed).split()
+
+
+def seed_of(text: str) -> bytes:
+    """The key of typed words, in any case and spacing. Raises ServiceError `bad_input`, which says which word is wrong."""
+    words = unicodedata.normalize("NFKD", text[:TEXT_SIZE_MAX]).lower().split()
+    if len(words) != WORD_COUNT:
+        raise _bad(f"there are {len(words)} words, not {WORD_COUNT}")
+    known = set(_list().wordlist)
+    unknown = [str(place) for place, word in enumerate(words, 1) if word not in known]
+    if unknown:
+        raise _bad(f"not in the list: word {', '.join(unknown)}")
+    try:
+        return bytes(_list().to_entropy(words))
+    except ValueError:
+        raise _bad("their checksum is wrong: a word is another, or two changed places") from None
+
+
+@cache
+def _list() -> Mnemonic:
+    return Mnemonic("english")
+
+
+def _bad(problem: str) -> ServiceError:
+    return ServiceError("bad_input", f"these words are no key: {problem}", "compare them with the paper")

@@ -1,0 +1,112 @@
+"""Where a passphrase comes from: a file that is named, a credential of systemd, the terminal. Never an argument.
+
+A file may be `-` (standard input) or a descriptor (`/dev/fd/3`). One line end behind a passphrase is not part of it, and
+texts are compared in Unicode's composed form, which keyboards and systems differ in.
+"""
+
+import getpass
+import stat
+import sys
+import unicodedata
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from node.runtime.errors import ServiceError
+from protocol.limits import PASSPHRASE_LENGTH_MIN, PASSPHRASE_SIZE_MAX
+
+FILE_VARIABLE: Final = "RAVEL_PASSPHRASE_FILE"
+CREDENTIAL_NAME: Final = "ravel-passphrase"
+_CREDENTIALS_VARIABLE: Final = "CREDENTIALS_DIRECTORY"
+
+
+def given_passphrase(file: str | None, environment: Mapping[str, str]) -> bytes | None:
+    """The passphrase of a file, else of systemd's credential; nothing where neither is given. Raises ServiceError."""
+    if file is not None:
+        return read_passphrase(file)
+    folder = environment.get(_CREDENTIALS_VARIABLE)
+    path = Path(folder, CREDENTIAL_NAME) if folder else None
+    if path is None or not path.exists():
+        return None
+    return _of_bytes(_read(path), str(path))  # its mode is systemd's to choose
+
+
+def read_passphrase(file: str) -> bytes:
+    """The passphrase that a file holds; `-` is standard input. Raises ServiceError `locked`, `bad_config`."""
+    if file == "-":
+        return _of_bytes(sys.stdin.buffer.read(PASSPHRASE_SIZE_MAX + 3), "standard input")
+    path = Path(file)
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise _unreadable(str(path), error) from None
+    if stat.S_ISREG(found.st_mode) and stat.S_IMODE(found.st_mode) & 0o077:
+        raise ServiceError("bad_config", f"{path} can be read by others", f"mend it with: chmod 600 {path}")
+    return _of_bytes(_read(path), str(path))
+
+
+def ask_passphrase(prompt: str) -> bytes:
+    """What is typed at the terminal, which does not show it. Raises ServiceError `locked` where there is none."""
+    if not is_terminal():
+        raise ServiceError(
+            "locked",
+            "the keys are sealed by a passphrase, and there is no terminal to ask at",
+            f"name a file that holds it: --passphrase-file FILE, or {FILE_VARIABLE} (docs/identity.md)",
+        )
+    return _of_bytes(getpass.getpass(prompt).encode("utf-8", "surrogateescape"), "what was typed", empty=True)
+
+
+def ask_new_passphrase(*, may_be_empty: bool = False) -> bytes:
+    """A new passphrase, typed twice. Raises ServiceError `bad_request`, `locked`."""
+    prompt = "New passphrase (empty: keep the keys in the clear): " if may_be_empty else "New passphrase: "
+    first = ask_passphrase(prompt)
+    if may_be_empty and not first:
+        return first
+    check_new(first)
+    if ask_passphrase("The same again: ") != first:
+        raise ServiceError("bad_request", "the two passphrases differ", "try again; nothing was changed")
+    return first
+
+
+def check_new(passphrase: bytes) -> None:
+    """Refuse what guessing would find at once. Raises ServiceError `bad_request`."""
+    if len(passphrase.decode("utf-8")) < PASSPHRASE_LENGTH_MIN:
+        raise ServiceError(
+            "bad_request",
+            f"a passphrase has at least {PASSPHRASE_LENGTH_MIN} characters",
+            "choose a longer one: four random words, say",
+        )
+
+
+def is_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty()
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(PASSPHRASE_SIZE_MAX + 3)
+    except OSError as error:
+        raise _unreadable(str(path), error) from None
+
+
+def _of_bytes(content: bytes, name: str, *, empty: bool = False) -> bytes:
+    line = content.removesuffix(b"\n").removesuffix(b"\r")
+    try:
+        text = unicodedata.normalize("NFC", line.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ServiceError(
+            "bad_request", f"the passphrase of {name} is not UTF-8 text", "write it in UTF-8"
+        ) from None
+    if len(line) > PASSPHRASE_SIZE_MAX or (not line and not empty):
+        raise ServiceError(
+            "bad_request",
+            f"the passphrase of {name} has not 1 to {PASSPHRASE_SIZE_MAX} bytes",
+            "see that it holds the passphrase and nothing else",
+        )
+    return text.encode()
+
+
+def _unreadable(name: str, error: OSError) -> ServiceError:
+    return ServiceError("locked", f"no passphrase can be read: {error}", f"see that {name} is there")

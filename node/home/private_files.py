@@ -1,0 +1,103 @@
+"""Small files that only their owner may read: written whole or not at all, durable, refused where others may read them.
+
+They are written beside their place first. What a process that was killed had begun there may hold secrets in the clear, so
+it is swept; what one is at work on is told by its lock.
+"""
+
+import fcntl
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from node.runtime.errors import ServiceError
+from storage.engine.copying import sync_folder
+
+FILE_MODE: Final = 0o600
+_BEGUN: Final = re.compile(r".+\.[0-9a-f]{16}\.new")
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all, over the one that is there. Durable when it returns. Raises OSError."""
+    _write_beside(path, content, lambda beside: beside.replace(path))
+
+
+def create_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all where none is. Raises FileExistsError, OSError; two at a time make one file."""
+    _write_beside(path, content, lambda beside: os.link(beside, path))
+
+
+def read_file(path: Path, size_max: int) -> bytes:
+    """A file that only its owner may read. Raises ServiceError `bad_config`, `not_initialised`."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                raise ServiceError("bad_config", f"{path} is not a file", "restore it from a backup")
+            if stat.S_IMODE(found.st_mode) & 0o077:
+                raise ServiceError(
+                    "bad_config", f"{path} can be read by others", f"mend it with: chmod 600 {path}"
+                )
+            content = file.read(size_max + 1)
+    except FileNotFoundError:
+        raise ServiceError(
+            "not_initialised", f"{path} is not there", f"make it with: ravel --home {path.parent} init"
+        ) from None
+    except OSError as error:
+        raise ServiceError(
+            "bad_config", f"{path} cannot be read: {error}", "check its owner and permissions"
+        ) from None
+    if len(content) > size_max:
+        raise ServiceError("bad_config", f"{path} has more than {size_max} bytes", "restore it from a backup")
+    return content
+
+
+def find_begun(folder: Path) -> list[Path]:
+    """Files that were begun in a folder, and that nobody is at work on. Raises OSError."""
+    return [
+        path for path in sorted(folder.iterdir()) if _BEGUN.fullmatch(path.name) and not _is_at_work(path)
+    ]
+
+
+def sweep_begun(folder: Path) -> list[Path]:
+    """Remove them, and give which they were. Raises OSError."""
+    found = find_begun(folder)
+    for path in found:
+        path.unlink(missing_ok=True)
+    if found:
+        sync_folder(folder)
+    return found
+
+
+def _is_at_work(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:  # gone meanwhile, or nothing of ours
+        return True
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _write_beside(path: Path, content: bytes, put: Callable[[Path], object]) -> None:
+    beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            fcntl.flock(handle, fcntl.LOCK_EX)  # before there is anything in it
+            file.write(content)
+            file.flush()
+            os.fsync(handle)
+            put(beside)
+    finally:
+        beside.unlink(missing_ok=True)
+    sync_folder(path.parent)

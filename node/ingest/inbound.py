@@ -1,0 +1,575 @@
+"""The way in, second half: verdicts, heads and membership, one transaction. Everything that is kept has passed here.
+
+A commit's faults and its carrier's are kept apart. What is wrong with the *commit* follows from its id, so it is
+rejected for good and the rejection remembered. What is wrong with the *publication* was dropped and counted before:
+remembering it would let anyone poison an id.
+
+What comes is judged in one transaction, and with it some of what waited for it. The rest is released in further ones, each
+as short, between which others write: `accept_batch` does so itself, or leaves them to who calls `release_more`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+
+import structlog
+from sqlalchemy import Connection
+
+from node.ingest.awaited import restore_awaited
+from node.ingest.consequences import choose_writing_epoch, show_names
+from node.ingest.filling import fill_missing
+from node.ingest.intake import Intake
+from node.ingest.opening import Opened, OpenedBatch, open_batch, open_kept_back, prove_topics
+from node.ingest.release import Budget, find_woken
+from node.ingest.replica import Change, Replica, Tables
+from node.ingest.stated_branches import add_stated, follow_stated
+from node.ingest.voiding import Review
+from protocol.body import Adopt, BranchAdd, BranchRenew, RepoInit
+from protocol.commit import Commit
+from protocol.epochs import EpochAdd, EpochInit
+from protocol.limits import RELEASED_COUNT_MAX, WANT_COUNT_MAX
+from storage.blobs.files import apply_files
+from storage.commits.blocks import DamagedBlock
+from storage.commits.checkpoints import keep_checkpoints
+from storage.commits.commits import NewCommit, accept_commits, load_facts, load_places
+from storage.commits.erasing import keep_bare
+from storage.commits.heads import find_heads
+from storage.commits.pending import (
+    Waiting,
+    find_waiting,
+    keep_rejections,
+    keep_waiting,
+    load_rejected,
+)
+from storage.commits.pending_release import (
+    Woken,
+    drop_causes,
+    find_settled,
+    is_any_waiting,
+    take_unread,
+    take_woken,
+)
+from storage.engine.errors import StorageError
+from storage.engine.id_keys import id_key
+from storage.repos.repo_changes import rename_repo
+from storage.repos.repos import Branch, follow_topic
+from verifier.ancestry import Place
+from verifier.facts import CommitFacts
+from verifier.membership import Membership
+from verifier.tangle_kinds import GROUP
+from verifier.verify import Accepted, Misplaced, Pending, Rejected, VerifiedCommit, find_causes, judge
+
+log = structlog.get_logger()
+InTransaction = Callable[[Connection], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How much one transaction may do, and how it makes room for others. By default it does all, as impatient work does."""
+
+    turn: AbstractContextManager[object] | None = None
+    """As of `Database.write`, and so is `is_patient`."""
+    is_over: Callable[[], bool] = lambda: False
+    """Whether it has done enough: no more is judged in it."""
+    released_max: int = RELEASED_COUNT_MAX
+    """Commits that waited and are judged in it."""
+    is_patient: bool = False
+
+    def budget(self) -> Budget:
+        """What it may release."""
+        budget = Budget()
+        budget.commits = min(budget.commits, self.released_max)
+        return budget
+
+
+class OwnCommitRejected(Exception):
+    """A commit that this node was about to publish is against the rules; nothing of it was kept."""
+
+    def __init__(self, verdict: Rejected) -> None:
+        super().__init__(verdict.detail)
+        self.verdict = verdict
+
+
+def accept_batch(
+    replica: Replica,
+    branch: Branch | None,
+    batch: OpenedBatch,
+    now_ms: int,
+    *,
+    before: InTransaction | None = None,
+    after: InTransaction | None = None,
+    followups: Sequence[tuple[bytes, bytes]] = (),
+    is_own: bool = False,
+    share: Share | None = None,
+    in_slices: bool = False,
+) -> Intake:
+    """Judge and store a batch in one transaction; durable when it returns. Raises StorageError, and then nothing changed.
+
+    What has to wait or is rejected, and of which the topic's signature was not checked yet, is kept by a second one, if that
+    signature holds. What waited is released in further ones; `in_slices` leaves these to the caller (`release_more`). Where
+    one of these fails, that is logged, and not raised.
+    `before` and `after` run in the same transaction. `followups` are (topic, publication) pairs of branches that the
+    batch itself adds. `branch` is None when `before` adds it; then everything is in `followups`. Of `is_own` commits
+    none may be rejected: that undoes the transaction and raises OwnCommitRejected. Once the slice that `share` grants is
+    over, what was not judged is left to another transaction (`Intake.left`).
+    """
+    restored = [] if branch is None else restore_awaited(replica, branch, batch, now_ms)
+    share = share or Share()
+    intake = _judge_batch(
+        replica, branch, batch, now_ms, restored, before, after, followups, share, is_own=is_own
+    )
+    left = intake.left
+    try:
+        if branch is not None and intake.unproven:
+            proven = prove_topics(intake.unproven)
+            intake.unproven = []
+            again = replace(
+                share, is_over=lambda: False
+            )  # it has been judged once: as much as fits one slice
+            intake = intake.with_more(
+                _judge_batch(replica, branch, proven, now_ms, [], None, None, (), again, is_own=False)
+            )
+        # For an own commit nothing waits; what others left is not for a user's write to wait for.
+        while intake.is_unfinished and not (in_slices or is_own):
+            intake = intake.with_more(release_more(replica, now_ms, share))
+    except (
+        StorageError
+    ) as error:  # what was accepted is to be told; the rest comes again, or is released later
+        log.error("what waits could not be kept or released", error=str(error))
+    intake.left = left
+    return intake
+
+
+def _judge_batch(
+    replica: Replica,
+    branch: Branch | None,
+    batch: OpenedBatch,
+    now_ms: int,
+    restored: Sequence[bytes],
+    before: InTransaction | None,
+    after: InTransaction | None,
+    followups: Sequence[tuple[bytes, bytes]],
+    share: Share,
+    *,
+    is_own: bool,
+) -> Intake:
+    with _transaction(replica, now_ms, share) as (work, connection):
+        if branch is not None:
+            work.take_restored(branch, restored)
+        if before is not None:
+            before(connection)
+            work.note_changed_tables()
+            work.reload_tables()
+        if branch is not None and branch.topic_num not in work.tables.on_topics:
+            return work.intake  # it was forgotten while the batch was on its way
+        if branch is not None:
+            work.run_round(connection, [(branch, batch)], is_proven=is_own, may_leave=True)
+            if is_own and work.intake.rejected:
+                raise OwnCommitRejected(work.intake.rejected[0])
+            if is_own and work.fault is not None:
+                raise work.fault
+        for topic, encoded in followups:
+            work.reload_tables()
+            target = work.tables.by_topic[topic]
+            work.run_round(connection, [(target, open_batch(target, [encoded]))], is_proven=True)
+        work.release(connection, share.budget())
+        if after is not None:
+            after(connection)
+    return work.intake
+
+
+def retry_kept(replica: Replica, now_ms: int) -> Intake:
+    """Take up what an older Ravel could not read, and what waits for causes that are here. Raises StorageError.
+
+    What this one cannot read either is kept again. Causes may have come back after damage just before a crash, or come just
+    before it, and what waited was left for a further transaction.
+    """
+    with _transaction(replica, now_ms, Share()) as (work, connection):
+        for topic_num, items in take_unread(connection).items():
+            branch = work.tables.on_topics[topic_num]
+            # An older one kept it without looking at the topic's signature.
+            work.run_round(connection, [(branch, open_batch(branch, items, checks_topics=True))])
+        work.settled.update(find_settled(connection))
+        work.intake.is_unfinished = is_any_waiting(connection)
+    intake = work.intake
+    while intake.is_unfinished:
+        intake = intake.with_more(release_more(replica, now_ms))
+    return intake
+
+
+def release_more(replica: Replica, now_ms: int, share: Share | None = None) -> Intake:
+    """Judge some more of what waited for what was settled: a bounded amount in one transaction. Raises StorageError."""
+    share = share or Share()
+    with _transaction(replica, now_ms, share, takes_over=True) as (work, connection):
+        work.release(connection, share.budget(), with_ready=True)
+    return work.intake
+
+
+@contextmanager
+def _transaction(
+    replica: Replica,
+    now_ms: int,
+    share: Share,
+    *,
+    takes_over: bool = False,
+) -> "Iterator[tuple[_Acceptance, Connection]]":
+    """Judge and store: all of it is committed, or neither store nor memory shows any of it."""
+    with replica.change(share.turn, is_patient=share.is_patient) as change:
+        change.has_changed_tables = False
+        work = _Acceptance(replica, now_ms, change)
+        work.is_slice_over = share.is_over
+        if takes_over:
+            work.settled, change.unreleased = change.unreleased, {}
+        yield work, change.connection
+        work.review(change.connection)
+        change.unreleased |= work.settled
+
+
+class _Acceptance:
+    """One transaction's worth of verdicts. Also the rules' view of what is accepted and rejected."""
+
+    def __init__(self, replica: Replica, now_ms: int, change: Change) -> None:
+        self._replica = replica
+        self._change = change
+        self._now_ms = now_ms
+        self._facts: dict[bytes, CommitFacts] = {}
+        self._places: dict[bytes, Place] = {}
+        self._heads: set[bytes] = set()  # of what the batch acks, and of what it has added
+        self._load_places: Callable[[Iterable[bytes]], Mapping[bytes, Place]] = lambda _ids: {}
+        self.walks = replica.walks  # (`CommitLookup`)
+        self._rejected: set[bytes] = set()
+        self._changed_repos: dict[
+            int, frozenset[bytes]
+        ] = {}  # the removals that counted before, by repos' numbers
+        self._new_content: dict[tuple[int, int], list[bytes]] = {}  # ids by numbers of repo and branch
+        self._adopted: list[tuple[int, Adopt]] = []  # with the repo's number
+        self._again: list[Opened] = []  # of the batch, what was settled before
+        self._of_root: set[bytes] = set()  # commits that are missing of root branches
+        self._is_releasing = False
+        self.intake = Intake()
+        self.is_slice_over: Callable[[], bool] = lambda: False
+        self.settled: dict[int, bool] = {}
+        """Keys of commits for which others may wait, and whether they were rejected."""
+        self.fault: DamagedBlock | None = None
+        """What keeps a repo's membership from being computed."""
+        self._blocking: dict[int, bytes] = {}  # by number of such repos: a commit that is awaited
+
+    @property
+    def tables(self) -> Tables:
+        """This transaction's own."""
+        return self._change.tables
+
+    def note_changed_tables(self, *, has_changed: bool = True) -> None:
+        """Repos, epochs, branches or topics may be others now, where they have changed."""
+        self._change.has_changed_tables |= has_changed
+
+    def take_restored(self, branch: Branch, ids: Sequence[bytes]) -> None:
+        """Look again at what waits for commits that are back, and at whether they are void."""
+        self._settle(ids)
+        self.intake.restored += len(ids)
+        if ids and branch.facts.is_root_branch:
+            self.intake.is_about_repos = True
+        elif ids:
+            self._new_content.setdefault((branch.repo_num, branch.num), []).extend(ids)
+
+    def reload_tables(self) -> None:
+        """See the branches and repos that this transaction has added."""
+        self._change.reload()
+
+    def accepted(self, commit_id: bytes) -> CommitFacts | None:
+        """Facts of an accepted commit (`CommitLookup`)."""
+        return self._facts.get(commit_id)
+
+    def ancestors(self, ids: Iterable[bytes]) -> Mapping[bytes, Place]:
+        """Places of accepted commits (`CommitLookup`), those of this batch included."""
+        wanted = list(ids)
+        absent = [raw for raw in wanted if raw not in self._facts and raw not in self._places]
+        self._places.update(self._load_places(absent))
+        return {
+            raw: Place(known.rank, known.acks) if (known := self._facts.get(raw)) else self._places[raw]
+            for raw in wanted
+        }
+
+    def is_acked(self, commit_id: bytes) -> bool:
+        """Whether an accepted commit acks this one (`CommitLookup`)."""
+        return commit_id not in self._heads
+
+    def is_rejected(self, commit_id: bytes) -> bool:
+        """Whether a commit was rejected (`CommitLookup`)."""
+        return commit_id in self._rejected
+
+    def run_round(
+        self,
+        connection: Connection,
+        batches: list[tuple[Branch, OpenedBatch]],
+        *,
+        is_proven: bool = False,
+        may_leave: bool = False,
+    ) -> None:
+        """Judge some batches, each of one branch, and store what follows; all of it, or as much as fits the slice.
+
+        `is_proven` without topics' signatures.
+        """
+        for branch, batch in batches:
+            self._look_up(connection, branch, batch)
+            new: list[NewCommit] = []
+            waiting = list(batch.waiting)
+            rejected = [item for item in batch.rejected if item.commit_id not in self._rejected]
+            self._again = []
+            for place, opened in enumerate(batch.opened):
+                if may_leave and place and self.is_slice_over():
+                    self.intake.left = batch.opened[place:]
+                    break
+                self._judge(branch, opened, new, waiting, rejected, is_proven or opened.is_from_topic)
+            self._rejected.update(item.commit_id for item in rejected)
+            self._store(connection, branch, new, waiting, rejected)
+            fill_missing(self._replica.database, connection, branch, self._again, self.intake)
+            self.intake.dropped.update(batch.dropped)
+            self.intake.rejected += rejected
+            self._settle((item.commit_id for item in rejected), is_rejected=True)
+
+    def _settle(self, ids: Iterable[bytes], *, is_rejected: bool = False) -> None:
+        self.settled.update((id_key(raw), is_rejected) for raw in ids)
+
+    def release(self, connection: Connection, budget: Budget, *, with_ready: bool = False) -> None:
+        """Judge what waited for what was settled, and what waited for that, as far as the budget and the slice go.
+
+        `with_ready` also what earlier transactions had to leave.
+        """
+        change = self._change
+        if not with_ready and self.is_slice_over():
+            if not is_any_waiting(connection):
+                self.settled.clear()
+        else:
+            while woken := find_woken(connection, self.settled, budget, with_ready=with_ready):
+                self._run_woken(connection, woken)
+                if self.is_slice_over():
+                    break
+        change.has_ready = budget.has_left_some or (change.has_ready and not with_ready)
+        # A release that failed is taken up by the next.
+        self.intake.is_unfinished = bool(self.settled or change.unreleased or change.has_ready)
+
+    def _run_woken(self, connection: Connection, woken: Sequence[Woken]) -> None:
+        """Judge commits that are no longer to wait, causes before effects."""
+        if self._change.has_changed_tables:
+            self.reload_tables()
+        taken = zip(woken, take_woken(connection, woken), strict=True)
+        self._is_releasing = True
+        for topic_num, group in groupby(taken, key=lambda one: one[1][0]):
+            part = list(group)
+            branch = self.tables.on_topics[topic_num]
+            batch = open_kept_back(branch, [publication for _, (_, publication) in part])
+            doomed = {one.key: one.num for one, _ in part if one.is_doomed}
+            for commit in [opened.signed.commit for opened in batch.opened] if doomed else ():
+                if (num := doomed.pop(id_key(commit.commit_id), None)) is not None:
+                    drop_causes(connection, num, find_causes(commit, branch.facts))
+            for num in doomed.values():
+                drop_causes(connection, num, None)
+            self.run_round(connection, [(branch, batch)], is_proven=True)
+        self._is_releasing = False
+
+    def review(self, connection: Connection) -> None:
+        """Find what of the repos' content has become void by this transaction, or ceased to be."""
+        if self._change.has_changed_tables:
+            self.reload_tables()
+        touched = {repo_num for repo_num, _ in self._new_content} | self._changed_repos.keys()
+        for repo_num in touched:
+            try:
+                membership = self._replica.membership(self.tables.repos[repo_num].repo_id)
+            except (
+                DamagedBlock
+            ):  # of commits that are back: void marks are as they were, until it can be computed
+                continue
+            review = Review(connection, self.tables, repo_num, membership, self._replica.database)
+            for (content_repo_num, branch_num), ids in self._new_content.items():
+                if content_repo_num == repo_num:
+                    review.of_commits(branch_num, ids)
+            if repo_num in self._changed_repos:
+                is_other = choose_writing_epoch(connection, self.tables, repo_num, membership)
+                self.note_changed_tables(has_changed=is_other)
+                review.after_removals(self._changed_repos[repo_num])
+                is_renamed = show_names(connection, self.tables, repo_num, membership)
+                self.note_changed_tables(has_changed=is_renamed)
+            for adopted_repo_num, body in self._adopted:
+                if adopted_repo_num == repo_num:
+                    review.of_adopted(body.branch, body.commits)
+            self.intake.voided.update(review.changed)
+
+    def _look_up(self, connection: Connection, branch: Branch, batch: OpenedBatch) -> None:
+        named: set[bytes] = {item.commit_id for item in batch.rejected}
+        merged: set[bytes] = set()
+        for opened in batch.opened:
+            commit = opened.signed.commit
+            named.add(commit.commit_id)
+            named |= _named_by(commit)
+            if len(commit.acks) > 1:
+                merged.update(commit.acks)
+        named -= self._facts.keys()
+        self._facts.update(load_facts(connection, named))
+        self._rejected |= load_rejected(connection, sorted(named - self._facts.keys()))
+        self._heads = find_heads(connection, branch.num, merged)
+        self._load_places = partial(load_places, connection)
+
+    def _judge(
+        self,
+        branch: Branch,
+        opened: Opened,
+        new: list[NewCommit],
+        waiting: list[Waiting],
+        rejected: list[Rejected],
+        is_proven: bool,
+    ) -> None:
+        commit = opened.signed.commit
+        if commit.commit_id in self._facts or commit.commit_id in self._rejected:
+            self.intake.already += 1
+            self._again.append(opened)
+            return
+        membership = self._membership(branch)
+        author = commit.content.author
+        if membership is None:
+            cause = (self._blocking[branch.repo_num],)
+            if is_proven:
+                waiting.append(Waiting(commit.commit_id, opened.encoded, cause, author=author))
+            else:
+                self.intake.unproven.append(opened)
+            return
+        match judge(opened.signed, branch.facts, self, membership):
+            case Accepted(verified):
+                content = commit.content
+                self._facts[commit.commit_id] = CommitFacts(
+                    branch.branch_id, content.author, content.feed_sequence, verified.rank, commit.acks
+                )
+                self._heads.difference_update(commit.acks)
+                self._heads.add(commit.commit_id)
+                if verified.operation is not None:
+                    if branch.repo_num not in self._changed_repos:
+                        self._changed_repos[branch.repo_num] = membership.now().counting
+                        self._change.changed_repos.add(branch.facts.repo_id)
+                    membership.add(verified.operation, commit.acks)
+                self._settle([commit.commit_id])
+                new.append(NewCommit(verified, opened.publication))
+            case Pending() | Rejected() if not is_proven:  # of what is kept so, who sent it is asked for
+                self.intake.unproven.append(opened)
+            case Pending(_, missing):
+                is_content = branch.facts.has_members and not branch.facts.is_root_branch
+                place = commit.place(GROUP) if is_content else None
+                self._of_root.update(() if place is None else place.previous)
+                waiting.append(Waiting(commit.commit_id, opened.encoded, missing, author=author))
+            case Misplaced(code):
+                self.intake.dropped[code] += 1
+            case Rejected() as verdict:
+                self._rejected.add(commit.commit_id)
+                rejected.append(verdict)
+
+    def _membership(self, branch: Branch) -> Membership | None:
+        """The membership to judge by; None while commits of the root branch are awaited. Raises StorageError."""
+        if branch.repo_num in self._blocking:
+            return None
+        try:
+            return self._replica.membership(branch.facts.repo_id)
+        except DamagedBlock as error:
+            awaited = self._replica.find_awaited_root(branch.facts.repo_id)
+            if awaited is None:
+                raise
+            self._blocking[branch.repo_num], self.fault = awaited, error
+            return None
+
+    def _store(
+        self,
+        connection: Connection,
+        branch: Branch,
+        new: list[NewCommit],
+        waiting: list[Waiting],
+        rejected: list[Rejected],
+    ) -> None:
+        database, publications = self._replica.database, [commit.publication for commit in new]
+        nums = accept_commits(database, connection, branch, new, self._now_ms)
+        keep_bare(connection, branch.num, nums, publications, self._now_ms)
+        if nums and not branch.facts.is_root_branch:
+            ids = self._new_content.setdefault((branch.repo_num, branch.num), [])
+            ids.extend(commit.verified.commit.commit_id for commit in new)
+        if nums:
+            self.intake.accepted.setdefault(branch.topic, []).extend(nums)
+            apply_files(database, connection, branch.num, nums, new)
+            keep_checkpoints(database, connection, branch.num, nums, new)
+        if branch.facts.is_root_branch:
+            self.intake.is_about_repos |= bool(new or waiting)
+            for commit in new:
+                self._apply_root_body(connection, branch, commit.verified)
+        if self._is_releasing:
+            self.intake.released.update(
+                zip(nums, (one.verified.commit.commit_id for one in new), strict=True)
+            )
+        kept = keep_waiting(database, connection, branch, waiting)
+        self.intake.waiting += kept.count
+        if not self._is_releasing:  # what waits on came before, from others
+            self.intake.waited |= kept.ids
+        if kept.refused:
+            self.intake.dropped["pending_full"] += kept.refused
+        if kept.ids:
+            self._ask_for_causes(connection, branch, [item for item in waiting if item.commit_id in kept.ids])
+        if kept.unread:
+            self.intake.unread.setdefault(branch.topic, []).extend(kept.unread)
+        if branch.facts.has_members:  # else who made the link said what to hold against commits
+            keep_rejections(database, connection, branch.num, rejected)
+
+    def _ask_for_causes(self, connection: Connection, branch: Branch, waiting: Sequence[Waiting]) -> None:
+        """Note the first causes that are neither here nor wait themselves, by the topics on which peers may have them."""
+        blocking = self._blocking.get(branch.repo_num)  # asked for as what is damaged is
+        causes = dict.fromkeys(cause for item in waiting for cause in item.causes if cause != blocking)
+        here = find_waiting(connection, causes)
+        wanted = [cause for cause in causes if cause not in here][:WANT_COUNT_MAX]
+        for cause in wanted:
+            topics = self._topics_of_root(branch) if cause in self._of_root else [branch.topic]
+            for topic in topics:
+                self.intake.wanted.setdefault(topic, {})[cause] = None
+
+    def _topics_of_root(self, branch: Branch) -> list[bytes]:
+        """Of the branch's repo: in its epoch, where its authors wrote last, and in the one that is written in now."""
+        current = self.tables.roots[branch.facts.repo_id]
+        return [
+            one.topic
+            for one in self.tables.on_topics.values()
+            if one.num == current.num and one.epoch_num in (branch.epoch_num, current.epoch_num)
+        ]
+
+    def _apply_root_body(self, connection: Connection, branch: Branch, verified: VerifiedCommit) -> None:
+        match body := verified.body:
+            case RepoInit():
+                rename_repo(connection, branch.repo_num, body.name)
+                self.note_changed_tables()
+            case BranchAdd():
+                self.note_changed_tables()
+                add_stated(self._replica.database, connection, self.tables, branch, body)
+            case BranchRenew():
+                self.note_changed_tables()
+                follow_topic(
+                    self._replica.database,
+                    connection,
+                    branch.facts.repo_id,
+                    self.tables.epochs[branch.epoch_num],
+                    body.branch,
+                    body.topic,
+                    generation=body.generation,
+                )
+            case EpochInit():
+                self.note_changed_tables()  # which secrets are right, if any are here
+            case EpochAdd():
+                is_new = follow_stated(self._replica.database, connection, self.tables, branch, body)
+                self.note_changed_tables(has_changed=is_new)
+            case Adopt():
+                self._adopted.append((branch.repo_num, body))
+            case _:
+                pass
+
+
+def _named_by(commit: Commit) -> set[bytes]:
+    """Commits that a commit names, its causes among them."""
+    content, links = commit.content, commit.links
+    named = {*commit.acks, *links.deps, *links.ndeps}
+    named.update(link for link in (content.feed_previous, links.lipmaa) if link is not None)
+    for place in content.tangles:
+        named.update(place.previous)
+    return named

@@ -1,0 +1,66 @@
+"""What became of commits that were taken in."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from node.ingest.opening import Opened
+from verifier.verify import Rejected
+
+
+@dataclass(slots=True)
+class Intake:
+    """What became of a batch: to be told to subscribers, peers and logs."""
+
+    accepted: dict[bytes, list[int]] = field(default_factory=dict)  # commit numbers by topic
+    unread: dict[bytes, list[int]] = field(default_factory=dict)  # numbers of those newly kept, by topic
+    voided: dict[bytes, int] = field(
+        default_factory=dict
+    )  # how many have become void or ceased to be, by topic
+    rejected: list[Rejected] = field(default_factory=list)
+    unproven: list[Opened] = field(
+        default_factory=list
+    )  # to be kept once their topics' signatures are checked
+    dropped: Counter[str] = field(default_factory=Counter)
+    already: int = 0
+    filled: set[bytes] = field(default_factory=set)  # commits whose bodies were awaited, and came
+    waiting: int = 0
+    waited: set[bytes] = field(default_factory=set)  # of those, by id, what waits for causes
+    wanted: dict[bytes, dict[bytes, None]] = field(default_factory=dict)  # causes to ask for, by topic
+    released: dict[int, bytes] = field(
+        default_factory=dict
+    )  # what had waited and is accepted: ids by numbers
+    restored: int = 0  # awaited ones whose blocks are back
+    left: list[Opened] = field(default_factory=list)  # not judged yet: the slice was over
+    is_unfinished: bool = False  # whether some of what waited is left for `inbound.release_more`
+    is_about_repos: bool = False  # whether a root branch got anything, be it only what waits
+
+    def count_useful(self) -> int:
+        """Commits for which it was worth it: those that came to be here, or more whole than before."""
+        kept = sum(map(len, self.accepted.values())) + sum(map(len, self.unread.values()))
+        return kept + len(self.filled) + self.restored
+
+    def with_more(self, more: "Intake") -> "Intake":
+        """This and what another batch came to, to be told at once."""
+        together = Intake(
+            rejected=self.rejected + more.rejected,
+            unproven=self.unproven + more.unproven,
+            dropped=self.dropped + more.dropped,
+            already=self.already + more.already,
+            filled=self.filled | more.filled,
+            waiting=self.waiting + more.waiting,
+            waited=self.waited | more.waited,
+            released=self.released | more.released,
+            is_unfinished=more.is_unfinished,
+            restored=self.restored + more.restored,
+            is_about_repos=self.is_about_repos or more.is_about_repos,
+        )
+        for one in (self, more):
+            for topic, nums in one.accepted.items():
+                together.accepted.setdefault(topic, []).extend(nums)
+            for topic, nums in one.unread.items():
+                together.unread.setdefault(topic, []).extend(nums)
+            for topic, count in one.voided.items():
+                together.voided[topic] = together.voided.get(topic, 0) + count
+            for topic, ids in one.wanted.items():
+                together.wanted.setdefault(topic, {}).update(ids)
+        return together

@@ -1,0 +1,69 @@
+"""Which repos this node does not write to, since it may have lost commits of its user's own feeds there.
+
+A place of a feed that was used and lost would be used a second time, which every peer sees as a fork. So nothing is written
+until a peer that follows the repo has been met, which has what this node had sent it (`recalling`), or until a person
+says that the loss is accepted (`repair.accept_loss`). It is kept in the folder (`storage.engine.losses`), and
+outlives restarts.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from node.runtime.errors import ServiceError
+from protocol.text import id_text
+from storage.engine.errors import StorageError
+from storage.engine.losses import read_loss, settle_loss
+
+log = structlog.get_logger()
+
+ADVICE: Final = (
+    "let the daemon run, and meet a peer that follows the repo; if there is none: `ravel fsck --accept-loss`"
+)
+
+
+class OwnFeeds:
+    """The repos whose own feeds are uncertain. Replaced whole, so that any thread may look."""
+
+    def __init__(self, folder: Path) -> None:
+        """Nothing is known before `load`."""
+        self._folder = folder
+        self.uncertain: frozenset[bytes] = frozenset()
+        self.detail = ""
+        """What was lost; empty while nothing is uncertain."""
+
+    def load(self, repo_ids: Iterable[bytes]) -> None:
+        """Read what is written down; these are the repos of the store. Raises StorageError."""
+        try:
+            loss = read_loss(self._folder)
+            if loss is None:
+                return
+            named = repo_ids if loss.repos is None else map(bytes.fromhex, loss.repos)
+            self.uncertain = frozenset(named)
+            settle_loss(self._folder, self.uncertain)
+        except OSError as error:
+            raise StorageError(f"{self._folder}: {error}") from error
+        log.error("the store lost writes", detail=loss.detail, repos=len(self.uncertain))
+        self.detail = loss.detail if self.uncertain else ""
+
+    def settle(self, repo_id: bytes) -> None:
+        """The own feeds in a repo are certain again. Raises StorageError."""
+        left = self.uncertain - {repo_id}
+        try:
+            settle_loss(self._folder, left)
+        except OSError as error:
+            raise StorageError(f"{self._folder}: {error}") from error
+        self.uncertain = left
+        self.detail = self.detail if left else ""
+        log.info("own feeds are certain again", repo=id_text(repo_id), left=len(left))
+
+    def check(self, repo_id: bytes) -> None:
+        """Raises ServiceError `feed_uncertain` where nothing may be written yet."""
+        if repo_id in self.uncertain:
+            raise ServiceError(
+                "feed_uncertain",
+                f"this node may have lost commits that you wrote ({self.detail}), and has not asked a peer yet",
+                ADVICE,
+            )

@@ -1,0 +1,393 @@
+"""What this node follows, in memory: branches by topic and by number, and each repo's membership.
+
+Everything here is derived from the store and rebuilt from it at start; the store is what counts. Used from worker
+threads: the tables are replaced whole, never changed in place, and show only what was committed.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+from sqlalchemy import Connection
+
+from node.ingest.own_feeds import OwnFeeds
+from protocol.block import decode_block
+from protocol.body import Body, ErasedBody, Permission, UnknownBody
+from protocol.commit import Commit, open_commit
+from protocol.epochs import EpochInit
+from protocol.limits import IMPLIED_ACK_VISITS_MAX
+from protocol.said_kind import read_body
+from storage.blobs.packs import Packs
+from storage.commits.blocks import DamagedBlock, read_blocks
+from storage.commits.commits import TimelineRow, iterate_arrivals
+from storage.commits.damaged import Awaited, count_awaited, find_awaited_in
+from storage.engine.database import Database, StorageError
+from storage.engine.id_keys import unpack_nums
+from storage.repos.repo_changes import finish_join
+from storage.repos.repos import Branch, Epoch, Repo, load_branches, load_epochs, load_repos
+from storage.topics.sketches import Sketches
+from verifier.ancestry import AckWalks
+from verifier.devices import find_persons
+from verifier.epochs import find_preferred
+from verifier.membership import Membership, mark_of
+from verifier.refusal import Refused
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Repos, epochs and branches as one moment of the store has them."""
+
+    repos: Mapping[int, Repo]
+    epochs: Mapping[int, Epoch]
+    branches: Mapping[int, Branch]  # on the topic that this node writes to
+    on_topics: Mapping[int, Branch]  # on each topic, by its number
+    by_topic: Mapping[bytes, Branch]
+    roots: Mapping[bytes, Branch]  # root branches, by their repos' ids
+
+    def epochs_of(self, repo: Repo, membership: Membership) -> dict[bytes, Epoch]:
+        """A repo's epochs whose secrets are here, by id.
+
+        Of several secrets that were said to be one epoch's, those that its init marks count; while that is not here, and
+        for the first epoch, those that brought commits, else what was said first.
+        """
+        used = {
+            branch.epoch_num
+            for branch in self.on_topics.values()
+            if branch.facts.is_root_branch and branch.topic_commit_count
+        }
+        found: dict[bytes, Epoch] = {}
+        said = [epoch for epoch in self.epochs.values() if epoch.repo_num == repo.num]
+        for epoch in sorted(said, key=lambda one: (one.num != repo.epoch_num, one.num not in used, one.num)):
+            started = membership.operations.find(epoch.epoch_id)
+            if (
+                started is not None
+                and isinstance(started.body, EpochInit)
+                and started.body.mark != mark_of(repo.repo_id, epoch.read_secret)
+            ):
+                continue
+            found.setdefault(epoch.epoch_id, epoch)
+        return found
+
+
+def load_tables(connection: Connection) -> Tables:
+    """The tables as this transaction sees them, its own changes included."""
+    repos = {repo.num: repo for repo in load_repos(connection)}
+    on_topics = {branch.topic_num: branch for branch in load_branches(connection)}
+    # Of the epoch that is written in, else of the latest that has the branch.
+    ordered = sorted(
+        on_topics.values(),
+        key=lambda one: (
+            one.epoch_num == repos[one.repo_num].epoch_num,
+            one.epoch_num,
+            one.generation,
+            one.topic_num,
+        ),
+    )
+    branches = {branch.num: branch for branch in _last_of_each(ordered)}
+    return Tables(
+        repos,
+        {epoch.num: epoch for epoch in load_epochs(connection)},
+        branches,
+        on_topics,
+        {branch.topic: branch for branch in on_topics.values()},
+        {branch.branch_id: branch for branch in branches.values() if branch.facts.is_root_branch},
+    )
+
+
+def choose_epoch(membership: Membership, repo: Repo, here: Mapping[bytes, Epoch]) -> tuple[int, bool]:
+    """The number of the epoch to write in, of those whose secrets are here, and whether members have gone on to another.
+
+    A newcomer by a link holds an epoch before it knows how that began, and stays with it.
+    """
+    operations, now = membership.operations, membership.now()
+    current = next((one for one in here.values() if one.num == repo.epoch_num), None)
+    if not operations.epochs or (current is not None and current.epoch_id not in operations):
+        return repo.epoch_num, repo.is_behind
+    preferred = find_preferred(now.epoch_tips())
+    if preferred.commit_id in here:
+        return here[preferred.commit_id].num, False
+    held = [one for one in operations.epochs if one.commit_id in here and now.counts(one)]
+    latest = [one for one in held if not any(operations.precedes(one, other) for other in held)]
+    return (here[find_preferred(latest).commit_id].num if latest else repo.epoch_num), True
+
+
+def _last_of_each(branches: Iterable[Branch]) -> list[Branch]:
+    """One value for each branch, in the order of their numbers: the last."""
+    last = {branch.num: branch for branch in branches}
+    return [last[num] for num in sorted(last)]
+
+
+class Replica:
+    """The store and the tables that are kept in memory beside it."""
+
+    def __init__(self, folder: Path, store_key: bytes | None = None, url: str = "") -> None:
+        """Open the store of a folder, and of a PostgreSQL database where `url` names one. Raises StorageError."""
+        self.database = Database(folder, store_key, url)
+        try:
+            self._open()
+        except BaseException:
+            self.database.close()
+            raise
+
+    def _open(self) -> None:
+        self.packs = Packs(self.database)
+        self.sketches = Sketches(self.database)
+        self.own_feeds = OwnFeeds(self.database.folder)
+        self.packs.sweep()
+        with self.database.read() as connection:
+            self.has_awaited = count_awaited(connection) != Awaited(0, 0)
+            """Whether anything was damaged that peers are asked for; until none of it is left."""
+        self.walks = AckWalks(IMPLIED_ACK_VISITS_MAX)
+        """What earlier looks for implied acks have walked; for the one transaction that judges."""
+        self.judging = threading.RLock()
+        """Held while memberships change or are asked: by a transaction that judges, until it is committed or undone."""
+        self.unreleased: dict[int, bool] = {}
+        """Settled causes of which a transaction had no time to wake what waits for them (`storage.commits.pending_release`).
+
+        A crash loses none: what waits and which causes are settled is in the store.
+        """
+        self.has_ready = False
+        """Whether commits were marked as ready to be judged, for want of time."""
+        self._memberships: dict[bytes, Membership] = {}
+        self._persons: Mapping[bytes, Mapping[bytes, bytes]] = {}
+        with self.database.read() as connection:
+            self.tables = load_tables(connection)
+        self.own_feeds.load(repo.repo_id for repo in self.repos.values() if repo.has_members)
+        for repo in self.repos.values():
+            if repo.has_members:
+                self._load_membership(repo.repo_id)
+        self._persons = self.find_persons(repo.repo_id for repo in self.repos.values())
+
+    def _load_membership(self, repo_id: bytes) -> None:
+        """At start. Of a repo whose root branch has awaited commits there is none until they are back."""
+        try:
+            self.membership(repo_id)
+        except DamagedBlock as error:
+            if self.find_awaited_root(repo_id) is None:
+                raise
+            log.error("a repo waits for damaged commits", repo=repo_id.hex(), error=str(error))
+
+    def find_awaited_root(self, repo_id: bytes) -> bytes | None:
+        """A commit of a repo's root branch that is awaited, if any is. Raises StorageError."""
+        if not self.has_awaited:
+            return None
+        root = self.tables.roots.get(repo_id)
+        with self.database.read() as connection:
+            return None if root is None else find_awaited_in(connection, root.num)
+
+    def close(self) -> None:
+        """Close the store."""
+        self.database.close()
+
+    @property
+    def repos(self) -> Mapping[int, Repo]:
+        """Repos by number."""
+        return self.tables.repos
+
+    @property
+    def branches(self) -> Mapping[int, Branch]:
+        """Branches by number, on the topics that this node writes to."""
+        return self.tables.branches
+
+    @property
+    def on_topics(self) -> Mapping[int, Branch]:
+        """Branches by the number of the topic."""
+        return self.tables.on_topics
+
+    @property
+    def by_topic(self) -> Mapping[bytes, Branch]:
+        """Branches by topic: a branch has one for each epoch."""
+        return self.tables.by_topic
+
+    @contextmanager
+    def change(
+        self, turn: AbstractContextManager[object] | None = None, *, is_patient: bool = False
+    ) -> "Iterator[Change]":
+        """The only way to change repos, epochs, branches, topics and memberships: one write transaction.
+
+        The next writer begins when memory shows the store, so none judges by older tables. `judging` is held from when
+        this is the writer until then. When the block raises, neither store nor memory shows anything of it. Raises
+        StorageError, and then too nothing changed. `turn` and `is_patient` are those of `Database.write`.
+        """
+        change = Change(self)
+        with ExitStack() as until_shown:
+            try:
+                with self.database.write(turn, change.show, is_patient=is_patient) as connection:
+                    until_shown.enter_context(self.judging)
+                    change.begin(connection)
+                    yield change
+                    change.prepare()
+            except BaseException:  # an interrupt too: memory must not show what the store does not
+                change.undo()
+                raise
+
+    def membership(self, repo_id: bytes) -> Membership:
+        """The membership of a repo; empty for one whose init is not here yet. To be used while `judging` is held.
+
+        Raises StorageError.
+        """
+        found = self._memberships.get(repo_id)
+        if found is None:
+            with self.database.read() as connection:
+                found = load_membership(connection, self.tables, repo_id)
+            self._memberships[repo_id] = found
+        return found
+
+    def permission(self, repo: Repo, user: bytes) -> Permission | None:
+        """What a user may do in a repo now; None for who is no member."""
+        with self.judging:
+            return self.membership(repo.repo_id).now().permission(user)
+
+    def was_member(self, repo: Repo, user: bytes) -> bool:
+        """Whether a user ever held a permission in a repo."""
+        with self.judging:
+            return bool(self.membership(repo.repo_id).operations.grants_of(user))
+
+    def members(self, repo: Repo) -> dict[bytes, Permission]:
+        """Every member of a repo with the highest permission held."""
+        with self.judging:
+            return self.membership(repo.repo_id).now().members()
+
+    def persons(self, repo_id: bytes) -> Mapping[bytes, bytes]:
+        """Members of a repo who are devices of others, with these others, as it was last committed. Waits for nobody."""
+        return self._persons.get(repo_id, {})
+
+    def find_persons(self, repo_ids: Iterable[bytes]) -> Mapping[bytes, Mapping[bytes, bytes]]:
+        """Look again who is whose device in these repos; gives that of all. To be used while `judging` is held."""
+        changed = {}
+        for repo_id in repo_ids:
+            membership = self._memberships.get(repo_id)
+            words = membership.device_words if membership is not None else ()
+            changed[repo_id] = find_persons(membership.now(), words) if membership and words else {}
+        return {**self._persons, **changed}
+
+    def show(self, change: "Change", persons: Mapping[bytes, Mapping[bytes, bytes]]) -> None:
+        """Show what was committed. For `Change` alone: nobody else knows that it was."""
+        self.tables, self._persons = change.tables, persons
+        self.unreleased, self.has_ready = change.unreleased, change.has_ready
+
+    def forget_membership(self, repo_id: bytes) -> None:
+        """Forget a membership that an undone transaction had changed: it is built anew from what is committed."""
+        self._memberships.pop(repo_id, None)
+
+    def forget_invitation(self, repo: Repo) -> None:
+        """Forget the link of a repo that was joined."""
+        with self.change() as change:
+            finish_join(change.connection, repo.num)
+
+    def writing_epoch(self, repo: Repo) -> Epoch:
+        """The epoch in which this node writes to a repo."""
+        return self.tables.epochs[self.repos[repo.num].epoch_num]
+
+    def root_branch(self, repo: Repo) -> Branch:
+        """The repo's root branch, on the topic that this node writes to."""
+        found = self.tables.roots.get(repo.repo_id)
+        if found is None:
+            raise StorageError("a repo without a root branch")
+        return found
+
+    def root_branch_in(self, epoch: Epoch) -> Branch:
+        """The root branch on its topic of an epoch."""
+        for branch in self.on_topics.values():
+            if branch.epoch_num == epoch.num and branch.facts.is_root_branch:
+                return branch
+        raise StorageError("an epoch without a topic for its root branch")
+
+
+class Change:
+    """One transaction that may change what is in memory, and what memory shows once it is committed."""
+
+    connection: Connection
+    tables: Tables
+    """This transaction's own: others see a branch when it is committed."""
+    unreleased: dict[int, bool]
+    has_ready: bool
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self.has_changed_tables = True
+        """Whether it may have added or altered repos, epochs, branches or topics. The way in alone says that it did not."""
+        self.changed_repos: set[bytes] = set()
+        """Repos whose membership it has changed."""
+        self._persons: Mapping[bytes, Mapping[bytes, bytes]] = {}
+
+    def begin(self, connection: Connection) -> None:
+        """Take the tables as the last writer has left them: no other changes them before this one has ended."""
+        self.connection, self.tables = connection, self._replica.tables
+        self.unreleased, self.has_ready = dict(self._replica.unreleased), self._replica.has_ready
+
+    def reload(self) -> Tables:
+        """See what this transaction has added."""
+        self.tables = load_tables(self.connection)
+        return self.tables
+
+    def prepare(self) -> None:
+        """Read and compute what memory will show, while it can still fail with the transaction."""
+        if self.has_changed_tables:
+            self.reload()
+        self._persons = self._replica.find_persons(self.changed_repos)
+
+    def show(self) -> None:
+        """It was committed: memory shows it before the next writer begins."""
+        self._replica.show(self, self._persons)
+
+    def undo(self) -> None:
+        """Take back what memory holds of it."""
+        for repo_id in self.changed_repos:
+            self._replica.forget_membership(repo_id)
+
+
+def load_membership(connection: Connection, tables: Tables, repo_id: bytes) -> Membership:
+    """A repo's membership, of what is accepted of its root branch. Raises StorageError."""
+    membership = Membership(repo_id)
+    root = tables.roots.get(repo_id)
+    for row in [] if root is None else iterate_arrivals(connection, [root.num]):
+        commit, body = open_stored(
+            tables.on_topics[row.topic_num], row, load_blocks_of(connection, [row])[row.num]
+        )
+        try:
+            operation = membership.authorise_root_commit(commit, body)
+        except Refused as error:
+            raise StorageError(
+                f"an older version accepted what this one refuses ({error}); join the repo anew, "
+                "with another folder"
+            ) from None
+        membership.add(operation, commit.acks)
+    return membership
+
+
+def load_blocks_of(connection: Connection, rows: list[TimelineRow]) -> dict[int, list[bytes]]:
+    """Encoded blocks of each commit by its number, the commit's own first, hashed again. Raises DamagedBlock."""
+    nums = {row.num: unpack_nums(row.block_nums) for row in rows}
+    expected: dict[int, bytes | None] = {num: None for block_nums in nums.values() for num in block_nums}
+    expected.update((nums[row.num][0], row.commit_id) for row in rows)
+    encoded = read_blocks(connection, expected)
+    return {num: [encoded[block_num] for block_num in block_nums] for num, block_nums in nums.items()}
+
+
+def open_stored(branch: Branch, row: TimelineRow, encoded: list[bytes]) -> tuple[Commit, Body | UnknownBody]:
+    """An accepted commit and its body: an ErasedBody where it is not here, an UnreadableBody where it is not what was said.
+
+    `branch` is on the topic by which it came.
+    """
+    commit, body, _ = open_encoded(branch, row, encoded)
+    return commit, body
+
+
+def open_encoded(
+    branch: Branch, row: TimelineRow, encoded: list[bytes]
+) -> tuple[Commit, Body | UnknownBody, bytes]:
+    """The same, and the body as it is encoded: empty where it says nothing here. Every block is found by its hash."""
+    commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
+    if row.is_erased:
+        return commit, ErasedBody(row.body_kind), b""
+    blocks = {block.block_id: block for block in map(decode_block, encoded[1:])}
+    body = read_body(
+        commit, blocks.get, branch.convergence_secret, is_root_branch=branch.facts.is_root_branch
+    )
+    return commit, *body

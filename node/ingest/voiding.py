@@ -1,0 +1,161 @@
+"""Which commits of a repo are void, looked at again at the end of a transaction that may have changed it."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from sqlalchemy import Connection
+
+from node.ingest.replica import Tables
+from protocol.block import WrongKey, decode_block
+from protocol.body import Adopt, FeedEnd, Permission, Remove, kind_name
+from protocol.codec import DecodeError
+from protocol.commit import Commit, open_commit
+from protocol.content import Compaction
+from storage.commits.blocks import DamagedBlock, read_blocks
+from storage.commits.checkpoints import load_checkpoint_ids
+from storage.commits.voids import Judged, are_forked, has_forks, load_judged, load_judged_by, mark_void
+from storage.engine.database import Database
+from storage.engine.id_keys import unpack_nums
+from storage.repos.repos import Branch
+from verifier.membership import Membership
+from verifier.tangle_kinds import GROUP
+from verifier.voiding import Void, find_affected, find_void
+
+_COMPACTION: Final = kind_name(Compaction)
+
+
+class Review:
+    """Judges content commits of one repo again, as its membership stands now. Belongs to one transaction."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        tables: Tables,
+        repo_num: int,
+        membership: Membership,
+        database: Database | None = None,
+    ) -> None:
+        self._database = database  # none for who only asks
+        self._connection = connection
+        self._membership = membership
+        self._branches = [
+            branch
+            for branch in tables.branches.values()
+            if branch.repo_num == repo_num and not branch.facts.is_root_branch
+        ]
+        self._on_topics = tables.on_topics
+        # By branch and last commit: what a forked feed contains, None where no fork leaves a doubt.
+        self._ways_back: dict[tuple[int, bytes, int, bytes], set[bytes] | None] = {}
+        self.changed: dict[bytes, int] = {}
+        """By topic: how many commits have become void or ceased to be."""
+
+    def after_removals(self, before: frozenset[bytes]) -> None:
+        """Look at all that may be void, or no longer, since other removals count than `before`."""
+        changed = before ^ self._membership.now().counting
+        if not changed:
+            return
+        for user in find_affected(self._membership, changed):
+            for branch in self._branches:
+                self._look_at(branch, load_judged_by(self._connection, branch.num, user))
+        for branch in self._branches:  # whoever wrote them, approvals may count no longer, or again
+            ids = load_checkpoint_ids(self._connection, branch.num)
+            self._look_at(branch, load_judged(self._connection, branch.num, ids))
+        for adoption in self._membership.operations.adoptions:  # may count no longer, or again
+            if isinstance(adoption.body, Adopt):
+                self.of_adopted(adoption.body.branch, adoption.body.commits)
+
+    def of_commits(self, branch_num: int, ids: Sequence[bytes]) -> None:
+        """Look at these commits of a branch, where anything could make them void."""
+        if not self._membership.now().counting:
+            return
+        branch = next(branch for branch in self._branches if branch.num == branch_num)
+        judged = load_judged(self._connection, branch.num, ids)
+        self._look_at(branch, judged)
+        for author in {one.author for one in judged}:
+            # A new fork may lead a removal's way back through the feed past others than before, and so may the end that
+            # it begins at.
+            removals = self._membership.now().counting_removals_of(author)
+            new = [one.commit_id for one in judged if one.author == author]
+            ends = {end.commit for one in removals if isinstance(one.body, Remove) for end in one.body.feeds}
+            if removals and (not ends.isdisjoint(new) or are_forked(self._connection, branch.num, new)):
+                self._look_at(branch, load_judged_by(self._connection, branch.num, author))
+
+    def of_adopted(self, branch_id: bytes, ids: Sequence[bytes]) -> None:
+        """Look at commits that are adopted."""
+        for branch in self._branches:
+            if branch.branch_id == branch_id:
+                self._look_at(branch, load_judged(self._connection, branch.num, ids))
+
+    def find_void(self, branch: Branch, one: Judged) -> Void | None:
+        """Whether a commit is void, and why."""
+        if not self._membership.now().counting:
+            return None
+        place = self._open(one).place(GROUP)
+        assert place is not None, "V3"
+        return find_void(
+            self._membership,
+            one.commit_id,
+            branch.branch_id,
+            one.author,
+            place.previous,
+            lambda end: self._is_in_feed(branch, one, end),
+            one.proposal,
+            Permission.MANAGE if one.body_kind == _COMPACTION else Permission.WRITE,
+        )
+
+    def find_voids(self, branch: Branch, ids: Sequence[bytes]) -> dict[bytes, bool]:
+        """Whether these commits are void, by id; nothing of one where damage hides it."""
+        facts = branch.facts
+        if not facts.has_members or facts.is_root_branch or not self._membership.now().counting:
+            return dict.fromkeys(ids, False)
+        found: dict[bytes, bool] = {}
+        for one in load_judged(self._connection, branch.num, ids):
+            with suppress(DamagedBlock, WrongKey, DecodeError):
+                found[one.commit_id] = self.find_void(branch, one) is not None
+        return found
+
+    def _look_at(self, branch: Branch, judged: Iterable[Judged]) -> None:
+        new: dict[bool, list[int]] = {True: [], False: []}
+        for one in judged:
+            try:
+                is_void = self.find_void(branch, one) is not None
+            except DamagedBlock:  # looked at again when its blocks are back
+                continue
+            if is_void != one.is_void:
+                new[is_void].append(one.num)
+        for is_void, nums in new.items():
+            if nums:
+                assert self._database is not None, "who only asks marks nothing"
+                mark_void(self._database, self._connection, branch.num, nums, is_void=is_void)
+                self.changed[branch.topic] = self.changed.get(branch.topic, 0) + len(nums)
+
+    def _is_in_feed(self, branch: Branch, one: Judged, end: FeedEnd) -> bool:
+        """Whether the feed whose last commit is `end` contains a commit of the same author."""
+        if one.sequence > end.sequence:
+            return False
+        place = (branch.num, one.author, end.sequence, end.commit)
+        if place not in self._ways_back:
+            is_forked = has_forks(self._connection, branch.num, one.author, end.sequence)
+            self._ways_back[place] = self._walk_back(branch, one.author, end) if is_forked else None
+        named = self._ways_back[place]
+        return named is None or one.commit_id in named
+
+    def _walk_back(self, branch: Branch, author: bytes, end: FeedEnd) -> set[bytes]:
+        """Ids of the feed's commits up to its end, as far as they lead back to one another."""
+        found: set[bytes] = set()
+        link: bytes | None = end.commit
+        for sequence in range(end.sequence, 0, -1):
+            known = load_judged(self._connection, branch.num, [link]) if link is not None else []
+            if not known or (known[0].author, known[0].sequence) != (author, sequence):
+                break
+            found.add(known[0].commit_id)
+            link = self._open(known[0]).content.feed_previous
+        return found
+
+    def _open(self, one: Judged) -> Commit:
+        num = unpack_nums(one.block_nums)[0]
+        encoded = read_blocks(self._connection, {num: one.commit_id})[num]
+        return open_commit(
+            decode_block(encoded), one.commit_key, self._on_topics[one.topic_num].convergence_secret
+        )

@@ -1,0 +1,264 @@
+"""A person's devices, as this node keeps them up without being asked.
+
+They find each other in a *devices repo* that the person's first user founds (`protocol.devices`): who joins it by a link
+for a device is one. There the first device's node hands on each repo that its user is a member of, once, and grants what
+the user holds where it may; the other's node follows, and publishes the statement that both are one person's. All of it
+is commits, so nothing is remembered beside them. `node.membership.pairing` has what a user asks for.
+
+Everything here runs in worker threads, and again after each change, until there is nothing left to do.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import structlog
+
+from node.authoring.drafting import Draft
+from node.authoring.outbound import Author
+from node.ingest.intake import Intake
+from node.ingest.replica import Replica
+from node.membership.granting import sealed_grant
+from node.runtime.errors import ServiceError
+from protocol.block import Reference
+from protocol.body import Body, Invite, Permission
+from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
+from protocol.limits import DEVICE_COUNT_MAX
+from protocol.proofs import device_digest
+from protocol.sealing import NotForUs
+from protocol.text import id_text
+from storage.repos.repos import Epoch, Repo
+from verifier.membership import Membership
+from verifier.operations import Operation
+
+log = structlog.get_logger()
+
+_HANDED_AT_ONCE: Final = 16
+"""Repos that are handed on before other repos are looked after again: some tenths of a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesHome:
+    """The devices repo of this user, and the first device: whose devices find each other there."""
+
+    repo: Repo
+    person: bytes
+
+
+def find_home(replica: Replica, user: bytes) -> DevicesHome | None:
+    """The devices repo that a user agreed to, and is a member of; one of somebody else's before its own."""
+    found: list[DevicesHome] = []
+    with replica.judging:
+        for repo in replica.repos.values():
+            if not repo.has_members:
+                continue
+            membership = replica.membership(repo.repo_id)
+            now, person = membership.now(), _founder(membership)
+            agreements = [
+                one
+                for one in membership.device_words
+                if isinstance(one.body, DevicesRepo) and (one.author, one.body.person) == (user, person)
+            ]
+            if any(now.counts(one) for one in agreements) and now.permission(user) is not None:
+                found.append(DevicesHome(repo, person))
+    return min(found, key=lambda home: (home.person == user, home.repo.num), default=None)
+
+
+def find_devices(replica: Replica, home: DevicesHome, now_ms: int) -> list[bytes]:
+    """The other devices, in the order in which they were invited; at most DEVICE_COUNT_MAX - 1.
+
+    Of each invitation by the first device there is one: to whom something was handed on, else (as the first device sees
+    it) who joined first, and before the invitation expired, as the clock there says. The date of a join is its author's.
+    """
+    with replica.judging:
+        membership = replica.membership(home.repo.repo_id)
+        now, operations = membership.now(), membership.operations
+        agreed = {
+            one.author
+            for one in membership.device_words
+            if isinstance(one.body, DevicesRepo) and one.body.person == home.person and now.counts(one)
+        }
+        found: list[bytes] = []
+        for invitation in operations.invitations:
+            if invitation.author != home.person or not now.counts(invitation):
+                continue
+            assert isinstance(invitation.body, Invite), "as it is listed"
+            joined = [
+                one.author
+                for one in operations.joins_by(invitation.commit_id)
+                if one.author in agreed and one in now.effective_grants(one.author)
+            ]
+            handed = [user for user in joined if handed_on(membership, home, user)]
+            if not handed and now_ms <= invitation.body.expires_at:
+                handed = joined
+            found += [user for user in handed[:1] if user not in found and user != home.person]
+    return found[: DEVICE_COUNT_MAX - 1]
+
+
+def handed_on(membership: Membership, home: DevicesHome, device: bytes) -> dict[bytes, HandOn]:
+    """What was handed on to a device since it has become one, the last for each repo. Hold `judging`."""
+    now, operations = membership.now(), membership.operations
+    found: dict[bytes, HandOn] = {}
+    grants = now.effective_grants(device)
+    for one in membership.device_words:
+        body = one.body
+        if (
+            isinstance(body, HandOn)
+            and (one.author, body.device) == (home.person, device)
+            and now.counts(one)
+            and any(operations.precedes(grant, one) for grant in grants)
+        ):
+            found[body.repo] = body
+    return found
+
+
+class DeviceKeeper:
+    """Hands on, and takes up, for one user."""
+
+    def __init__(self, replica: Replica, author: Author, clock_ms: Callable[[], int]) -> None:
+        self._replica = replica
+        self._author = author
+        self._clock_ms = clock_ms
+        self.followed: set[tuple[bytes, bytes]] = set()
+        """Repos and epochs that were taken up; what the store does not keep is not tried for ever."""
+
+    def hand_on(self) -> Intake:
+        """As the first device, hand on repos that no device was handed yet, some at once; as another, publish statements.
+
+        Raises StorageError. What the rules refuse is logged, and tried again after the next change.
+        """
+        home = find_home(self._replica, self._author.user)
+        if home is None:
+            return Intake()
+        plans = self._plan_hand_ons(home) if home.person == self._author.user else self._plan_statements(home)
+        left = _HANDED_AT_ONCE
+        for repo, write in plans:
+            try:
+                self._author.hold(write())
+            except ServiceError as error:
+                log.warning("not handed on to a device", repo=id_text(repo.repo_id), reason=error.message)
+                continue
+            left -= 1
+            if not left:
+                break
+        return self._author.take_begun()
+
+    def give(self, home: DevicesHome, device: bytes, repo: Repo) -> Intake:
+        """Grant a device what this user holds in a repo, where it may, and hand the repo on. Raises ServiceError."""
+        replica, author = self._replica, self._author
+        held, has = replica.permission(repo, author.user), replica.permission(repo, device)
+        if repo.repo_id != home.repo.repo_id and held is not None and (has or 0) < held >= Permission.ADMIN:
+            author.hold(self._write(repo, lambda: sealed_grant(replica, author, repo, device, held)))
+        return self._write(home.repo, lambda: self._hand_on(repo, device))
+
+    def find_handed_on(self) -> list[tuple[Repo, Epoch]]:
+        """Repos that were handed on to this user, and are not here or not in that epoch; to be followed."""
+        home = find_home(self._replica, self._author.user)
+        if home is None or home.person == self._author.user:
+            return []
+        found = []
+        here = {repo.repo_id: repo for repo in self._replica.repos.values() if repo.has_members}
+        for body in self._handed_on(home).values():
+            repo = here.get(body.repo)
+            if (body.repo, body.epoch) in self.followed or (
+                repo is not None
+                and any(
+                    (epoch.repo_num, epoch.epoch_id) == (repo.num, body.epoch)
+                    for epoch in self._replica.tables.epochs.values()
+                )
+            ):
+                continue
+            root = body.root
+            handed = Repo(
+                0, body.repo, "(not here yet)", root.object_id, root.key, 0, is_behind=False, invitation=None
+            )
+            try:
+                secret = self._author.open_secret(handed, home.person, body.read_secret)
+            except NotForUs:
+                log.warning("what the first device handed on does not open", repo=id_text(body.repo))
+                continue
+            found.append((handed, Epoch(0, 0, body.epoch, body.epoch_author, secret, None)))
+        return found
+
+    # --- steps ---
+
+    def _handed_on(self, home: DevicesHome) -> dict[bytes, HandOn]:
+        with self._replica.judging:
+            return handed_on(self._replica.membership(home.repo.repo_id), home, self._author.user)
+
+    def _plan_hand_ons(self, home: DevicesHome) -> Iterator[tuple[Repo, Callable[[], Intake]]]:
+        """What was never handed on: the devices repo first, which chooses a device among who used one link."""
+        replica = self._replica
+        for device in find_devices(replica, home, self._clock_ms()):
+            with replica.judging:
+                done = handed_on(replica.membership(home.repo.repo_id), home, device)
+            others = [repo for repo in replica.repos.values() if repo.num != home.repo.num]
+            for repo in [home.repo, *others]:
+                if (
+                    repo.repo_id not in done
+                    and repo.has_members
+                    and not repo.is_behind
+                    and replica.permission(repo, self._author.user) is not None
+                ):
+                    yield repo, partial(self.give, home, device, repo)
+
+    def _plan_statements(self, home: DevicesHome) -> Iterator[tuple[Repo, Callable[[], Intake]]]:
+        """For what was handed on, and may be written to by now, what both have signed; each once."""
+        replica, user = self._replica, self._author.user
+        here = {repo.repo_id: repo for repo in replica.repos.values() if repo.has_members}
+        for body in self._handed_on(home).values():
+            repo = here.get(body.repo)
+            if repo is None:
+                continue
+            with replica.judging:
+                membership = replica.membership(repo.repo_id)
+                now = membership.now()
+                is_said = any(
+                    isinstance(one.body, Device)
+                    and (one.body.person, one.body.device, one.body.since) == (home.person, user, body.since)
+                    for one in membership.device_words
+                )
+                may_write = (now.permission(user) or 0) >= Permission.WRITE
+                if is_said or not may_write or now.permission(home.person) is None:
+                    continue
+            digest = device_digest(body.repo, home.person, user, body.since)
+            said = Device(home.person, user, body.since, body.signature, self._author.sign(digest))
+            yield repo, partial(self._write, repo, said)
+
+    def _hand_on(self, repo: Repo, device: bytes) -> HandOn:
+        author, epoch = self._author, self._replica.writing_epoch(repo)
+        with self._replica.judging:
+            ended = last_end(self._replica.membership(repo.repo_id), author.user, device)
+        since = max(self._clock_ms(), ended + 1)
+        return HandOn(
+            device,
+            repo.repo_id,
+            Reference(repo.init_id, repo.init_key),
+            epoch.epoch_id,
+            epoch.author,
+            author.seal_secret(repo, device, epoch.read_secret),
+            since,
+            author.sign(device_digest(repo.repo_id, author.user, device, since)),
+        )
+
+    def _write(self, repo: Repo, said: Body | Callable[[], Body]) -> Intake:
+        """Write a body, or one that is made when it is settled in which epoch it is published."""
+        root = self._replica.root_branch(repo)
+        return self._author.write_many(root, lambda _: [Draft(said() if callable(said) else said)])[1]
+
+
+def last_end(membership: Membership, person: bytes, device: bytes) -> int:
+    """Up to when one of the two took back what both said; -1 where neither did. Hold `judging`."""
+    ends = [
+        one.body.until
+        for one in membership.device_words
+        if isinstance(one.body, DeviceEnd) and (one.body.person, one.body.device) == (person, device)
+    ]
+    return max(ends, default=-1)
+
+
+def _founder(membership: Membership) -> bytes:
+    """Who made the repo; zeros while its init is not here."""
+    founding: list[Operation] = membership.operations.epochs[:1]
+    return founding[0].author if founding else bytes(32)

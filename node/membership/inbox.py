@@ -1,0 +1,250 @@
+"""The inbox of a repo's documents: comments by who may not write there, and commits that are offered to be taken over.
+
+An offer is a root branch commit with a link to a branch of the offerer's own. Once an admin has accepted it, every node
+that follows the repo follows that branch too, from whichever peer has it; addresses in the link are not dialed. Comments
+are shown beside the document; commits are merged by a member who may write (`node.membership.merging`).
+"""
+
+from collections.abc import Callable, Mapping
+from hmac import compare_digest
+from typing import Final
+
+from node.authoring.outbound import Author
+from node.ingest.replica import load_blocks_of, load_tables, open_stored
+from node.membership.merging import BranchMerge, run_merge
+from node.membership.offers import decode_link
+from node.membership.repo_actions import JsonObject, RepoActions
+from node.membership.sharing import Sharing
+from node.runtime.errors import ServiceError
+from node.runtime.resolve import resolve
+from node.sync.hub import Hub
+from node.timelines.views import body_fields
+from protocol.body import Answer, Offer, Permission
+from protocol.codec import encode
+from protocol.content import Post
+from protocol.hashing import branch_read_key
+from protocol.limits import OFFERS_FOLLOWED_MAX
+from protocol.text import id_text
+from storage.commits.commits import load_timeline
+from storage.repos.repos import Branch, Repo
+from verifier.offers import FoundOffer, find_offers
+
+COMMENTS_REPO: Final = "comments"
+"""Name of the repo that holds what this user comments."""
+_STATUS: Final = {None: "open", True: "accepted", False: "refused"}
+
+
+class Inbox(RepoActions):
+    """Offers, lists and answers."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        author: Author,
+        sharing: Sharing,
+        find_repo: Callable[[str], Repo],
+        find_branch: Callable[[str], Branch],
+    ) -> None:
+        super().__init__(hub, author, find_repo, find_branch)
+        self._sharing = sharing
+
+    async def offer(self, own_text: str, target_text: str, note: str, *, pulls: bool) -> JsonObject:
+        """Offer a branch of one's own to the inbox of a document's repo."""
+        own, target = self._find_branch(own_text), self._find_branch(target_text)
+        if own.repo_num == target.repo_num:
+            raise ServiceError(
+                "bad_request", "both are branches of one repo", "`ravel branch merge` merges within a repo"
+            )
+        return await self._offer(own, target, note, pulls=pulls)
+
+    async def comment(self, target_text: str, text: str) -> JsonObject:
+        """Write a comment on a document in a branch of one's own, and offer that branch if it was not yet."""
+        target = self._find_branch(target_text)
+        repo = self._hub.replica.repos[target.repo_num]
+        if await self._hub.run_blocking(self._hub.replica.permission, repo, self._author.user) is None:
+            raise ServiceError("not_permitted", "only members comment", "ask for an invitation to read")
+        own = await self._own_branch(target)
+        self._sharing.capability_of(own)  # before anything is written
+        written, intake = await self._hub.write(self._author.write, own, Post(text))
+        self._hub.announce(intake)
+        offers = await self._hub.run_blocking(self._offers, repo)
+        mine = [one for one in offers if one.operation.author == self._author.user and not one.body.pulls]
+        known = [one for one in mine if _opens(one.body, own) and one.is_accepted is not False]
+        answer = (
+            {"offer": id_text(known[-1].operation.commit_id), "status": _STATUS[known[-1].is_accepted]}
+            if known
+            else await self._offer(own, target, "", pulls=False)
+        )
+        return answer | {"commit": id_text(written.commit_id)}
+
+    async def list_offers(self, repo_text: str) -> JsonObject:
+        """What was offered to a repo, and what became of it."""
+        repo = self._find_repo(repo_text)
+        return {"offers": await self._hub.run_blocking(self._views, repo)}
+
+    async def answer(self, repo_text: str, offer_text: str, *, accepts: bool) -> JsonObject:
+        """Accept an offer, or refuse it or take it back."""
+        repo = self._find_repo(repo_text)
+        offer = await self._find_offer(repo, offer_text)
+        root = self._hub.replica.root_branch(repo)
+        body = Answer(offer.operation.commit_id, accepts)
+        written, intake = await self._hub.write(self._author.write, root, body)
+        self._hub.announce(intake)
+        return {
+            "commit": id_text(written.commit_id),
+            "offer": id_text(offer.operation.commit_id),
+            "status": _STATUS[accepts],
+        }
+
+    async def merge(self, repo_text: str, offer_text: str) -> JsonObject:
+        """Take over, as this user, what an accepted offer has and its document has not."""
+        repo = self._find_repo(repo_text)
+        offer = await self._find_offer(repo, offer_text)
+        if not offer.body.pulls or offer.is_accepted is not True:
+            raise ServiceError(
+                "bad_request", "that offer is not one of commits that was accepted", "`ravel inbox accept`"
+            )
+        followed = await self._hub.run_blocking(self._followed)
+        source = _offered_branch(offer.body, followed)
+        if source is None or not source.commit_count:
+            raise ServiceError(
+                "incomplete",
+                "nothing of the offered branch is here yet",
+                "it comes from peers that follow it",
+            )
+        here = self._hub.replica.branches.values()
+        targets = [one for one in here if (one.repo_num, one.branch_id) == (repo.num, offer.body.branch)]
+        if not targets:
+            raise ServiceError("incomplete", "the branch that the offer is for is not here yet")
+        target = targets[0]
+        return await run_merge(self._hub, self._author, BranchMerge(self._hub.replica, source, target))
+
+    async def comments(self, branch_text: str, limit: int) -> JsonObject:
+        """The latest accepted comments on a document, by the times that their authors say."""
+        branch = self._find_branch(branch_text)
+        return {"items": await self._hub.run_blocking(self._comments, branch, limit)}
+
+    # --- steps ---
+
+    async def _offer(self, own: Branch, target: Branch, note: str, *, pulls: bool) -> JsonObject:
+        link = encode(self._sharing.capability_of(own))
+        root = self._hub.replica.root_branch(self._hub.replica.repos[target.repo_num])
+        body = Offer(target.branch_id, pulls, note, link)
+        written, intake = await self._hub.write(self._author.write, root, body)
+        self._hub.announce(intake)
+        return {"offer": id_text(written.commit_id), "status": _STATUS[None]}
+
+    async def _own_branch(self, target: Branch) -> Branch:
+        """This user's branch of comments on a document, made when first needed."""
+        replica, run = self._hub.replica, self._hub.run_blocking
+        name = f"on {id_text(target.branch_id)}"
+        owned = []
+        for one in replica.repos.values():
+            if one.name == COMMENTS_REPO and one.has_members:
+                # Nobody else's, and shared with nobody: a comment is for those who read the document.
+                members = await run(replica.members, one)
+                owned += [one] if members == {self._author.user: Permission.OWNER} else []
+        if not owned:
+            repo, intake = await self._hub.write(self._author.create_repo, COMMENTS_REPO)
+            self._hub.announce(intake)
+            owned = [repo]
+        for branch in replica.branches.values():
+            if (branch.repo_num, branch.name) == (owned[0].num, name):
+                return branch
+        branch, intake = await self._hub.write(self._author.create_branch, owned[0], name)
+        self._hub.announce(intake)
+        return branch
+
+    async def _find_offer(self, repo: Repo, text: str) -> FoundOffer:
+        offers = await self._hub.run_blocking(self._offers, repo)
+        return resolve("offer", text, [(one.operation.commit_id, "", one) for one in offers])
+
+    def _offers(self, repo: Repo) -> list[FoundOffer]:
+        with self._hub.replica.judging:
+            return find_offers(self._hub.replica.membership(repo.repo_id))
+
+    def _followed(self) -> dict[bytes, Branch]:
+        """All branches of this node on their topics, by topic, as they stand in the store."""
+        with self._hub.replica.database.read() as connection:
+            return dict(load_tables(connection).by_topic)
+
+    def _views(self, repo: Repo) -> list[JsonObject]:
+        followed = self._followed()
+        views: list[JsonObject] = []
+        for offer in self._offers(repo):
+            one, body = offer.operation, offer.body
+            branch = _offered_branch(body, followed)
+            views.append(
+                {
+                    "offer": id_text(one.commit_id),
+                    "author": id_text(one.author),
+                    "branch": id_text(body.branch),
+                    "kind": "pull" if body.pulls else "comment",
+                    "note": body.note,
+                    "status": _STATUS[offer.is_accepted],
+                    "readable": decode_link(body) is not None,
+                    "commits": 0 if branch is None else max(branch.commit_count - 1, 0),
+                }
+            )
+        return views
+
+    def _comments(self, branch: Branch, limit: int) -> list[JsonObject]:
+        replica = self._hub.replica
+        accepted = [
+            one
+            for one in self._offers(replica.repos[branch.repo_num])
+            if one.is_accepted and not one.body.pulls and one.body.branch == branch.branch_id
+        ]
+        items: list[tuple[int, int, bytes, JsonObject]] = []  # by time, then rank
+        followed = self._followed()
+        shown: set[tuple[int, bytes]] = set()  # an author may have offered one branch in several epochs of it
+        for offer in accepted[-OFFERS_FOLLOWED_MAX:]:
+            source = _offered_branch(offer.body, followed)
+            if source is None or (source.num, offer.operation.author) in shown:
+                continue
+            shown.add((source.num, offer.operation.author))
+            with replica.database.read() as connection:
+                last = max(source.commit_count - source.void_count - limit, 0)
+                rows = load_timeline(connection, source.num, last, limit)
+                blocks = load_blocks_of(connection, rows)
+                for row in rows:
+                    if row.body_kind == "branch-root" or row.author != offer.operation.author:
+                        continue
+                    _, body = open_stored(replica.on_topics[row.topic_num], row, blocks[row.num])
+                    item = {
+                        "commit": id_text(row.commit_id),
+                        "offer": id_text(offer.operation.commit_id),
+                        "author": id_text(row.author),
+                        "kind": row.body_kind,
+                        **body_fields(body, row.timestamp),
+                    }
+                    items.append((row.timestamp, row.rank, row.commit_id, item))
+        return [item for *_, item in sorted(items, key=lambda one: one[:3])[-limit:]]
+
+
+def _offered_branch(offer: Offer, followed: Mapping[bytes, Branch]) -> Branch | None:
+    """The branch that an offer opens, where this node follows it: with the very secrets that the link has, all of it."""
+    capability = decode_link(offer)
+    if capability is None:
+        return None
+    opened = [
+        branch
+        for channel in capability.channels
+        if (branch := followed.get(channel.topic)) is not None
+        and branch.branch_id == capability.branch
+        and compare_digest(branch.read_key, branch_read_key(channel.branch_secret))
+    ]
+    if not opened:
+        return None
+    used = {
+        one.topic_num
+        for one in followed.values()
+        if one.num == opened[0].num and (one.topic_commit_count or one.topic_num == opened[0].topic_num)
+    }
+    return opened[0] if used <= {one.topic_num for one in opened} else None
+
+
+def _opens(offer: Offer, branch: Branch) -> bool:
+    """Whether an offer's link opens a branch as it is written now."""
+    capability = decode_link(offer)
+    return capability is not None and any(one.topic == branch.topic for one in capability.channels)

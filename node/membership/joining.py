@@ -1,0 +1,247 @@
+"""Joining a repo: from the invitation link to the join commit, across restarts and whenever a peer turns up; and what
+members do for each other without being asked, which is `node.membership.epochs`.
+
+The link is kept with the repo until the join was accepted. Each time the root branch has grown, the joiner looks
+whether the invitation has arrived, and then writes the join commit as this user, proven by the invitation's key.
+"""
+
+import math
+from typing import Final
+
+import structlog
+import trio
+
+from node.authoring.drafting import Draft
+from node.authoring.outbound import Author
+from node.membership.devices import DeviceKeeper
+from node.membership.epochs import EpochKeeper
+from node.membership.offers import follow_accepted
+from node.runtime.errors import ServiceError
+from node.sync.hub import Hub
+from protocol.block import Reference
+from protocol.body import Body, Join, Permission
+from protocol.codec import encode
+from protocol.devices import DevicesRepo
+from protocol.proofs import prove_invitation
+from protocol.text import (
+    BranchCapability,
+    DeviceLink,
+    InvitationLink,
+    PeerAddress,
+    ReadCapability,
+    decode_kept_link,
+    id_text,
+)
+from storage.engine.database import StorageError
+from storage.repos.repos import Epoch, Repo, add_repo
+from storage.repos.single_branch import add_branch_alone
+
+log = structlog.get_logger()
+
+_RETRY_SECONDS: Final = 30.0
+"""Pause after the store has failed: a disk may have room again."""
+
+
+class Joiner:
+    """Finishes joins. A hub listener; `run` owns the work."""
+
+    def __init__(self, hub: Hub, author: Author) -> None:
+        self._hub = hub
+        self._author = author
+        self._epochs = EpochKeeper(hub.replica, author)
+        self._devices = DeviceKeeper(hub.replica, author, hub.clock_ms)
+        self._wake = trio.Event()
+
+    async def run(self) -> None:
+        """Finish what can be finished now, and again after each change, until cancelled."""
+        self._hub.add(self)
+        try:
+            while True:
+                self._wake = trio.Event()  # what changes from here on is looked at in the next round
+                has_failed = False
+                for repo in list(self._hub.replica.repos.values()):
+                    if not repo.has_members:
+                        continue
+                    try:
+                        if (
+                            repo.invitation is not None
+                            and repo.repo_id not in self._hub.replica.own_feeds.uncertain
+                        ):
+                            await self._try(repo)
+                        await self._keep_epochs(repo)
+                    except StorageError as error:
+                        log.error(
+                            "join failed, to be tried again", repo=id_text(repo.repo_id), error=str(error)
+                        )
+                        has_failed = True
+                    except (
+                        Exception
+                    ):  # the border of one repo: whatever others wrote there, the daemon goes on
+                        log.exception("a repo cannot be kept up", repo=id_text(repo.repo_id))
+                        has_failed = True
+                has_failed |= not await self._keep_devices()
+                self._hub.announce(self._author.take_begun())  # of writes that failed after others of theirs
+                with trio.move_on_after(_RETRY_SECONDS if has_failed else math.inf):
+                    await self._wake.wait()
+        finally:
+            self._hub.remove(self)
+
+    def commits_accepted(self, topic: bytes, nums: tuple[int, ...]) -> None:
+        """The hub's word; what root branches get comes by `topics_changed`."""
+
+    def topics_changed(self) -> None:
+        """The hub's word."""
+        self._wake.set()
+
+    def missed(self) -> None:
+        """The hub's word."""
+        self._wake.set()
+
+    async def begin(self, link: InvitationLink, person: bytes | None = None) -> Repo:
+        """Keep the repo and its link; its topics are followed from now on.
+
+        With a `person`, the repo is the one of that person's devices, and the user becomes one.
+        """
+        root = link.root
+        kept_link = encode(link if person is None else DeviceLink(person, encode(link)))
+        repo = Repo(
+            0, link.repo, "(joining)", root.object_id, root.key, 0, is_behind=False, invitation=kept_link
+        )
+        epoch = Epoch(0, 0, link.epoch, link.epoch_author, link.read_secret, link.write_secret)
+        return await self._keep(repo, epoch)
+
+    async def follow(self, capability: ReadCapability) -> Repo:
+        """Keep a repo that this user reads without being a member; its topics are followed from now on."""
+        root = capability.root
+        repo = Repo(
+            0,
+            capability.repo,
+            "(not here yet)",
+            root.object_id,
+            root.key,
+            0,
+            is_behind=False,
+            invitation=None,
+        )
+        epoch = Epoch(0, 0, capability.epoch, capability.epoch_author, capability.read_secret, None)
+        return await self._keep(repo, epoch)
+
+    async def follow_branch(self, capability: BranchCapability) -> Repo:
+        """Keep a branch that this node follows by itself; its topics are followed from now on."""
+        await self._hub.write(self._store_alone, capability)
+        self._hub.topics_changed()
+        for repo in self._hub.replica.repos.values():
+            if repo.repo_id == capability.repo and not repo.has_members:
+                return repo
+        raise ServiceError("bad_link", "the branch is here already, as another repo's than the link says")
+
+    async def _keep(self, repo: Repo, epoch: Epoch) -> Repo:
+        try:
+            return await self._hub.write(self._store, repo, epoch)
+        finally:  # also where the second of its transactions failed: the first has brought topics
+            self._hub.topics_changed()
+
+    async def _try(self, repo: Repo) -> None:
+        assert repo.invitation is not None, "run() looked"
+        link, person = decode_kept_link(repo.invitation)
+        if not await self._hub.run_blocking(self._has_arrived, repo, link.invitation):
+            return
+        held = await self._hub.run_blocking(self._hub.replica.permission, repo, self._author.user)
+        bodies: list[Body] = []
+        if held is None or held < link.permission:
+            proof = prove_invitation(link.invitation_seed, repo.repo_id, self._author.user)
+            bodies.append(Join(link.invitation, proof))
+        if person is not None:
+            bodies.append(DevicesRepo(person))
+        if not bodies:
+            await self._hub.write(self._forget_link, repo)
+            return
+        root = self._hub.replica.root_branch(repo)
+        try:
+            _, intake = await self._hub.write(
+                self._author.write_many, root, lambda _: [Draft(body) for body in bodies]
+            )
+        except ServiceError as error:
+            log.warning("join refused", repo=id_text(repo.repo_id), reason=error.message)
+            await self._hub.write(self._forget_link, repo)
+            return
+        self._hub.announce(
+            intake
+        )  # before anything else that can fail: it is stored, and is never announced again
+        log.info("joined", repo=id_text(repo.repo_id), permission=link.permission.name.lower())
+        await self._hub.write(self._forget_link, repo)
+
+    async def _keep_epochs(self, repo: Repo) -> None:
+        """Take up what others offer, and hand on what others lack."""
+        if await self._hub.write(self._epochs.take_secrets, repo):
+            log.info("new secrets", repo=id_text(repo.repo_id))
+            self._hub.topics_changed()
+        if await self._hub.write(follow_accepted, self._hub.replica, repo):
+            self._hub.topics_changed()
+        try:
+            intake = await self._hub.write(self._epochs.hand_over, repo)
+        except ServiceError as error:
+            log.warning("could not hand secrets over", repo=id_text(repo.repo_id), reason=error.message)
+            return
+        self._hub.announce(intake)
+
+    async def _keep_devices(self) -> bool:
+        """Hand on what this user has to its devices, or take up what was handed on to it; whether that went well."""
+        run = self._hub.run_blocking
+        try:
+            for repo, epoch in await run(self._devices.find_handed_on):
+                await self._keep(repo, epoch)
+                self._devices.followed.add((repo.repo_id, epoch.epoch_id))
+            self._hub.announce(await self._hub.write(self._devices.hand_on))
+        except StorageError as error:
+            log.error("devices cannot be kept up, to be tried again", error=str(error))
+            return False
+        except Exception:  # the border of what is done for devices: repos are kept up all the same
+            log.exception("devices cannot be kept up")
+            return False
+        return True
+
+    def _store(self, repo: Repo, epoch: Epoch) -> Repo:
+        replica = self._hub.replica
+        with replica.change() as change:
+            kept = add_repo(replica.database, change.connection, repo, epoch)
+        self._epochs.keep(kept, [epoch])  # of a repo that was here before, its topics may have been stated
+        return kept
+
+    def _store_alone(self, capability: BranchCapability) -> None:
+        replica = self._hub.replica
+        with replica.change() as change:
+            add_branch_alone(replica.database, change.connection, capability)
+
+    def _has_arrived(self, repo: Repo, commit_id: bytes) -> bool:
+        replica = self._hub.replica
+        with replica.judging:
+            return commit_id in replica.membership(repo.repo_id).operations
+
+    def _forget_link(self, repo: Repo) -> None:
+        self._hub.replica.forget_invitation(repo)
+
+
+def link_of(
+    repo: Repo,
+    epoch: Epoch,
+    invitation: bytes,
+    seed: bytes,
+    permission: Permission,
+    expires_at: int,
+    peers: tuple[PeerAddress, ...],
+) -> InvitationLink:
+    """The link of an invitation: the write secret goes only to those who may write."""
+    return InvitationLink(
+        repo.repo_id,
+        Reference(repo.init_id, repo.init_key),
+        epoch.epoch_id,
+        epoch.author,
+        epoch.read_secret,
+        epoch.write_secret if permission >= Permission.WRITE else None,
+        invitation,
+        seed,
+        permission,
+        expires_at,
+        peers,
+    )

@@ -1,0 +1,90 @@
+"""Secrets of a repo as a user looks at and renews them: its epochs, the next one, a branch's, and who lacks some."""
+
+from node.authoring.epoch_setup import topic_in
+from node.ingest.intake import Intake
+from node.membership.epochs import EpochKeeper
+from node.membership.members import find_user
+from node.membership.repo_actions import JsonObject, RepoActions
+from node.runtime.errors import ServiceError
+from protocol.body import BranchRenew
+from protocol.epochs import EpochInit
+from protocol.text import id_text
+from storage.repos.repos import Branch, Repo
+from verifier.epochs import find_readers
+
+
+class Renewing(RepoActions):
+    """Lists and renews."""
+
+    async def list_epochs(self, repo_text: str) -> JsonObject:
+        """A repo's epochs, causes first."""
+        repo = self._find_repo(repo_text)
+        return {"epochs": await self._hub.run_blocking(self._epochs, repo)}
+
+    async def renew(self, repo_text: str) -> JsonObject:
+        """Start an epoch though nobody was excluded: who follows by a link, and is no member, reads no further."""
+        repo = self._find_repo(repo_text)
+        self._hub.announce(await self._hub.write(self._author.start_epoch, repo))
+        return {
+            "epoch": id_text(self._hub.replica.writing_epoch(repo).epoch_id),
+            "repo": id_text(repo.repo_id),
+        }
+
+    async def renew_branch(self, branch_text: str) -> JsonObject:
+        """Give a branch new secrets: a link to it opens the past and nothing new."""
+        branch = self._find_branch(branch_text)
+        intake = await self._hub.write(self._renew_branch, branch)
+        self._hub.announce(intake)
+        current = self._hub.replica.branches[branch.num]
+        return {"branch": id_text(branch.branch_id), "generation": current.generation}
+
+    async def rekey(self, repo_text: str, user_text: str) -> JsonObject:
+        """Seal the current epoch's secrets for a member again, who could not open what was sealed before."""
+        repo = self._find_repo(repo_text)
+        user = find_user(user_text, await self._hub.run_blocking(self._hub.replica.members, repo))
+        keeper = EpochKeeper(self._hub.replica, self._author)
+        self._hub.announce(await self._hub.write(keeper.hand_to, repo, user))
+        return {"user": id_text(user), "repo": id_text(repo.repo_id)}
+
+    def _renew_branch(self, branch: Branch) -> Intake:
+        replica = self._hub.replica
+        repo = replica.repos[branch.repo_num]
+        self._author.begin(repo)
+        epoch = replica.writing_epoch(repo)
+        if epoch.write_secret is None:
+            raise ServiceError("not_permitted", "this node may read the branch and not write to it")
+        with replica.judging:
+            said = [
+                one.body.generation
+                for one in replica.membership(repo.repo_id).operations.renewals_of(branch.branch_id)
+                if isinstance(one.body, BranchRenew) and one.epoch == epoch.epoch_id
+            ]
+        generation = 1 + max(said, default=0)
+        topic = topic_in(repo, epoch.read_secret, epoch.write_secret, branch.branch_id, generation)
+        body = BranchRenew(branch.branch_id, generation, topic)
+        return self._author.write(replica.root_branch(repo), body)[1]
+
+    def _epochs(self, repo: Repo) -> list[JsonObject]:
+        replica = self._hub.replica
+        current = replica.repos[repo.num].epoch_num
+        with replica.judging:
+            membership = replica.membership(repo.repo_id)
+            here = replica.tables.epochs_of(replica.repos[repo.num], membership)
+            now, operations = membership.now(), membership.operations
+            readers = find_readers(operations)
+            tips = {tip.commit_id for tip in now.epoch_tips()}
+            return [
+                {
+                    "epoch": id_text(one.commit_id),
+                    "author": id_text(one.author),
+                    "follows": [
+                        id_text(raw) for raw in (one.body.previous if isinstance(one.body, EpochInit) else ())
+                    ],
+                    "readers": len(readers[one.commit_id]),
+                    "counts": now.counts(one),
+                    "tip": one.commit_id in tips,
+                    "open": one.commit_id in here,
+                    "current": one.commit_id in here and here[one.commit_id].num == current,
+                }
+                for one in operations.epochs
+            ]

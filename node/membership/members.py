@@ -1,0 +1,242 @@
+"""Members of a repo and their rights, as a user lists and changes them.
+
+Each change is one commit in the repo's root branch, which every node judges by the rules of `verifier.membership`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from node.authoring.drafting import Draft
+from node.membership.granting import sealed_grant
+from node.membership.repo_actions import JsonObject, RepoActions
+from node.runtime.errors import ServiceError
+from node.runtime.resolve import resolve
+from protocol.body import Adopt, Body, FeedEnd, Invite, Join, Permission, Remove, Revoke
+from protocol.codec import DecodeError
+from protocol.limits import ADOPTED_COUNT_MAX, REMOVED_FEED_COUNT_MAX
+from protocol.signing import BadSignature, verify_public_key
+from protocol.text import id_text, parse_id
+from storage.commits.feeds import load_feed_tip
+from storage.commits.voids import load_void_ids
+from storage.repos.repos import Branch, Repo
+
+_REVOKED_AT_ONCE_MAX: Final = 1000
+"""Invitations that end with an exclusion, the newest: more are revoked by hand."""
+PERMISSIONS: Final = {permission.name.lower(): permission for permission in Permission}
+
+
+class Members(RepoActions):
+    """Lists and changes who is in a repo."""
+
+    async def list_all(self, repo: str) -> JsonObject:
+        """Members and what they may do."""
+        target = self._find_repo(repo)
+        held = await self._members(target)
+        persons = self._hub.replica.persons(target.repo_id)
+        members = [
+            {
+                "user": id_text(user),
+                "permission": permission.name.lower(),
+                "person": id_text(persons.get(user, user)),
+            }
+            for user, permission in held.items()
+        ]
+        # A person's devices stand together, the first one first.
+        order = sorted(members, key=lambda one: (one["person"], one["person"] != one["user"], one["user"]))
+        return {"members": order}
+
+    async def grant(self, repo_text: str, user_text: str, permission_text: str) -> JsonObject:
+        """Make a user a member, or raise one. Who is to write gets the write secret, sealed."""
+        repo = self._find_repo(repo_text)
+        wanted = _permission(permission_text)
+        held = await self._members(repo)
+        user = find_user(user_text, held)
+        if (held.get(user) or 0) >= wanted:
+            raise ServiceError(
+                "already_exists",
+                f"{id_text(user)} holds {held[user].name.lower()}",
+                "`ravel member revoke` takes away",
+            )
+        replica, author = self._hub.replica, self._author
+        return await self._write_planned(repo, lambda: [sealed_grant(replica, author, repo, user, wanted)])
+
+    async def remove(
+        self, repo_text: str, user_text: str, keeps_text: str, *, person: bool = False
+    ) -> JsonObject:
+        """Take a member's rights down to `keeps_text` (empty: none, so that the user is no member any more).
+
+        With `person`, also those of all other devices of the same person, all or none.
+        """
+        repo = self._find_repo(repo_text)
+        keeps = _permission(keeps_text) if keeps_text else None
+        held = await self._members(repo)
+        user = find_user(user_text, held)
+        if (held.get(user) or 0) <= (keeps or 0):
+            raise ServiceError("bad_request", "the user holds no more than that", "`ravel member list` shows")
+        persons = self._hub.replica.persons(repo.repo_id)
+        same = persons.get(user, user)
+        others = sorted(one for one in held if one != user and persons.get(one, one) == same)
+        users = [user, *(one for one in others if person and held[one] > (keeps or 0))]
+        self._check_last_owner(users, held)
+        answer = await self._remove(repo, users, keeps)
+        return answer | {"other_devices": [id_text(one) for one in others if one not in users]}
+
+    async def leave(self, repo_text: str, *, force: bool) -> JsonObject:
+        """Stop being a member. The last owner has to force it: nobody could invite or remove any more."""
+        repo = self._find_repo(repo_text)
+        held = await self._members(repo)
+        if not force:
+            self._check_last_owner([self._author.user], held)
+        return await self._remove(repo, [self._author.user], None)
+
+    async def invitations(self, repo_text: str) -> JsonObject:
+        """Invitations that can still be used or were: by whom, for what, until when, and who came by them."""
+        repo = self._find_repo(repo_text)
+        return {"invitations": await self._hub.run_blocking(self._invitations, repo)}
+
+    async def revoke_invitation(self, repo_text: str, invitation_text: str) -> JsonObject:
+        """End an invitation: who joins by it without having been seen is no member."""
+        repo = self._find_repo(repo_text)
+        known = await self._hub.run_blocking(self._invitations, repo)
+        found = resolve(
+            "invitation",
+            invitation_text,
+            [(parse_id(item["invitation"]), "", parse_id(item["invitation"])) for item in known],
+        )
+        return await self._write(repo, Revoke(found))
+
+    async def adopt(self, branch_text: str, texts: list[str]) -> JsonObject:
+        """Make void commits of a branch count again, those of these ids or unique prefixes."""
+        branch = self._find_branch(branch_text)
+        void = await self._hub.run_blocking(self._void_ids, branch)
+        chosen = tuple(
+            dict.fromkeys(resolve("void commit", text, [(raw, "", raw) for raw in void]) for text in texts)
+        )
+        if not 0 < len(chosen) <= ADOPTED_COUNT_MAX:
+            raise ServiceError("bad_request", f"adopt 1 to {ADOPTED_COUNT_MAX} commits at once")
+        repo = self._hub.replica.repos[branch.repo_num]
+        return await self._write(repo, Adopt(branch.branch_id, chosen))
+
+    def _check_last_owner(self, users: Sequence[bytes], held: dict[bytes, Permission]) -> None:
+        owners = {one for one, permission in held.items() if permission is Permission.OWNER}
+        if owners and owners.issubset(users):
+            raise ServiceError(
+                "not_permitted",
+                "that is the last owner: without one nobody can make another",
+                "make another owner with `ravel member grant`, or leave with `ravel repo leave --force`",
+            )
+
+    async def _members(self, repo: Repo) -> dict[bytes, Permission]:
+        return await self._hub.run_blocking(self._hub.replica.members, repo)
+
+    async def _remove(self, repo: Repo, users: Sequence[bytes], keeps: Permission | None) -> JsonObject:
+        bodies: list[Body] = []
+        for user in users:
+            feeds = await self._hub.run_blocking(self._feed_ends, repo, user)
+            bodies.append(Remove(user, keeps, feeds))
+            if keeps is None and user != self._author.user:
+                # Else the member, or a friend, comes back by the same link under another key.
+                revoked = await self._hub.run_blocking(self._revocations, repo, user)
+                bodies += [body for body in revoked if body not in bodies]
+        answer = await self._write(repo, *bodies)
+        begun = await self._hub.write(self._author.start_epoch_if_due, repo)
+        self._hub.announce(begun)
+        return answer | {"epoch": id_text(self._hub.replica.writing_epoch(repo).epoch_id)}
+
+    async def _write(self, repo: Repo, *bodies: Body) -> JsonObject:
+        """Write some commits of the root branch, one after the other, all or none."""
+        return await self._write_planned(repo, lambda: bodies)
+
+    async def _write_planned(self, repo: Repo, plan: Callable[[], Sequence[Body]]) -> JsonObject:
+        """The same, of bodies that are made when it is settled in which epoch they are published."""
+        root = self._hub.replica.root_branch(repo)
+        written, intake = await self._hub.write(
+            self._author.write_many,
+            root,
+            lambda _: [Draft(body) for body in plan()],
+        )
+        self._hub.announce(intake)
+        return {
+            "commit": id_text(written[0].commit_id),
+            "repo": id_text(repo.repo_id),
+            "voided": sum(intake.voided.values()),
+        }
+
+    def _feed_ends(self, repo: Repo, user: bytes) -> tuple[FeedEnd, ...]:
+        replica = self._hub.replica
+        branches = [branch for branch in replica.branches.values() if branch.repo_num == repo.num]
+        with replica.database.read() as connection:
+            tips = [
+                (branch.branch_id, tip)
+                for branch in branches
+                if not branch.facts.is_root_branch
+                and (tip := load_feed_tip(connection, branch.num, user)) is not None
+            ]
+        return tuple(
+            FeedEnd(branch_id, tip.sequence, tip.commit_id)
+            for branch_id, tip in tips[:REMOVED_FEED_COUNT_MAX]
+        )
+
+    def _revocations(self, repo: Repo, user: bytes) -> list[Revoke]:
+        """Of the invitations by which the user came, and of those that the user made."""
+        replica = self._hub.replica
+        with replica.judging:
+            membership = replica.membership(repo.repo_id)
+            now, operations = membership.now(), membership.operations
+            ids = [one.commit_id for one in operations.authored_by(user) if isinstance(one.body, Invite)]
+            ids += [
+                grant.body.invitation for grant in operations.grants_of(user) if isinstance(grant.body, Join)
+            ]
+            open_ones = [
+                one
+                for one in dict.fromkeys(ids)
+                if not any(other.commit_id in now.counting for other in operations.revocations_of(one))
+            ]
+        return [Revoke(one) for one in open_ones[-_REVOKED_AT_ONCE_MAX:]]
+
+    def _invitations(self, repo: Repo) -> list[JsonObject]:
+        replica = self._hub.replica
+        with replica.judging:
+            membership = replica.membership(repo.repo_id)
+            now, operations = membership.now(), membership.operations
+            return [
+                {
+                    "invitation": id_text(one.commit_id),
+                    "author": id_text(one.author),
+                    "permission": one.body.permission.name.lower(),
+                    "uses": one.body.uses,
+                    "expires_at": one.body.expires_at // 1000,
+                    "joined": sorted(
+                        id_text(join.author)
+                        for join in operations.joins_by(one.commit_id)
+                        if now.counts(join)
+                    ),
+                    "revoked": not now.counts(one)
+                    or any(
+                        other.commit_id in now.counting for other in operations.revocations_of(one.commit_id)
+                    ),
+                }
+                for one in operations.invitations
+                if isinstance(one.body, Invite)
+            ]
+
+    def _void_ids(self, branch: Branch) -> list[bytes]:
+        with self._hub.replica.database.read() as connection:
+            return load_void_ids(connection, branch.num)
+
+
+def _permission(text: str) -> Permission:
+    found = PERMISSIONS.get(text)
+    if found is None:
+        raise ServiceError("bad_request", f"a permission is one of {', '.join(PERMISSIONS)}, not {text!r}")
+    return found
+
+
+def find_user(text: str, members: dict[bytes, Permission]) -> bytes:
+    """A member by unique prefix, or anyone by a full id."""
+    try:
+        user = parse_id(text)
+        verify_public_key(user)
+    except (DecodeError, BadSignature):
+        return resolve("member", text, [(member, "", member) for member in members])
+    return user

@@ -1,0 +1,325 @@
+"""Branches that continue others: forked from any commit, shown whole, and merged back.
+
+The *state* of a branch is what it continues up to where it forked, and its own commits. Merging writes again, in the
+target, what the source's state has and the target's has not, each with its origin (`body.Carried`); then one commit says
+so and joins the heads. What was carried is recognised by its origin, so merging again, or the other way round, carries
+only what is new. What commits mean to each other (conflicts) is for the document's rule.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection
+
+from node.authoring.draft_graph import DraftGraph
+from node.authoring.drafting import Draft
+from node.authoring.outbound import Author
+from node.ingest.intake import Intake
+from node.ingest.replica import Replica, load_blocks_of, open_encoded, open_stored
+from node.runtime.errors import ServiceError
+from node.sync.hub import Hub
+from node.timelines.lineage import check_whole, lineage, load_state
+from node.timelines.views import author_fields, body_fields
+from node.timelines.why import find_commit
+from protocol.block import Reference
+from protocol.body import (
+    Body,
+    BranchFork,
+    Carried,
+    ErasedBody,
+    Merge,
+    UnknownBody,
+    UnreadableBody,
+    content_of,
+)
+from protocol.commit import Commit
+from protocol.content import Files
+from protocol.limits import ACK_COUNT_MAX, BODY_SIZE_MAX, MERGED_COUNT_MAX
+from protocol.text import id_text
+from storage.commits.commits import TimelineRow, load_rows
+from storage.commits.heads import load_heads
+from storage.repos.repos import Branch, Repo
+
+_LOADED_AT_ONCE = 500
+_NOT_CARRIED = ("branch-root", "fork", "merge", "checkpoint", "set-squeeze", "dict-squeeze", "compaction")
+_CARRIED_OVERHEAD = 256  # bytes that the origin adds to a body, rounded up
+_NO_ANCESTOR = "the branches have no common ancestor: neither continues what the other does"
+_NO_ANCESTOR_HINT = "`ravel branch fork` and `ravel repo fork` make branches that can be merged back"
+JsonObject = dict[str, Any]
+
+
+class Merging:
+    """Forks, merges and shows branches, which are named as `find_branch` takes them."""
+
+    def __init__(self, hub: Hub, author: Author, find_branch: Callable[[str], Branch]) -> None:
+        self._hub = hub
+        self._author = author
+        self._find_branch = find_branch
+
+    async def fork(self, branch_text: str, name: str, commit_text: str) -> Branch:
+        """Add a branch that continues another from a commit (empty: from its heads)."""
+        origin = self._find_branch(branch_text)
+        branch, intake = await self._hub.write(self._fork, origin, name, commit_text)
+        self._hub.announce(intake)
+        return branch
+
+    async def fork_repo(self, repo: Repo, name: str) -> JsonObject:
+        """Make a repo of this user's own that continues another: its branches, each commit written again."""
+        run = self._hub.run_blocking
+        sources = [
+            one
+            for one in self._hub.replica.branches.values()
+            if one.repo_num == repo.num and not one.facts.is_root_branch and not one.is_archived
+        ]
+        await run(self._check_sizes, sources)
+        made, intake = await self._hub.write(partial(self._author.create_repo, name, is_unique=True))
+        self._hub.announce(intake)
+        answer: JsonObject = {"repo": id_text(made.repo_id), "name": name, "branches": [], "files_left": []}
+        for source in sources:
+            target, intake = await self._hub.write(self._author.create_branch, made, source.name)
+            self._hub.announce(intake)
+            merge = BranchMerge(self._hub.replica, source, target, needs_ancestor=False)
+            made_of_it = await run_merge(self._hub, self._author, merge)
+            answer["branches"].append({name: made_of_it[name] for name in ("branch", "carried")})
+            answer["files_left"] += made_of_it["files_left"]
+        return answer
+
+    async def merge(self, source_text: str, target_text: str) -> JsonObject:
+        """Carry over to the target what the source has and it has not. Raises ServiceError."""
+        source, target = self._find_branch(source_text), self._find_branch(target_text)
+        answer = await run_merge(self._hub, self._author, BranchMerge(self._hub.replica, source, target))
+        return answer | {"merged": id_text(source.branch_id)}
+
+    async def state(self, branch_text: str, limit: int) -> JsonObject:
+        """The last `limit` commits of a branch's state: what it continues, then its own."""
+        return await self._hub.run_blocking(self._state, self._find_branch(branch_text), limit)
+
+    def _check_sizes(self, sources: list[Branch]) -> None:
+        """Before anything is made. Raises ServiceError `too_large`."""
+        with self._hub.replica.database.read() as connection:
+            for source in sources:
+                if len(load_state(self._hub.replica, connection, source)) > MERGED_COUNT_MAX:
+                    raise ServiceError(
+                        "too_large",
+                        f"the branch {source.name!r} has more than {MERGED_COUNT_MAX} commits",
+                        "archive it to leave it out",
+                    )
+
+    def _fork(self, origin: Branch, name: str, commit_text: str) -> tuple[Branch, Intake]:
+        replica = self._hub.replica
+        with replica.database.read() as connection:
+            if commit_text:
+                found = find_commit(connection, commit_text)
+                rows = load_rows(connection, [found.commit_id])
+                if not rows or rows[found.commit_id].branch_num != origin.num:
+                    raise ServiceError("bad_request", "that is no accepted commit of the branch")
+                commits = [found.commit_id]
+            else:
+                commits = [raw for raw, _ in load_heads(connection, origin.num, ACK_COUNT_MAX)]
+        repo = replica.repos[origin.repo_num]
+        fork = BranchFork(origin.branch_id, tuple(commits))
+        return self._author.create_branch(repo, name, fork, is_unique=True)
+
+    def _state(self, branch: Branch, limit: int) -> JsonObject:
+        replica = self._hub.replica
+        with replica.database.read() as connection:
+            rows = load_state(replica, connection, branch)
+            shown = rows[-limit:]
+            blocks = load_blocks_of(connection, shown)
+            items = []
+            for row in shown:
+                branch_on = replica.on_topics[row.topic_num]
+                _, body = open_stored(branch_on, row, blocks[row.num])
+                items.append(
+                    {
+                        "commit": id_text(row.commit_id),
+                        "branch": id_text(replica.branches[row.branch_num].branch_id),
+                        "rank": row.rank,
+                        **author_fields(replica, branch_on, row.author),
+                        "kind": row.body_kind,
+                        "acks": [id_text(ack) for ack in row.acks],
+                        **body_fields(body, row.timestamp),
+                    }
+                )
+        return {"branch": id_text(branch.branch_id), "items": items, "total": len(rows)}
+
+
+@dataclass
+class BranchMerge:
+    """One merge, planned as the store stands when it is written.
+
+    Of a branch of another repo nothing is believed but that its authors wrote it.
+    """
+
+    replica: Replica
+    source: Branch
+    target: Branch
+    needs_ancestor: bool = True
+    carried: int = 0
+    left: int = 0  # commits that would be too large with their origin, or whose bodies cannot be read
+    files_left: list[str] = field(default_factory=list)  # names of files that were sealed in another epoch
+    _drafts: list[Draft] = field(default_factory=list)
+    # What stands in the target for each of the source's commits: commits, and places among the drafts.
+    _became: dict[bytes, tuple[bytes | int, ...]] = field(default_factory=dict)
+    _left: set[bytes] = field(default_factory=set)
+
+    def plan(self, connection: Connection) -> Sequence[Draft]:
+        """The commits to write: what is carried, and the one that says so; none where there is nothing new."""
+        if self.needs_ancestor and not self._is_foreign:
+            self._check_ancestor(connection)
+        for one in (self.source, self.target):
+            check_whole(self.replica, connection, one)
+        there: dict[bytes, TimelineRow] = {}
+        for row, _, body, _ in self._read(connection, load_state(self.replica, connection, self.target)):
+            there[row.commit_id] = there[_origin(row.commit_id, body)] = row
+        is_related = not self.needs_ancestor or not self._is_foreign
+        graph = DraftGraph(connection)
+        heads: dict[bytes | int, None] = dict.fromkeys(
+            raw for raw, _ in load_heads(connection, self.target.num, ACK_COUNT_MAX)
+        )
+        state = load_state(self.replica, connection, self.source)
+        for row, commit, body, encoded in self._read(connection, state):
+            parents = self._parents(connection, row, body)
+            known = there.get(_origin(row.commit_id, body)) or there.get(row.commit_id)
+            is_related |= known is not None
+            draft = None if known is not None else self._draft(row, commit, body, encoded)
+            if known is not None:
+                is_own = known.branch_num == self.target.num
+                self._became[row.commit_id] = (known.commit_id if is_own else self._root,)
+            elif draft is None:
+                self._became[row.commit_id] = tuple(parents)
+            else:
+                acks = graph.add(parents)[:ACK_COUNT_MAX]
+                place = len(self._drafts)
+                self._became[row.commit_id] = (place,)
+                self._drafts.append(replace(draft, acks=acks, timestamp=row.timestamp))
+                for ack in acks:
+                    heads.pop(ack, None)
+                heads[place] = None
+                if place == MERGED_COUNT_MAX:
+                    raise ServiceError("too_large", f"a merge carries at most {MERGED_COUNT_MAX} commits")
+        if not is_related:
+            raise ServiceError("bad_request", _NO_ANCESTOR, _NO_ANCESTOR_HINT)
+        self.carried = len(self._drafts)
+        if not self._drafts:
+            return []
+        ends = tuple(raw for raw, _ in load_heads(connection, self.source.num, ACK_COUNT_MAX))
+        return [*self._drafts, Draft(Merge(self.source.branch_id, ends), tuple(heads)[-ACK_COUNT_MAX:])]
+
+    @property
+    def _root(self) -> bytes:
+        return self.target.facts.root_id
+
+    @property
+    def _is_foreign(self) -> bool:
+        return self.source.repo_num != self.target.repo_num
+
+    def _parents(
+        self, connection: Connection, row: TimelineRow, body: Body | UnknownBody
+    ) -> list[bytes | int]:
+        """What stands in the target for what a commit follows; a fork's first follows what it continues."""
+        follows = body.commits if isinstance(body, BranchFork) else row.acks
+        found = dict.fromkeys(one for ack in follows for one in self._stand_for(connection, ack))
+        if len(found) > 1:
+            found.pop(self._root, None)  # all others follow it
+        return list(found)[-ACK_COUNT_MAX:] or [self._root]
+
+    def _stand_for(self, connection: Connection, commit_id: bytes) -> tuple[bytes | int, ...]:
+        """What stands in the target for a commit; for a void one, what stands for what it acks."""
+        ahead = [commit_id]
+        while ahead:
+            one = ahead[-1]
+            if one in self._became:
+                ahead.pop()
+                continue
+            row = load_rows(connection, [one]).get(one)
+            acks = row.acks if row is not None and row.is_void else ()
+            missing = [ack for ack in acks if ack not in self._became]
+            if missing:
+                ahead += missing
+                continue
+            stands = dict.fromkeys(stand for ack in acks for stand in self._became[ack])
+            self._became[one] = tuple(stands)[-ACK_COUNT_MAX:] or (self._root,)
+            ahead.pop()
+        return self._became[commit_id]
+
+    def _check_ancestor(self, connection: Connection) -> None:
+        ours, theirs = (
+            {branch.num for branch, _ in lineage(self.replica, connection, one)}
+            for one in (self.source, self.target)
+        )
+        if ours.isdisjoint(theirs):
+            raise ServiceError("bad_request", _NO_ANCESTOR, _NO_ANCESTOR_HINT)
+
+    def _read(
+        self, connection: Connection, rows: list[TimelineRow]
+    ) -> Iterator[tuple[TimelineRow, Commit, Body | UnknownBody, bytes]]:
+        """Rows, commits, and bodies with their encodings."""
+        for start in range(0, len(rows), _LOADED_AT_ONCE):
+            part = rows[start : start + _LOADED_AT_ONCE]
+            blocks = load_blocks_of(connection, part)
+            for row in part:
+                branch = self.replica.on_topics[row.topic_num]
+                yield row, *open_encoded(branch, row, blocks[row.num])
+
+    def _draft(
+        self, row: TimelineRow, commit: Commit, body: Body | UnknownBody, encoded: bytes
+    ) -> Draft | None:
+        """A commit to be carried. None for what only its own branch needs, and for files that cannot be carried."""
+        if row.body_kind in _NOT_CARRIED:
+            return None
+        if isinstance(body, ErasedBody):
+            raise ServiceError(
+                "incomplete",
+                "bodies are erased here that the other branch has not got",
+                "merge on a node that still has them",
+            )
+        if isinstance(body, UnreadableBody):  # nor could what it is be said again
+            self._left.add(row.commit_id)
+            self.left += 1
+            return None
+        if isinstance(body, Carried) and self._is_foreign:
+            encoded = body.body  # whoever offers this may say that anybody wrote it
+        if not isinstance(body, Carried) or self._is_foreign:
+            branch_id = self.replica.branches[row.branch_num].branch_id
+            body = Carried(branch_id, row.commit_id, row.author, row.timestamp, encoded)
+            if len(encoded) > BODY_SIZE_MAX - _CARRIED_OVERHEAD:
+                self.left += 1
+                return None
+        links, keys = commit.links, commit.content.keys.files
+        if not links.files and not links.nfiles:
+            return Draft(body)
+        deps = [self._became.get(dep, ()) for dep in links.deps]
+        is_sealed_alike = commit.content.epoch == self.replica.branches[self.target.num].facts.epoch_id
+        if (
+            not is_sealed_alike
+            or not all(keys)
+            or any(len(dep) != 1 for dep in deps)
+            or not self._left.isdisjoint(links.deps)
+        ):
+            self._left.add(row.commit_id)
+            content = content_of(body)
+            self.files_left += [entry.name for entry in content.added] if isinstance(content, Files) else []
+            return None
+        files = tuple(Reference(raw, key) for raw, key in zip(links.files, keys, strict=True) if key)
+        return Draft(body, deps=tuple(dep[0] for dep in deps), files=files, removed_files=links.nfiles)
+
+
+async def run_merge(hub: Hub, author: Author, merge: BranchMerge) -> JsonObject:
+    """Write what a merge plans. Raises ServiceError."""
+    written, intake = await hub.write(author.write_many, merge.target, merge.plan)
+    hub.announce(intake)
+    return {
+        "branch": id_text(merge.target.branch_id),
+        "commit": id_text(written[-1].commit_id) if written else None,
+        "carried": merge.carried,
+        "left": merge.left,
+        "files_left": merge.files_left,
+    }
+
+
+def _origin(commit_id: bytes, body: Body | UnknownBody) -> bytes:
+    """The commit that was first: itself, or the one that it carries. What is carried is never erased."""
+    return body.commit if isinstance(body, Carried) else commit_id

@@ -1,0 +1,79 @@
+"""Names that a repo's members give: to branches, which can also be archived, and to single commits (tags)."""
+
+from node.membership.repo_actions import JsonObject, RepoActions
+from node.runtime.errors import ServiceError
+from node.timelines.why import find_commit
+from protocol.body import BranchEdit, Tag
+from protocol.limits import NAME_SIZE_MAX
+from protocol.text import id_text
+from storage.repos.repos import Branch, Repo
+from verifier.names import find_tags
+
+
+class Names(RepoActions):
+    """Changes and lists names."""
+
+    async def edit_branch(self, branch_text: str, name: str | None, *, archived: bool | None) -> JsonObject:
+        """Rename a branch, archive it, or take it back."""
+        branch = self._find_branch(branch_text)
+        if name is None and archived is None:
+            raise ServiceError("bad_request", "say a name, or whether it is archived")
+        if name is not None:
+            check_name(name)
+            siblings = [one for one in self._hub.replica.branches.values() if one.repo_num == branch.repo_num]
+            if any(one.name == name and one.num != branch.num for one in siblings):
+                raise ServiceError(
+                    "already_exists", f"there is a branch called {name!r}", "choose another name"
+                )
+        repo = self._hub.replica.repos[branch.repo_num]
+        return await self._write_root(repo, BranchEdit(branch.branch_id, name, archived))
+
+    async def list_tags(self, repo_text: str) -> JsonObject:
+        """Names of commits in a repo."""
+        tags = await self._hub.run_blocking(self.tags, self._find_repo(repo_text))
+        return {
+            "tags": [
+                {"name": name, "branch": id_text(tag.branch), "commit": id_text(tag.commit or b"")}
+                for name, tag in sorted(tags.items())
+            ]
+        }
+
+    async def set_tag(self, repo_text: str, name: str, commit_text: str) -> JsonObject:
+        """Name a commit of one of the repo's branches, or move the name there."""
+        check_name(name)
+        repo = self._find_repo(repo_text)
+        branch, commit_id = await self._hub.run_blocking(self._find, repo, commit_text)
+        return await self._write_root(repo, Tag(name, branch.branch_id, commit_id))
+
+    async def remove_tag(self, repo_text: str, name: str) -> JsonObject:
+        """Take a name away."""
+        repo = self._find_repo(repo_text)
+        tag = (await self._hub.run_blocking(self.tags, repo)).get(name)
+        if tag is None:
+            raise ServiceError("not_found", f"no commit is called {name!r}", "`ravel tag list` shows names")
+        return await self._write_root(repo, Tag(name, tag.branch, None))
+
+    def tags(self, repo: Repo) -> dict[str, Tag]:
+        """What each name in a repo stands for."""
+        with self._hub.replica.judging:
+            return find_tags(self._hub.replica.membership(repo.repo_id))
+
+    def _find(self, repo: Repo, text: str) -> tuple[Branch, bytes]:
+        with self._hub.replica.database.read() as connection:
+            found = find_commit(connection, text)
+        branch = self._hub.replica.branches.get(found.branch_num)
+        if branch is None or branch.repo_num != repo.num or branch.facts.is_root_branch:
+            raise ServiceError("bad_request", "that commit is not in a branch of this repo")
+        if found.state != "accepted":
+            raise ServiceError("bad_request", f"that commit is {found.state}", f"`ravel why {text}` says why")
+        return branch, found.commit_id
+
+
+def check_name(name: str) -> None:
+    """Names are typed: as arguments, as parts of a URL's path, and before or after the colon of REPO:BRANCH."""
+    if not 0 < len(name) <= NAME_SIZE_MAX or not name.isprintable() or name != name.strip():
+        raise ServiceError(
+            "bad_request", f"a name has 1 to {NAME_SIZE_MAX} printable characters, no space at its ends"
+        )
+    if ":" in name or name.startswith("-") or name in (".", ".."):
+        raise ServiceError("bad_request", f"a name has no colon, does not begin with -, and is not {name!r}")

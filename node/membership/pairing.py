@@ -1,0 +1,260 @@
+"""The devices of one person, as a user adds, lists and removes them. `node.membership.devices` has what is done without
+being asked."""
+
+from typing import Final
+
+from node.authoring.drafting import Draft
+from node.authoring.outbound import Author
+from node.ingest.intake import Intake
+from node.membership.devices import DeviceKeeper, DevicesHome, find_devices, find_home, last_end
+from node.membership.members import Members
+from node.membership.repo_actions import JsonObject
+from node.membership.sharing import Sharing
+from node.runtime.errors import ServiceError
+from node.runtime.resolve import resolve
+from node.sync.hub import Hub
+from protocol.body import Permission, RepoInit
+from protocol.devices import Device, DeviceEnd, DevicesRepo
+from protocol.limits import DEVICE_COUNT_MAX
+from protocol.proofs import device_end_digest
+from protocol.text import id_text
+from storage.repos.repos import Repo
+
+_REPO_NAME: Final = "devices"
+_ON_THE_FIRST: Final = (
+    "run it on the first device, or leave that one's with `ravel device remove` and this user's id"
+)
+
+
+class Pairing:
+    """Adds devices, and removes them."""
+
+    def __init__(self, hub: Hub, author: Author, sharing: Sharing, members: Members) -> None:
+        self._hub = hub
+        self._author = author
+        self._sharing = sharing
+        self._members = members
+        self._keeper = DeviceKeeper(hub.replica, author, hub.clock_ms)
+
+    async def add(self, expires_seconds: int) -> JsonObject:
+        """Make a link for a device. Who uses it first is handed on all that this user has, now and later."""
+        home = await self._hub.run_blocking(self._home)
+        if home is not None and home.person != self._author.user:
+            raise ServiceError(
+                "not_permitted", f"this is a device of {id_text(home.person)} already", _ON_THE_FIRST
+            )
+        if home is None:
+            founded, intake = await self._hub.write(self._found)
+            self._hub.announce(intake)
+            home = founded
+        others = await self._hub.run_blocking(self._others, home)
+        if len(others) + 1 >= DEVICE_COUNT_MAX:
+            raise ServiceError(
+                "too_large",
+                f"a person has at most {DEVICE_COUNT_MAX} devices",
+                "`ravel device remove` removes one",
+            )
+        return {
+            "person": id_text(home.person),
+            "repo": id_text(home.repo.repo_id),
+        } | await self._sharing.invite_device(home.repo, expires_seconds)
+
+    async def join(self, text: str) -> JsonObject:
+        """Become a device by a link; waits a while until that is so, and goes on without it."""
+        home = await self._hub.run_blocking(self._home)
+        if home is not None and (
+            home.person != self._author.user or len(await self._hub.run_blocking(self._others, home)) > 0
+        ):
+            raise ServiceError(
+                "already_exists",
+                f"this user is a device of {id_text(home.person)}",
+                "`ravel device remove` with this user's id ends that",
+            )
+        await self._sharing.join_as_device(text)
+        return await self.list_all()
+
+    async def list_all(self) -> JsonObject:
+        """The devices of this user's person, and how each stands in the repos of the first that are here."""
+        return await self._hub.run_blocking(self._list)
+
+    async def sync(self) -> JsonObject:
+        """As the first device, hand on again whatever another lacks, also where it was taken from it."""
+        home = await self._hub.run_blocking(self._home)
+        if home is None or home.person != self._author.user:
+            raise ServiceError("not_permitted", "repos are handed on by the first device", "run it there")
+        given = []
+        for device, repo, view in await self._hub.run_blocking(self._lacking, home):
+            try:
+                self._hub.announce(await self._hub.write(self._keeper.give, home, device, repo))
+            except ServiceError as error:
+                view["advice"] = error.message
+            given.append({"device": id_text(device), **view})
+        return {"given": given}
+
+    async def remove(self, device_text: str) -> JsonObject:
+        """Exclude a device wherever this user may, and take back the statement; of oneself, the latter alone.
+
+        Tells of each repo what was done, and what somebody else has to do.
+        """
+        home = await self._hub.run_blocking(self._home)
+        if home is None:
+            raise ServiceError("not_found", "this user has no other devices", "`ravel device add` adds one")
+        users = [home.person, *await self._hub.run_blocking(self._others, home), self._author.user]
+        device = resolve("device", device_text, ((user, "", user) for user in dict.fromkeys(users)))
+        if device == home.person == self._author.user:
+            raise ServiceError(
+                "bad_request", "this is the first device", "remove the others, or do it on one of them"
+            )
+        repos = await self._hub.run_blocking(self._repos_of, device)
+        # The devices repo last: what fails before can be tried again.
+        ordered = sorted(repos, key=lambda one: one.num == home.repo.num)
+        return {
+            "device": id_text(device),
+            "repos": [await self._remove_from(home, repo, device) for repo in ordered],
+        }
+
+    # --- steps ---
+
+    async def _remove_from(self, home: DevicesHome, repo: Repo, device: bytes) -> JsonObject:
+        me, is_home = self._author.user, repo.num == home.repo.num
+        done: JsonObject = {"repo": id_text(repo.repo_id), "name": repo.name}
+        done |= {"taken_back": False, "excluded": False, "left": False, "advice": ""}
+        try:
+            intake = await self._hub.write(self._take_back, home, repo, device)
+            if intake is not None:
+                self._hub.announce(intake)
+                done["taken_back"] = True
+            if is_home and me != home.person and device in (me, home.person):
+                await self._members.leave(id_text(repo.repo_id), force=False)
+                done["left"] = True
+            elif device != me:
+                await self._members.remove(id_text(repo.repo_id), id_text(device), "")
+                done["excluded"] = True
+        except ServiceError as error:
+            advice = f"whoever may runs `ravel member exclude {repo.name} {id_text(device)}`"
+            if is_home:
+                advice = "run `ravel device remove` on the first device too"
+            elif await self._hub.run_blocking(self._is_founder, repo, device):
+                advice = "nobody may; `ravel repo fork` goes on without it (docs/identity.md)"
+            done["advice"] = f"{error.message}; {advice}"
+        return done
+
+    def _is_founder(self, repo: Repo, user: bytes) -> bool:
+        with self._hub.replica.judging:
+            init = self._hub.replica.membership(repo.repo_id).operations.epochs[0].body
+            return isinstance(init, RepoInit) and user in init.owners
+
+    def _home(self) -> DevicesHome | None:
+        return find_home(self._hub.replica, self._author.user)
+
+    def _repos_of(self, user: bytes) -> list[Repo]:
+        """Repos that a user is a member of."""
+        replica = self._hub.replica
+        return [
+            repo
+            for repo in replica.repos.values()
+            if repo.has_members and replica.permission(repo, user) is not None
+        ]
+
+    def _others(self, home: DevicesHome) -> list[bytes]:
+        return find_devices(self._hub.replica, home, self._hub.clock_ms())
+
+    def _found(self) -> tuple[DevicesHome, Intake]:
+        """Make the devices repo, under a name that is free here."""
+        replica = self._hub.replica
+        taken = {repo.name for repo in replica.repos.values()}
+        names = [_REPO_NAME, *(f"{_REPO_NAME}-{number}" for number in range(2, len(taken) + 3))]
+        repo, intake = self._author.create_repo(next(name for name in names if name not in taken))
+        self._author.hold(intake)  # told with what follows, also where that fails
+        root = replica.root_branch(repo)
+        body = DevicesRepo(self._author.user)
+        _, intake = self._author.write_many(root, lambda _: [Draft(body)])
+        return DevicesHome(repo, self._author.user), intake
+
+    def _take_back(self, home: DevicesHome, repo: Repo, device: bytes) -> Intake | None:
+        """Take back that the device and this user, or this user as a device, are one person; None where nothing was said."""
+        replica, me = self._hub.replica, self._author.user
+        if me == home.person:
+            pair = me, device
+        elif device in (me, home.person):
+            pair = home.person, me
+        else:
+            return None
+        with replica.judging:
+            membership = replica.membership(repo.repo_id)
+            said = [
+                one.body.since
+                for one in membership.device_words
+                if isinstance(one.body, Device) and (one.body.person, one.body.device) == pair
+            ]
+            if max(said, default=-1) <= last_end(membership, *pair):
+                return None
+            if (membership.now().permission(me) or 0) < Permission.WRITE:
+                return None
+        until = max(self._hub.clock_ms(), *said)
+        signature = self._author.sign(device_end_digest(repo.repo_id, *pair, until))
+        body = DeviceEnd(*pair, until, me == home.person, signature)
+        return self._author.write_many(replica.root_branch(repo), lambda _: [Draft(body)])[1]
+
+    def _list(self) -> JsonObject:
+        me = self._author.user
+        home = self._home()
+        if home is None:
+            joining = any(repo.invitation is not None for repo in self._hub.replica.repos.values())
+            return {"person": id_text(me), "repo": None, "joining": joining, "devices": []}
+        users = dict.fromkeys([home.person, *self._others(home), me])
+        return {
+            "person": id_text(home.person),
+            "repo": id_text(home.repo.repo_id),
+            "joining": False,
+            "devices": [
+                {
+                    "user": id_text(user),
+                    "first": user == home.person,
+                    "this": user == me,
+                    "repos": [] if user == home.person else [view for _, view in self._stand(home, user)],
+                }
+                for user in users
+            ],
+        }
+
+    def _stand(self, home: DevicesHome, device: bytes) -> list[tuple[Repo, JsonObject]]:
+        """How a device stands in each repo that the first device is a member of."""
+        replica = self._hub.replica
+        found = []
+        for repo in replica.repos.values():
+            held = replica.permission(repo, home.person) if repo.has_members else None
+            if held is None or repo.num == home.repo.num:
+                continue
+            has = replica.permission(repo, device)
+            is_shown = replica.persons(repo.repo_id).get(device) == home.person
+            advice = ""
+            if (has or 0) < held:
+                advice = "`ravel device sync` on the first device"
+                if held < Permission.ADMIN:
+                    grant = f"{repo.name} {id_text(device)} {held.name.lower()}"
+                    advice = f"an admin runs `ravel member grant {grant}`"
+            view = {
+                "repo": id_text(repo.repo_id),
+                "name": repo.name,
+                "permission": None if has is None else has.name.lower(),
+                "shown": is_shown,
+                "advice": advice,
+            }
+            found.append((repo, view))
+        return found
+
+    def _lacking(self, home: DevicesHome) -> list[tuple[bytes, Repo, JsonObject]]:
+        """What the other devices lack, or are not shown as one person in; with what an admin has to do."""
+        found = []
+        for device in self._others(home):
+            for repo, view in self._stand(home, device):
+                if view["advice"] or (
+                    view["permission"] != Permission.READ.name.lower() and not view["shown"]
+                ):
+                    is_admin = (self._hub.replica.permission(repo, home.person) or 0) >= Permission.ADMIN
+                    advice = "" if is_admin else view["advice"]
+                    found.append(
+                        (device, repo, {"repo": view["repo"], "name": view["name"], "advice": advice})
+                    )
+        return found

@@ -1,0 +1,132 @@
+"""Peers that this node keeps a connection to, as a user lists, adds and removes them."""
+
+from typing import Any
+
+from node.home.config import is_dialable
+from node.runtime.errors import ServiceError
+from node.runtime.resolve import resolve
+from node.sync.addresses import Source
+from node.sync.hub import Hub
+from node.sync.network import Network
+from node.timelines.views import learned_view, peer_view
+from protocol.codec import DecodeError
+from protocol.text import id_text, parse_id
+from storage.peers.peers import ban_peer, forget_peer, keep_peer, link_peer
+
+JsonObject = dict[str, Any]
+
+
+class Peers:
+    """The peers of a node, whose own key is `node_key`."""
+
+    def __init__(self, hub: Hub, network: Network, node_key: bytes) -> None:
+        self._hub = hub
+        self._network = network
+        self._node_key = node_key
+
+    def views(self) -> list[JsonObject]:
+        """Peers and how each topic stands with them."""
+        names = dict(self._hub.replica.by_topic)
+        now = self._hub.clock_ms() // 1000
+        return [peer_view(state, names, now) for state in self._network.peers]
+
+    async def list_all(self) -> JsonObject:
+        """The same, as an answer."""
+        network = self._network
+        known = sorted(network.book.all, key=lambda one: (not one.is_reached, one.peer, one.address))
+        return {
+            "peers": self.views(),
+            "known": [
+                learned_view(one, network.reached_at(one.peer))
+                for one in known
+                if not network.is_connected(one.peer)
+            ],
+            "banned": sorted(map(id_text, self._network.banned)),
+        }
+
+    async def add(self, address: str, peer: str, *, relay: bool) -> JsonObject:
+        """Keep a connection to a peer, which as a relay may keep all topics. Raises ServiceError `bad_request`."""
+        key = _parse_peer(peer)
+        check_dialable(address, "bad_request")
+        if key == self._node_key:
+            raise ServiceError("bad_request", "that is this node itself")
+        if key in self._network.banned:
+            raise ServiceError("not_permitted", "that peer is banned", "`ravel peer unban` takes that back")
+        await self._hub.write(self._store, key, address, relay)
+        (self._network.relays.add if relay else self._network.relays.discard)(key)
+        self._network.keep(key, address)
+        return next(view for view in self.views() if view["peer"] == id_text(key))
+
+    async def keep(self, key: bytes, address: str, repo_id: bytes) -> None:
+        """Keep a connection to a peer that a link to a repo names, now and after a restart; not to this node itself.
+
+        If it is a relay, it may keep that repo's topics.
+        """
+        if key == self._node_key or key in self._network.banned:
+            return
+        await self._hub.write(self._store_linked, key, address, repo_id)
+        self._network.linked.setdefault(key, set()).add(repo_id)
+        self._network.keep(key, address, Source.LINK)
+
+    async def remove(self, peer: str) -> JsonObject:
+        """Disconnect from a peer and dial it no more. Raises ServiceError `not_found`, `ambiguous`."""
+        # One peer may have two connections, an old one that is ending among them.
+        key = resolve("peer", peer, [(key, "", key) for key in self._known()])
+        await self._hub.write(self._forget, key)
+        self._network.forget(key)
+        return {}
+
+    async def ban(self, peer: str) -> JsonObject:
+        """Speak with a peer no more: of a full id, or a unique prefix of a known one's."""
+        try:
+            key = parse_id(peer)
+        except DecodeError:
+            key = resolve("peer", peer, [(one, "", one) for one in self._known()])
+        if key == self._node_key:
+            raise ServiceError("bad_request", "that is this node itself")
+        await self._hub.write(self._store_ban, key)
+        self._network.banned.add(key)
+        self._network.forget(key)
+        return {"peer": id_text(key), "banned": True}
+
+    async def unban(self, peer: str) -> JsonObject:
+        """Let a peer connect again; it is not dialed."""
+        key = resolve("peer", peer, [(one, "", one) for one in self._network.banned])
+        await self._hub.write(self._forget, key)
+        self._network.banned.discard(key)
+        return {"peer": id_text(key), "banned": False}
+
+    def _known(self) -> set[bytes]:
+        return {state.peer for state in self._network.peers} | self._network.known_keys
+
+    def _store_ban(self, key: bytes) -> None:
+        with self._hub.replica.database.write() as connection:
+            ban_peer(connection, key)
+
+    def _store(self, key: bytes, address: str, is_relay: bool) -> None:
+        with self._hub.replica.database.write() as connection:
+            keep_peer(connection, key, address, source=Source.CONFIGURED, is_relay=is_relay)
+
+    def _store_linked(self, key: bytes, address: str, repo_id: bytes) -> None:
+        with self._hub.replica.database.write() as connection:
+            keep_peer(connection, key, address, source=Source.LINK)
+            link_peer(connection, key, repo_id)
+
+    def _forget(self, key: bytes) -> None:
+        with self._hub.replica.database.write() as connection:
+            forget_peer(connection, key)
+
+
+def check_dialable(address: str, code: str) -> None:
+    """Raise ServiceError of that code unless the address can be dialed."""
+    if not is_dialable(address):
+        raise ServiceError(code, f"{address!r} is not host:port that can be dialed")
+
+
+def _parse_peer(text: str) -> bytes:
+    try:
+        return parse_id(text)
+    except DecodeError:
+        raise ServiceError(
+            "bad_request", f"{text!r} is not a peer id", "`ravel id` on the other node prints it"
+        ) from None

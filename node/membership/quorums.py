@@ -1,0 +1,234 @@
+"""Quorums: who must approve of checkpoints and removals, what was proposed, and what came of it.
+
+Proposals and approvals are commits of the root branch (`verifier.quorums` has the rules); a checkpoint is a commit of its
+branch that every member who may write can make once enough signers have approved.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from node.authoring.drafting import Draft
+from node.membership.members import PERMISSIONS, find_user
+from node.membership.repo_actions import JsonObject, RepoActions
+from node.runtime.errors import ServiceError
+from node.runtime.resolve import resolve
+from protocol.body import Approve, Body, Checkpoint, Permission, ProposeCheckpoint, ProposeRemoval, Quorum
+from protocol.limits import ACK_COUNT_MAX
+from protocol.text import id_text
+from storage.commits.checkpoints import load_checkpoint_proposals
+from storage.commits.commits import load_facts
+from storage.commits.heads import count_heads, load_heads
+from storage.repos.repos import Branch, Repo
+from verifier.membership import Membership
+from verifier.operations import Operation
+from verifier.quorums import find_demands, find_in_force
+
+_PROPOSALS_SHOWN_MAX: Final = 100
+
+
+class Quorums(RepoActions):
+    """Names quorums, proposes and approves."""
+
+    async def show(self, repo_text: str) -> JsonObject:
+        """The quorums in force, and the latest proposals."""
+        return await self._hub.run_blocking(self._show, self._find_repo(repo_text))
+
+    async def name(self, repo_text: str, signers: list[str], threshold: int, *, removals: bool) -> JsonObject:
+        """Name the signers, and how many of them must approve."""
+        repo = self._find_repo(repo_text)
+        held = await self._hub.run_blocking(self._hub.replica.members, repo)
+        users = sorted({find_user(text, held) for text in signers})
+        strangers = [user for user in users if user not in held]
+        if strangers:
+            raise ServiceError(
+                "bad_request", f"{id_text(strangers[0])} is no member", "`ravel member list` shows members"
+            )
+        if not 1 <= threshold <= len(users):
+            raise ServiceError(
+                "bad_request", f"the threshold is from 1 to the number of signers, {len(users)}"
+            )
+        return await self._write_root(repo, Quorum(tuple(users), threshold, removals))
+
+    async def propose_checkpoint(self, branch_text: str) -> JsonObject:
+        """Ask the signers for a checkpoint of a branch as it is here now. A signer approves with that."""
+        branch = self._find_branch(branch_text)
+        body = await self._hub.run_blocking(self._plan_checkpoint, branch)
+        return await self._propose(self._hub.replica.repos[branch.repo_num], body)
+
+    async def propose_removal(self, repo_text: str, user_text: str, keeps_text: str) -> JsonObject:
+        """Ask the signers to take a member's rights down to `keeps_text` (empty: to exclude it)."""
+        repo = self._find_repo(repo_text)
+        held = await self._hub.run_blocking(self._hub.replica.members, repo)
+        user = find_user(user_text, held)
+        if keeps_text and keeps_text not in PERMISSIONS:
+            raise ServiceError("bad_request", f"a permission is one of {', '.join(PERMISSIONS)}")
+        keeps = PERMISSIONS[keeps_text] if keeps_text else None
+        if (held.get(user) or 0) <= (keeps or 0):
+            raise ServiceError("bad_request", "the user holds no more than that", "`ravel member list` shows")
+        return await self._propose(repo, ProposeRemoval(user, keeps))
+
+    async def approve(self, repo_text: str, proposal_text: str) -> JsonObject:
+        """Sign a proposal; where that was the last approval that a checkpoint lacked, make it."""
+        repo = self._find_repo(repo_text)
+        proposal = await self._hub.run_blocking(self._find_proposal, repo, proposal_text)
+        if isinstance(proposal.body, ProposeCheckpoint):
+            await self._hub.run_blocking(self._check_is_here, proposal.body)
+        return await self._approve(repo, proposal.commit_id)
+
+    async def finish(self, repo_text: str, proposal_text: str) -> JsonObject:
+        """Make the checkpoint of which enough signers approved."""
+        repo = self._find_repo(repo_text)
+        proposal = await self._hub.run_blocking(self._find_proposal, repo, proposal_text)
+        if not isinstance(proposal.body, ProposeCheckpoint):
+            raise ServiceError(
+                "bad_request",
+                "that is no proposal of a checkpoint",
+                "removals: `ravel member exclude|revoke`",
+            )
+        return await self._make(repo, proposal)
+
+    # --- steps ---
+
+    async def _propose(self, repo: Repo, body: Body) -> JsonObject:
+        answer = await self._write_root(repo, body)
+        proposal = await self._hub.run_blocking(self._find_proposal, repo, answer["commit"])
+        answer = {"proposal": answer["commit"], "repo": answer["repo"], "checkpoint": None}
+        if await self._hub.run_blocking(self._is_signer, repo):
+            answer |= await self._approve(repo, proposal.commit_id)
+        return answer
+
+    async def _approve(self, repo: Repo, proposal_id: bytes) -> JsonObject:
+        await self._write_root(repo, Approve(proposal_id))
+        proposal = await self._hub.run_blocking(self._find_proposal, repo, id_text(proposal_id))
+        answer: JsonObject = {
+            "proposal": id_text(proposal_id),
+            "repo": id_text(repo.repo_id),
+            "checkpoint": None,
+        }
+        if isinstance(proposal.body, ProposeCheckpoint) and await self._hub.run_blocking(
+            self._may_make, repo, proposal
+        ):
+            answer |= await self._make(repo, proposal)
+        return answer
+
+    async def _make(self, repo: Repo, proposal: Operation) -> JsonObject:
+        body = proposal.body
+        assert isinstance(body, ProposeCheckpoint), "looked at"
+        branch = self._find_branch(f"{id_text(repo.repo_id)}:{id_text(body.branch)}")
+        if not await self._hub.run_blocking(self._is_open, branch, proposal):
+            raise ServiceError("already_exists", "that checkpoint was made already")
+        draft = Draft(Checkpoint(proposal.commit_id), tuple(body.commits))
+        written, intake = await self._hub.write(self._author.write, branch, draft)
+        self._hub.announce(intake)
+        return {
+            "proposal": id_text(proposal.commit_id),
+            "repo": id_text(repo.repo_id),
+            "checkpoint": id_text(written.commit_id),
+        }
+
+    def _plan_checkpoint(self, branch: Branch) -> ProposeCheckpoint:
+        with self._hub.replica.database.read() as connection:
+            heads = load_heads(connection, branch.num, ACK_COUNT_MAX)
+            if count_heads(connection, branch.num) > len(heads):
+                raise ServiceError(
+                    "too_large",
+                    f"the branch has more than {ACK_COUNT_MAX} heads",
+                    "`ravel write` merges that many at a time",
+                )
+        return ProposeCheckpoint(branch.branch_id, tuple(commit_id for commit_id, _ in heads))
+
+    def _find_proposal(self, repo: Repo, text: str) -> Operation:
+        with self._hub.replica.judging:
+            proposals = self._hub.replica.membership(repo.repo_id).operations.proposals
+        return resolve("proposal", text, [(one.commit_id, "", one) for one in proposals])
+
+    def _check_is_here(self, body: ProposeCheckpoint) -> None:
+        with self._hub.replica.database.read() as connection:
+            known = load_facts(connection, body.commits)
+        missing = [raw for raw in body.commits if raw not in known]
+        if missing:
+            raise ServiceError(
+                "incomplete",
+                f"{len(missing)} of the commits to sign have not come to this node yet",
+                "approve when `ravel peer list` says that it is in sync",
+            )
+
+    def _is_signer(self, repo: Repo) -> bool:
+        with self._hub.replica.judging:
+            membership = self._hub.replica.membership(repo.repo_id)
+            quorums = find_in_force(membership.operations, membership.now())
+        return any(isinstance(one.body, Quorum) and self._author.user in one.body.signers for one in quorums)
+
+    def _may_make(self, repo: Repo, proposal: Operation) -> bool:
+        with self._hub.replica.judging:
+            membership = self._hub.replica.membership(repo.repo_id)
+            held = membership.now().permission(self._author.user)
+            return (held or 0) >= Permission.WRITE and not _count_missing(membership, proposal)
+
+    def _is_open(self, branch: Branch, proposal: Operation) -> bool:
+        with self._hub.replica.database.read() as connection:
+            return proposal.commit_id not in load_checkpoint_proposals(connection, [branch.num])
+
+    def _show(self, repo: Repo) -> JsonObject:
+        replica = self._hub.replica
+        of_repo = [branch.num for branch in replica.branches.values() if branch.repo_num == repo.num]
+        with replica.judging, replica.database.read() as connection:
+            membership = replica.membership(repo.repo_id)
+            made = load_checkpoint_proposals(connection, of_repo)
+            quorums = find_in_force(membership.operations, membership.now())
+            latest = membership.operations.proposals[-_PROPOSALS_SHOWN_MAX:]
+            return {
+                "quorums": [_quorum_view(one) for one in quorums],
+                "proposals": [_proposal_view(membership, one, made) for one in reversed(latest)],
+            }
+
+
+def _count_missing(membership: Membership, proposal: Operation) -> int:
+    """How many more approvals the quorums in force ask for."""
+    operations, now = membership.operations, membership.now()
+    demands = find_demands(operations, now, proposal, find_in_force(operations, now))
+    return max((demand.threshold - len(demand.approvals) for demand in demands), default=0)
+
+
+def _quorum_view(one: Operation) -> JsonObject:
+    assert isinstance(one.body, Quorum), "it is in force"
+    return {
+        "quorum": id_text(one.commit_id),
+        "author": id_text(one.author),
+        "threshold": one.body.threshold,
+        "signers": [id_text(user) for user in one.body.signers],
+        "removals": one.body.removals,
+    }
+
+
+def _proposal_view(membership: Membership, one: Operation, made: Iterable[bytes]) -> JsonObject:
+    operations, now = membership.operations, membership.now()
+    is_done = one.commit_id in made
+    if isinstance(one.body, ProposeRemoval):
+        about: JsonObject = {
+            "kind": "removal",
+            "user": id_text(one.body.user),
+            "keeps": one.body.keeps.name.lower() if one.body.keeps is not None else None,
+        }
+        user = one.body.user
+        is_done = any(
+            removal.author != user and operations.precedes(one, removal)
+            for removal in operations.removals_of(user)
+        )
+    else:
+        assert isinstance(one.body, ProposeCheckpoint), "the other kind of proposal"
+        about = {
+            "kind": "checkpoint",
+            "branch": id_text(one.body.branch),
+            "commits": [id_text(raw) for raw in one.body.commits],
+        }
+    missing = max(0, _count_missing(membership, one))
+    approvals = [other for other in operations.approvals_of(one.commit_id) if now.counts(other)]
+    return {
+        "proposal": id_text(one.commit_id),
+        "author": id_text(one.author),
+        **about,
+        "approved_by": sorted({id_text(other.author) for other in approvals}),
+        "missing": missing,
+        "state": "done" if is_done else "void" if not now.counts(one) else "open" if missing else "approved",
+    }

@@ -1,0 +1,35 @@
+"""What all actions of a user in repos share: where they find repos and branches, and how they write a root branch commit."""
+
+from collections.abc import Callable
+from typing import Any
+
+from node.authoring.outbound import Author
+from node.sync.hub import Hub
+from protocol.body import Body
+from protocol.text import id_text
+from storage.repos.repos import Branch, Repo
+
+JsonObject = dict[str, Any]
+
+
+class RepoActions:
+    """Base of what lists and changes repos, which are named, as branches are, as `find_repo` and `find_branch` take them."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        author: Author,
+        find_repo: Callable[[str], Repo],
+        find_branch: Callable[[str], Branch],
+    ) -> None:
+        self._hub = hub
+        self._author = author
+        self._find_repo = find_repo
+        self._find_branch = find_branch
+
+    async def _write_root(self, repo: Repo, body: Body) -> JsonObject:
+        """Write one commit of the root branch. Raises ServiceError where the rules refuse it."""
+        root = self._hub.replica.root_branch(repo)
+        written, intake = await self._hub.write(self._author.write, root, body)
+        self._hub.announce(intake)
+        return {"commit": id_text(written.commit_id), "repo": id_text(repo.repo_id)}

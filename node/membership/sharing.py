@@ -1,0 +1,255 @@
+"""Sharing a repo by links: invitations, which make members, and read capabilities, which let anyone follow.
+
+Links are secrets. They are made and shown when a user asks for one, and never logged.
+"""
+
+import secrets
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import trio
+
+from node.authoring.outbound import Author
+from node.home.config import is_dialable
+from node.membership.joining import Joiner, link_of
+from node.membership.peers import Peers, check_dialable
+from node.runtime.errors import ServiceError
+from node.sync.hub import Hub
+from node.sync.network import Network
+from protocol.block import Reference
+from protocol.body import Invite, Permission
+from protocol.codec import DecodeError, encode
+from protocol.hashing import branch_secret
+from protocol.limits import LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX
+from protocol.signing import key_pair
+from protocol.text import (
+    BranchCapability,
+    BranchChannel,
+    DeviceLink,
+    InvitationLink,
+    PeerAddress,
+    ReadCapability,
+    branch_capability_text,
+    capability_text,
+    device_link_text,
+    invitation_text,
+    is_branch_link,
+    parse_branch_capability,
+    parse_capability,
+    parse_device_link,
+    parse_invitation,
+)
+from storage.repos.repos import Branch, Epoch, Repo, load_branches
+
+_ARRIVAL_TIMEOUT_SECONDS: Final = 30.0
+"""How long a request waits for a repo's first commits; the node goes on without it."""
+JsonObject = dict[str, Any]
+T = TypeVar("T")
+
+
+class Sharing:
+    """Makes links of repos, and takes up those of others. `own_address` is what a link says of this node, if dialable."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        network: Network,
+        peers: Peers,
+        author: Author,
+        joiner: Joiner,
+        *,
+        own_address: PeerAddress,
+        clock: Callable[[], float],
+    ) -> None:
+        self._hub = hub
+        self._network = network
+        self._peers = peers
+        self._author = author
+        self._joiner = joiner
+        self._own_address = own_address
+        self._clock = clock
+
+    async def invite(self, repo: Repo, permission: str, expires_seconds: int, uses: int) -> JsonObject:
+        """Make an invitation link for so many people; it is a secret until it is used or expires."""
+        wanted = {"read": Permission.READ, "write": Permission.WRITE}.get(permission)
+        if wanted is None:
+            raise ServiceError("bad_request", f"permission is read or write, not {permission!r}")
+        if expires_seconds <= 0:
+            raise ServiceError("bad_request", "an invitation expires in the future")
+        peers = self._ways_to(repo)
+        seed = secrets.token_bytes(32)
+        expires_at = int((self._clock() + expires_seconds) * 1000)
+        body = Invite(key_pair(seed)[0], wanted, uses, expires_at)
+        root = self._hub.replica.root_branch(repo)
+        written, intake = await self._hub.write(self._author.write, root, body)
+        self._hub.announce(intake)
+        epoch = self._hub.replica.writing_epoch(repo)
+        link = link_of(repo, epoch, written.commit_id, seed, wanted, expires_at, peers)
+        return {
+            "invitation": invitation_text(link),
+            "expires_at": expires_at // 1000,
+            "addresses": [peer.address for peer in peers],
+        }
+
+    async def join(self, text: str) -> Repo:
+        """Join a repo by an invitation link; waits a while for the membership to arrive, and goes on without it."""
+        return await self._join(_parse(parse_invitation, text, "an invitation"))
+
+    async def invite_device(self, repo: Repo, expires_seconds: int) -> JsonObject:
+        """Make a link by which one user becomes a device of this one; `repo` is the devices repo."""
+        made = await self.invite(repo, "write", expires_seconds, 1)
+        link = DeviceLink(self._author.user, encode(parse_invitation(made.pop("invitation"))))
+        return {"link": device_link_text(link)} | made
+
+    async def join_as_device(self, text: str) -> Repo:
+        """Become a device by such a link; as `join`."""
+        link = _parse(parse_device_link, text, "a link for a device")
+        if link.person == self._author.user:
+            raise ServiceError("bad_link", "that link is this user's own", "use it on the other device")
+        return await self._join(link.opened(), link.person)
+
+    async def _join(self, link: InvitationLink, person: bytes | None = None) -> Repo:
+        if link.expires_at < self._clock() * 1000:
+            raise ServiceError("expired", "the invitation has expired", "ask for a new one")
+        _check_peers(link.peers)
+        repo = await self._joiner.begin(link, person)
+        await self._reach(link.peers, repo)
+        await self._until(lambda: self.permission(repo) is not None)
+        return repo
+
+    async def capability(self, repo: Repo) -> JsonObject:
+        """The repo's read capability as a link: a secret that does not expire, and makes nobody a member."""
+        peers = self._ways_to(repo)
+        epoch = self._hub.replica.writing_epoch(repo)
+        root = Reference(repo.init_id, repo.init_key)
+        capability = ReadCapability(
+            repo.repo_id, root, epoch.epoch_id, epoch.author, epoch.read_secret, peers
+        )
+        return {"capability": capability_text(capability), "addresses": [peer.address for peer in peers]}
+
+    async def branch_capability(self, branch: Branch) -> JsonObject:
+        """A branch's read capability as a link: a secret that opens this branch and nothing else of its repo."""
+        peers = self._ways_to(self._hub.replica.repos[branch.repo_num])
+        try:
+            text = branch_capability_text(self.capability_of(branch, peers))
+        except DecodeError:
+            raise _too_many_epochs() from None
+        return {"capability": text, "addresses": [peer.address for peer in peers]}
+
+    def capability_of(self, branch: Branch, peers: tuple[PeerAddress, ...] = ()) -> BranchCapability:
+        """What opens a branch on all its topics, the current one first. Raises ServiceError `too_large`."""
+        replica = self._hub.replica
+        repo = replica.repos[branch.repo_num]
+        current = replica.branches[branch.num]
+        others = [
+            one
+            for one in replica.on_topics.values()
+            if one.num == branch.num and one.topic_num != current.topic_num
+        ]
+        channels = [
+            _channel_of(replica.tables.epochs[one.epoch_num], one) for one in [current, *reversed(others)]
+        ]
+        if len(channels) > LINK_CHANNEL_COUNT_MAX:
+            raise _too_many_epochs()
+        return BranchCapability(
+            repo.repo_id, repo.init_id, branch.branch_id, branch.name, tuple(channels), peers
+        )
+
+    async def _follow_branch(self, text: str) -> Repo:
+        capability = _parse(parse_branch_capability, text, "a branch's capability")
+        _check_peers(capability.peers)
+        known = [one for one in self._hub.replica.repos.values() if one.repo_id == capability.repo]
+        if known and known[0].has_members:
+            raise ServiceError("already_exists", "this node follows the whole repo of that branch")
+        repo = await self._joiner.follow_branch(capability)
+        await self._reach(capability.peers, repo)
+        await self._until(
+            lambda: any(
+                branch.commit_count
+                for branch in self._branches_of(repo)
+                if branch.branch_id == capability.branch
+            )
+        )
+        return repo
+
+    def _branches_of(self, repo: Repo) -> list[Branch]:
+        with self._hub.replica.database.read() as connection:
+            return [one for one in load_branches(connection) if one.repo_num == repo.num]
+
+    async def follow(self, text: str) -> Repo:
+        """Read and replicate a repo, or one branch of it, by a read capability.
+
+        Waits a while for the first commits, and goes on without them.
+        """
+        if is_branch_link(text):
+            return await self._follow_branch(text)
+        capability = _parse(parse_capability, text, "a read capability")
+        _check_peers(capability.peers)
+        repo = await self._joiner.follow(capability)
+        await self._reach(capability.peers, repo)
+        await self._until(lambda: bool(self._hub.replica.members(repo)))
+        return repo
+
+    def permission(self, repo: Repo) -> Permission | None:
+        """What this node's user may do as a member; None for who is none. Reads the store."""
+        return self._hub.replica.permission(repo, self._author.user)
+
+    async def _until(self, has_arrived: Callable[[], bool]) -> None:
+        """Wait a while until something has arrived, for which a thread looks after each change."""
+        with trio.move_on_after(_ARRIVAL_TIMEOUT_SECONDS):
+            while True:
+                change_count = self._hub.change_count
+                if await self._hub.run_blocking(has_arrived):
+                    return
+                await self._hub.wait_for_change(change_count)
+
+    async def _reach(self, peers: tuple[PeerAddress, ...], repo: Repo) -> None:
+        for peer in peers:
+            await self._peers.keep(peer.peer, peer.address, repo.repo_id)
+
+    def _ways_to(self, repo: Repo) -> tuple[PeerAddress, ...]:
+        """Where the repo can be had: here, and at peers that follow it. Others are nobody's business."""
+        topics = {
+            branch.topic for branch in self._hub.replica.by_topic.values() if branch.repo_num == repo.num
+        }
+        ways = [self._own_address] if is_dialable(self._own_address.address) else []
+        ways += [
+            PeerAddress(state.address, state.peer)
+            for state in self._network.peers
+            if state.direction == "out"
+            and state.connection is not None
+            and any(progress.topic in topics and progress.is_joined for progress in state.connection.topics)
+        ]
+        if not ways:
+            raise ServiceError(
+                "bad_config",
+                f"this node listens on {self._own_address.address}, which tells nobody how to reach it",
+                "set [network] advertise in its config.toml to host:port, and start it again",
+            )
+        return tuple(ways[:LINK_PEER_COUNT_MAX])
+
+
+def _too_many_epochs() -> ServiceError:
+    return ServiceError(
+        "too_large", "the branch has been in too many epochs for one link", "invite to the repo instead"
+    )
+
+
+def _channel_of(epoch: Epoch, branch: Branch) -> BranchChannel:
+    secret = branch_secret(epoch.read_secret, branch.branch_id, branch.generation)
+    return BranchChannel(epoch.epoch_id, branch.topic, secret, branch.convergence_secret)
+
+
+def _parse(parse: Callable[[str], T], text: str, what: str) -> T:
+    try:
+        return parse(text)
+    except DecodeError as error:
+        advice = "copy the link whole, or ask for a new one"
+        if error.reason == "other_kind":
+            advice = "`ravel repo join` takes invitations, `repo follow` capabilities, `device join` links for devices"
+        raise ServiceError("bad_link", f"this is not {what}: {error}", advice) from None
+
+
+def _check_peers(peers: tuple[PeerAddress, ...]) -> None:
+    for peer in peers:
+        check_dialable(peer.address, "bad_link")

@@ -1,0 +1,114 @@
+"""`ravel debug bundle`: what somebody who is to help must know, in one archive, and nothing that must stay secret.
+
+It holds ids, addresses, names of branches, the configuration and the latest lines of the log; no key, no token, no link,
+no text that anybody wrote. What goes in is listed here one by one: nothing is copied from the node's folder.
+"""
+
+import io
+import json
+import os
+import platform
+import sqlite3
+import sys
+import tarfile
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+from node.client.client import ApiClient
+from node.home.home import open_home
+from node.observe.doctor import examine
+from node.observe.watching import store_sizes
+from node.runtime.errors import ServiceError
+from node.runtime.version import VERSION
+from storage.check.check_integrity import count_rows, name_server
+from storage.engine.database import StorageError, newest_revision, read_store
+
+_LIBRARIES: Final = (
+    "trio",
+    "pynacl",
+    "cryptography",
+    "blake3",
+    "msgspec",
+    "sqlalchemy",
+    "alembic",
+    "pyarrow",
+    "fsspec",
+    "hypercorn",
+    "starlette",
+    "structlog",
+)
+JsonObject = dict[str, Any]
+
+
+def write_bundle(home: Path, out: Path, now: int) -> list[str]:
+    """Write the archive (tar, gzip), for its owner alone, and give the names in it; `now` is unix seconds.
+
+    Raises ServiceError `already_exists`, `storage_failed`, `not_initialised`.
+    """
+    parts = _gather(home)
+    try:
+        handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise ServiceError("already_exists", f"{out} is there already", "choose another name") from None
+    except OSError as error:
+        raise ServiceError(
+            "storage_failed", f"{out} could not be written: {error}", "choose another place"
+        ) from None
+    with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+        for name, content in parts.items():
+            entry = tarfile.TarInfo(f"ravel-debug/{name}")
+            entry.size, entry.mtime, entry.mode = len(content), now, 0o600
+            archive.addfile(entry, io.BytesIO(content))
+    return list(parts)
+
+
+def _gather(home: Path) -> dict[str, bytes]:
+    parts = {
+        "doctor.json": _json([asdict(check) for check in examine(home)]),
+        "versions.json": _json(_versions()),
+    }
+    try:
+        opened = open_home(home)
+        settings = [{"key": one.key, "value": one.value, "source": one.source} for one in opened.settings]
+        parts["configuration.json"] = _json(settings)
+    except ServiceError as error:
+        parts["configuration.json"] = _json(error.as_json())
+    parts["store.json"] = _json(_store(home))
+    try:
+        client = ApiClient.for_home(home)
+        try:
+            parts["status.json"] = _json(client.status())
+            parts["metrics.txt"] = client.page("/metrics").encode()
+            parts["log.txt"] = "\n".join(client.log()["lines"]).encode()
+        finally:
+            client.close()
+    except ServiceError as error:
+        parts["daemon.json"] = _json(error.as_json())
+    return parts
+
+
+def _store(home: Path) -> JsonObject:
+    answer: JsonObject = {"sizes": store_sizes(home), "schema": newest_revision()}
+    try:
+        with read_store(home, url=open_home(home).storage_url) as connection:
+            answer["database"] = name_server(connection)
+            answer["rows"] = count_rows(connection)
+    except (ServiceError, StorageError) as error:
+        answer["error"] = str(error)
+    return answer
+
+
+def _versions() -> JsonObject:
+    return {
+        "ravel": VERSION,
+        "python": sys.version,
+        "platform": platform.platform(),
+        "sqlite": sqlite3.sqlite_version,
+        "libraries": {name: metadata.version(name) for name in _LIBRARIES},
+    }
+
+
+def _json(answer: object) -> bytes:
+    return json.dumps(answer, indent=1, ensure_ascii=False).encode()

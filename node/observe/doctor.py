@@ -1,0 +1,311 @@
+"""`ravel doctor`: what keeps a node from working, or soon will, and what to do about it. Changes nothing.
+
+It looks at the folder, the store, the disk and the clock by itself, and asks the daemon, if one runs, about its peers.
+"""
+
+import json
+import os
+import socket
+import stat
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import func, select
+
+from node.client.client import ApiClient
+from node.home.config import NetworkConfig, is_loopback
+from node.home.home import TOKEN_NAME, Home, open_home
+from node.home.identity import KEYS_NAME, read_keys
+from node.home.private_files import find_begun
+from node.ingest.own_feeds import ADVICE
+from node.observe.watching import free_space, store_sizes
+from node.runtime.errors import ServiceError
+from node.runtime.version import RELEASED_AT
+from node.sync.addresses import Source
+from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
+from storage.check.check_integrity import name_server
+from storage.commits.damaged import Awaited, count_awaited
+from storage.commits.pending import UNREAD, count_waiting
+from storage.engine.database import NewerSchema, NoStore, OlderSchema, StorageError, read_store
+from storage.engine.losses import read_loss
+from storage.engine.postgresql import find_risks
+from storage.engine.quarantine import measure_quarantine
+from storage.schema.schema import commits, store_seal
+
+OK: Final = "ok"
+WARNING: Final = "warning"
+PROBLEM: Final = "problem"
+_DISK_LOW: Final = 1 << 30
+"""Bytes of free disk below which one should look for more."""
+_FILES_FREE_LOW: Final = 1000
+_QUARANTINE_LARGE: Final = 1 << 30
+"""Bytes in quarantine from which on one should look. Only a request deletes them: they may be all that is left."""
+_QUARANTINE_OLD_SECONDS: Final = 30 * 86_400
+"""The same of the oldest: a month to find that something is missing, and to repair it."""
+AWAITED_ADVICE: Final = "let the daemon run, and connect to a peer that has them: `ravel peer add`"
+_KEPT: Final = (Source.CONFIGURED, Source.LINK)
+"""Addresses at which somebody expects the peer: what was learned may be wrong, and is given up by itself."""
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at: `ok`, a `warning` or a `problem`, what was seen, and what to do."""
+
+    name: str
+    state: str
+    detail: str
+    advice: str = ""
+
+
+def examine(path: Path, *, now: Callable[[], float] = time.time) -> list[Check]:
+    """Everything that can be looked at in a node's folder. Raises ServiceError `not_initialised`."""
+    checks = list(_check_folder(path))
+    try:
+        home = open_home(path)
+    except ServiceError as error:
+        if error.code == "not_initialised":
+            raise
+        return [*checks, Check("configuration", PROBLEM, error.message, error.next_step)]
+    checks.append(Check("configuration", OK, str(home.config_path)))
+    checks += _check_keys(home)
+    checks += check_discovery(home.config.network)
+    checks += _check_disk(path)
+    checks += _check_store(home, now())
+    checks += _check_set_aside(path, now())  # what that found to be lost, too
+    checks += _check_daemon(home)
+    return checks
+
+
+def _check_folder(path: Path) -> Iterator[Check]:
+    if not path.exists():
+        return
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        yield Check("folder", PROBLEM, f"{path} is open to others ({mode:o})", f"chmod 700 {path}")
+    elif not os.access(path, os.W_OK):
+        yield Check(
+            "folder", PROBLEM, f"{path} cannot be written", "look at its owner, or at how it is mounted"
+        )
+    else:
+        yield Check("folder", OK, f"{path} is for its owner alone")
+    wrong = [
+        one.name
+        for one in sorted(path.iterdir())
+        if one.is_file() and one.suffix != ".log" and stat.S_IMODE(one.stat().st_mode) & 0o077
+    ]
+    if wrong:
+        advice = f"chmod 600 {' '.join(str(path / name) for name in wrong)}"
+        yield Check("files", PROBLEM, f"open to others: {', '.join(wrong)}", advice)
+
+
+def _check_keys(home: Home) -> Iterator[Check]:
+    try:
+        file = read_keys(home.path)
+    except ServiceError as error:
+        yield Check("keys", PROBLEM, error.message, error.next_step)
+    else:
+        if file.protection == "none":
+            yield Check(
+                "keys",
+                WARNING,
+                f"{KEYS_NAME} can be read, and lies in the clear",
+                "seal it: ravel key seal; or see that the disk is encrypted",
+            )
+        else:
+            yield Check("keys", OK, f"{KEYS_NAME} can be read, and is sealed ({file.protection})")
+    if begun := [path.name for path in find_begun(home.path) if path.name.startswith(f"{KEYS_NAME}.")]:
+        detail = f"a command that was killed has left {', '.join(begun)}: the keys may lie there in the clear"
+        yield Check(
+            "keys", PROBLEM, detail, "the next start of the daemon removes it, and so does `ravel key seal`"
+        )
+    try:
+        _ = home.api_token
+    except ServiceError as error:
+        yield Check("keys", PROBLEM, error.message, error.next_step)
+    else:
+        yield Check("keys", OK, f"{TOKEN_NAME} can be read")
+
+
+def _check_disk(path: Path) -> Iterator[Check]:
+    free, sizes = free_space(path), store_sizes(path)
+    detail = f"{free >> 20} MiB are free; the store has {sum(sizes.values()) >> 20} MiB"
+    advice = "make room there; `ravel gc --dry-run` says what the store could do without"
+    if free < DISK_FREE_MIN:
+        yield Check("disk", PROBLEM, detail, advice)
+    elif free < _DISK_LOW or free < sizes["database"]:
+        yield Check("disk", WARNING, f"{detail}, which a migration would copy", advice)
+    else:
+        yield Check("disk", OK, detail)
+    files = os.statvfs(path)
+    if files.f_files and files.f_favail < _FILES_FREE_LOW:
+        yield Check(
+            "disk", WARNING, f"the file system has room for {files.f_favail} files", "make room there"
+        )
+
+
+def _check_set_aside(path: Path, now: float) -> Iterator[Check]:
+    """What earlier starts found to be lost, and what they put into quarantine."""
+    loss = read_loss(path)
+    if loss is not None:
+        yield Check("own feeds", PROBLEM, f"{loss.detail}; nothing is written to what was here then", ADVICE)
+    kept = measure_quarantine(path)
+    if kept.files:
+        is_much = kept.size > _QUARANTINE_LARGE or now - kept.oldest > _QUARANTINE_OLD_SECONDS
+        detail = f"{kept.files} files with {kept.size >> 20} MiB, the oldest since {_date(kept.oldest)}"
+        advice = "when nothing is missing from the store: ravel gc --quarantine" if is_much else ""
+        yield Check("quarantine", WARNING if is_much else OK, detail, advice)
+
+
+def _check_store(home: Home, now: float) -> Iterator[Check]:
+    newest = 0
+    risks: list[str] = []
+    try:
+        with read_store(home.path, url=home.storage_url) as connection:
+            newest = connection.execute(
+                select(func.coalesce(func.max(commits.c.received_at), 0))
+            ).scalar_one()
+            unread, awaited = count_waiting(connection, reason=UNREAD), count_awaited(connection)
+            name, risks = name_server(connection), find_risks(connection)
+            is_clean = connection.execute(select(store_seal.c.is_clean)).scalar()
+    except NoStore:
+        yield Check("store", OK, "none yet")
+    except OlderSchema as error:
+        yield Check("store", OK, str(error))
+    except NewerSchema as error:
+        yield Check("store", PROBLEM, str(error), "install the Ravel that last ran here, or a newer one")
+    except StorageError as error:
+        advice = (
+            "is that server up, and [storage] url right?"
+            if home.storage_url
+            else "ravel fsck; ravel fsck --repair; ravel restore BACKUP"
+        )
+        yield Check("store", PROBLEM, str(error), advice)
+    else:
+        yield Check("store", OK, f"it can be read ({name})")
+        for risk in risks:
+            yield Check("store", WARNING, risk, "change the server's configuration")
+        if unread:
+            detail = f"{unread} commits are of a format that this Ravel does not know"
+            yield Check("store", WARNING, detail, "install a newer Ravel")
+        if awaited != Awaited(0, 0):
+            detail = (
+                f"damaged, and asked of peers: {awaited.commits} commits, {awaited.blocks} blocks of files"
+            )
+            yield Check("store", WARNING, detail, AWAITED_ADVICE)
+        if is_clean is False:
+            detail = "secrets that lay in it before it was sealed may still stand on its pages"
+            advice = "make room for a copy of it: the next start, while nothing else reads it, writes it anew"
+            yield Check("store", WARNING, detail, advice)
+    yield _check_clock(now, newest / 1000)
+
+
+def _check_clock(now: float, newest: float) -> Check:
+    """A clock that is wrong harms nobody's order, but invitations expire by it, and people read its times."""
+    advice = "set the clock, and keep it right with NTP"
+    if now < RELEASED_AT:
+        return Check("clock", PROBLEM, f"it says {_date(now)}, which is before this Ravel was made", advice)
+    if newest > now + CLOCK_DRIFT_MAX_SECONDS:
+        detail = f"it says {_date(now)}, and this node has stored something at {_date(newest)}"
+        return Check("clock", PROBLEM, detail, advice)
+    return Check("clock", OK, f"it says {_date(now)}")
+
+
+def _check_daemon(home: Home) -> Iterator[Check]:
+    try:
+        client = ApiClient.for_home(home.path)
+    except ServiceError as error:
+        yield Check("daemon", WARNING, error.message, error.next_step)
+        yield from _check_ports(home)
+        return
+    try:
+        status, readiness = client.status(), json.loads(client.page("/readyz"))
+    except ServiceError as error:
+        yield Check("daemon", PROBLEM, error.message, error.next_step or "look at its log")
+        return
+    finally:
+        client.close()
+    wrong = [f"{name}: {answer}" for name, answer in readiness["checks"].items() if answer != "ok"]
+    if wrong:
+        yield Check("daemon", PROBLEM, "; ".join(wrong), "look at the disk and at the daemon's log")
+    else:
+        yield Check("daemon", OK, f"it runs, and listens on {status['listen']}")
+    yield from check_peers(status)
+    yield check_export(status["export"])
+
+
+def _check_ports(home: Home) -> Iterator[Check]:
+    """Whether a daemon could listen where it is told to."""
+    for key, address in (
+        ("network.listen", home.config.network.listen),
+        ("api.listen", home.config.api.listen),
+    ):
+        host, _, port = address.rpartition(":")
+        host = host.strip("[]")
+        try:
+            with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind((host, int(port)))
+        except OSError as error:
+            yield Check(
+                "ports", PROBLEM, f"{key} = {address}: {error.strerror or error}", "choose another address"
+            )
+        else:
+            yield Check("ports", OK, f"{key} = {address} is free")
+
+
+def check_discovery(config: NetworkConfig) -> Iterator[Check]:
+    """Whether discovery on the local network can find anybody there."""
+    if config.discover_lan and is_loopback(config.listen):
+        detail = f"network.discover_lan is on, and network.listen = {config.listen} is this machine alone"
+        yield Check("discovery", WARNING, detail, 'set [network] listen = "0.0.0.0:7474"')
+
+
+def check_peers(status: JsonObject) -> Iterator[Check]:
+    """What a daemon's status says of its peers: who does not answer, and what none of them has."""
+    connected = [peer for peer in status["peers"] if peer["state"] == "connected"]
+    away = [peer for peer in status["peers"] if peer["state"] != "connected" and peer["source"] in _KEPT]
+    known = {peer["peer"] for peer in connected}
+    for peer in away:
+        if peer["peer"] not in known:
+            detail = f"{peer['peer']} at {peer['address']}: {peer['last_error'] or 'being dialed'}"
+            yield Check(
+                "peers",
+                WARNING,
+                detail,
+                "is it running, and its address right? `ravel peer add` gives it another",
+            )
+    if connected or not away:
+        yield Check("peers", OK, f"{len(connected)} connected")
+    if status["pending"] and connected and not _at_work(connected):
+        detail = f"{status['pending']} commits wait for causes that no connected peer has"
+        yield Check("topics", WARNING, detail, "connect to a peer that has them: `ravel peer add`")
+    else:
+        yield Check("topics", OK, f"{status['pending']} commits wait for their causes")
+
+
+def check_export(export: JsonObject) -> Check:
+    """What a daemon's status says of its exports."""
+    if export["last_error"]:
+        return Check(
+            "export",
+            WARNING,
+            export["last_error"],
+            "look at [export] of the configuration; `ravel export` tries it at once",
+        )
+    if export["interval"]:
+        return Check("export", OK, f"every {export['interval']} minutes to {export['destination']}")
+    return Check("export", OK, "on request")
+
+
+def _at_work(peers: list[JsonObject]) -> bool:
+    return any(
+        topic["state"] in ("comparing", "sending", "receiving") for peer in peers for topic in peer["topics"]
+    )
+
+
+def _date(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))

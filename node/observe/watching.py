@@ -1,0 +1,247 @@
+"""A running node seen from outside: its metrics, whether it is ready, and its latest log lines."""
+
+import os
+import resource
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import func, select
+
+from node.exports.exports import Exports
+from node.runtime import logs
+from node.runtime.metrics import Family, Histogram, Sample, render
+from node.runtime.version import VERSION
+from node.sync.hub import Hub
+from node.sync.network import Network
+from protocol.limits import DISK_FREE_MIN
+from storage.blobs.packs import FOLDER_NAME
+from storage.commits.pending import CAUSES, READY, UNREAD
+from storage.engine.database import StorageError
+from storage.engine.sums import sum_of
+from storage.schema.relay_schema import relay_topics
+from storage.schema.schema import branches, pending, topics
+
+JsonObject = dict[str, Any]
+PEER_STATES: Final = ("connected", "dialing", "waiting")
+_PAGE_SIZE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+class Watching:
+    """Counts what the API answers, and gathers what the rest of the node counts."""
+
+    def __init__(
+        self, hub: Hub, network: Network, home: Path, clock: Callable[[], float], exports: Exports
+    ) -> None:
+        self._hub = hub
+        self._network = network
+        self._home = home
+        self._clock = clock
+        self._exports = exports
+        self._started_at = clock()
+        self._answers: Counter[tuple[str, str]] = Counter()
+        self._api_seconds: dict[str, Histogram] = {}
+
+    def answered(self, method: str, status: int, seconds: float) -> None:
+        """The API has begun to answer a request."""
+        self._answers[method, f"{status // 100}xx"] += 1
+        self._api_seconds.setdefault(method, Histogram()).observe(seconds)
+
+    async def metrics(self) -> str:
+        """All metrics as text. Raises StorageError."""
+        stored = await self._hub.run_blocking(self._stored)
+        return render(
+            [*self._of_process(), *self._of_work(), *self._of_peers(), *self._exports.families(), *stored]
+        )
+
+    async def readiness(self) -> tuple[bool, dict[str, str]]:
+        """Whether the node can do its work, and each check by name: `ok`, or what is wrong."""
+        checks = await self._hub.run_blocking(self._check)
+        return all(answer == "ok" for answer in checks.values()), checks
+
+    async def log(self) -> JsonObject:
+        """The latest lines of the log."""
+        return {"lines": logs.recent_lines()}
+
+    def _check(self) -> dict[str, str]:
+        database = self._hub.replica.database
+        if database.fault:
+            with suppress(StorageError):  # the fault says it
+                database.probe()
+        free = free_space(self._home)
+        return {
+            "store": database.fault or "ok",
+            "disk": "ok" if free >= DISK_FREE_MIN else f"{free} bytes are free",
+        }
+
+    def _of_process(self) -> list[Family]:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return [
+            Family("ravel_info", "gauge", "The version that runs.", [Sample(1, {"version": VERSION})]),
+            Family(
+                "process_start_time_seconds", "gauge", "Unix time of the start.", [Sample(self._started_at)]
+            ),
+            Family(
+                "process_cpu_seconds_total",
+                "counter",
+                "Processor time of the daemon itself.",
+                [Sample(usage.ru_utime + usage.ru_stime)],
+            ),
+            Family("process_resident_memory_bytes", "gauge", "Memory in use.", [Sample(pages * _PAGE_SIZE)]),
+            Family(
+                "process_open_fds",
+                "gauge",
+                "Open files and sockets.",
+                [Sample(len(os.listdir("/proc/self/fd")))],
+            ),
+        ]
+
+    def _of_work(self) -> list[Family]:
+        totals = self._hub.totals
+        taken = {
+            "accepted": totals.accepted,
+            "already": totals.already,
+            "waiting": totals.waiting,
+            "unread": totals.unread,
+        }
+        return [
+            Family(
+                "ravel_publications_total",
+                "counter",
+                "Publications that came in, own ones too, by what became of them.",
+                [Sample(count, {"result": name}) for name, count in taken.items()],
+            ),
+            Family(
+                "ravel_publications_refused_total",
+                "counter",
+                "Publications that were refused, by the reason's code.",
+                [Sample(count, {"reason": code}) for code, count in sorted(totals.refused.items())],
+            ),
+            Family(
+                "ravel_intake_seconds",
+                "histogram",
+                "Time from a peer's batch to its durable commit.",
+                totals.intake_seconds.samples(),
+            ),
+            Family(
+                "ravel_api_requests_total",
+                "counter",
+                "Answered API requests, by method and status.",
+                [
+                    Sample(count, {"method": method, "status": status})
+                    for (method, status), count in sorted(self._answers.items())
+                ],
+            ),
+            Family(
+                "ravel_api_seconds",
+                "histogram",
+                "Time from an API request to the first byte of its answer.",
+                [
+                    sample
+                    for method, times in sorted(self._api_seconds.items())
+                    for sample in times.samples({"method": method})
+                ],
+            ),
+        ]
+
+    def _of_peers(self) -> list[Family]:
+        states = Counter(peer.state for peer in self._network.peers)
+        connections = [peer.connection for peer in self._network.peers if peer.connection is not None]
+        return [
+            Family(
+                "ravel_peers",
+                "gauge",
+                "Peers by state.",
+                [Sample(states[name], {"state": name}) for name in PEER_STATES],
+            ),
+            Family(
+                "ravel_outgoing_messages",
+                "gauge",
+                "Messages that wait to be written to peers.",
+                [Sample(sum(one.outgoing.count for one in connections))],
+            ),
+        ]
+
+    def _stored(self) -> list[Family]:
+        database = self._hub.replica.database
+        with database.read() as connection:
+            commit_count, void_count, branch_count = connection.execute(
+                select(
+                    sum_of(branches.c.commit_count),
+                    sum_of(branches.c.void_count),
+                    func.count(),
+                )
+            ).one()
+            topic_count = connection.execute(select(func.count()).select_from(topics)).scalar_one()
+            relayed = connection.execute(
+                select(
+                    func.count(),
+                    sum_of(relay_topics.c.commit_count),
+                    sum_of(relay_topics.c.size),
+                )
+            ).one()
+            per_reason = select(pending.c.reason, func.count()).group_by(pending.c.reason)
+            kept = {row[0]: row[1] for row in connection.execute(per_reason)}
+            rows_size = database.size(connection)
+        sizes = store_sizes(self._home, rows_size)
+        return [
+            Family(
+                "ravel_commits",
+                "gauge",
+                "Commits in the store.",
+                [
+                    Sample(commit_count - void_count, {"state": "shown"}),
+                    Sample(void_count, {"state": "void"}),
+                    Sample(kept.get(CAUSES, 0) + kept.get(READY, 0), {"state": "waiting"}),
+                    Sample(kept.get(UNREAD, 0), {"state": "unread"}),
+                ],
+            ),
+            Family("ravel_repos", "gauge", "Repos.", [Sample(len(self._hub.replica.repos))]),
+            Family("ravel_branches", "gauge", "Branches.", [Sample(branch_count)]),
+            Family("ravel_topics", "gauge", "Topics that are followed.", [Sample(topic_count)]),
+            Family("ravel_relay_topics", "gauge", "Topics that are kept for others.", [Sample(relayed[0])]),
+            Family("ravel_relay_commits", "gauge", "Commits that are kept for others.", [Sample(relayed[1])]),
+            Family("ravel_relay_bytes", "gauge", "Bytes that are kept for others.", [Sample(relayed[2])]),
+            Family(
+                "ravel_store_bytes",
+                "gauge",
+                "Bytes on disk, by part of the store.",
+                [Sample(size, {"part": name}) for name, size in sizes.items()],
+            ),
+            Family(
+                "ravel_disk_free_bytes", "gauge", "Room left for the store.", [Sample(free_space(self._home))]
+            ),
+            Family(
+                "ravel_store_faulty",
+                "gauge",
+                "1 while the last write to the store failed.",
+                [Sample(bool(database.fault))],
+            ),
+        ]
+
+
+def free_space(folder: Path) -> int:
+    """Bytes that this user may still write beside a folder's files."""
+    return shutil.disk_usage(folder).free
+
+
+def store_sizes(home: Path, rows_size: int | None = None) -> dict[str, int]:
+    """Bytes of the database, of its log, of copies that were made before migrations, and of packs.
+
+    `rows_size` is that of a database outside of the folder.
+    """
+    sizes = {"database": rows_size or 0, "log": 0, "older": 0, "packs": 0}
+    for path in home.iterdir():
+        if path.name == "ravel.sqlite":
+            sizes["database"] += path.stat().st_size
+        elif path.name.startswith("ravel.sqlite-"):
+            sizes["log"] += path.stat().st_size
+        elif path.suffix == ".sqlite":
+            sizes["older"] += path.stat().st_size
+    if (home / FOLDER_NAME).exists():
+        sizes["packs"] = sum(path.stat().st_size for path in (home / FOLDER_NAME).iterdir())
+    return sizes

@@ -1,0 +1,72 @@
+"""In which order the batches of a connection are stored, and how much may wait to be.
+
+They are read as they come and stored in order, but only in the order that matters: after earlier ones of the same topic,
+and after earlier ones of root branches, which say what the others may. Between peers turns are `node.sync.scheduling`'s.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+import trio
+
+from protocol.limits import BACKLOG_SIZE_MAX
+
+
+class Previous(Protocol):
+    """What a batch waits for before it is stored."""
+
+    async def wait(self) -> None:
+        """Return when it has happened."""
+
+
+@dataclass(frozen=True, slots=True)
+class _All:
+    events: tuple[trio.Event, ...]
+
+    async def wait(self) -> None:
+        for event in self.events:
+            await event.wait()
+
+
+class Turns:
+    """The order in which the batches of one connection are stored."""
+
+    def __init__(self) -> None:
+        self._last: dict[bytes, trio.Event] = {}  # by topic
+        self._last_of_root: trio.Event | None = None
+
+    def next(self, topic: bytes, *, is_root: bool) -> tuple[Previous, trio.Event]:
+        """What a batch that has come now waits for, and what to set when it is stored."""
+        events = (self._last.get(topic), self._last_of_root)
+        done = self._last[topic] = trio.Event()
+        if is_root:
+            self._last_of_root = done
+        return _All(tuple(event for event in events if event is not None)), done
+
+
+class Backlog:
+    """Bytes of batches that wait, of all connections: who reads more of them asks first whether there is room."""
+
+    def __init__(self, size_max: int = BACKLOG_SIZE_MAX) -> None:
+        self._size_max = size_max
+        self._size = 0
+        self._shrunk = trio.Event()
+
+    @contextmanager
+    def holding(self, items: Sequence[bytes]) -> Iterator[None]:
+        """Count a batch until it is dealt with."""
+        size = sum(map(len, items))
+        self._size += size
+        try:
+            yield
+        finally:
+            self._size -= size
+            self._shrunk.set()
+            self._shrunk = trio.Event()
+
+    async def has_room(self) -> None:
+        """Return when there is room. What is there is being worked on, so it comes."""
+        while self._size >= self._size_max:
+            await self._shrunk.wait()

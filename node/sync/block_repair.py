@@ -1,0 +1,112 @@
+"""What was damaged and taken out is asked of peers, until none of it is left: commits by Want, blocks of files by Fetch.
+
+Only a repair begins to await anything, and it needs the daemon stopped; so this task ends when all is back. What comes goes
+the way of everything: a commit's publication passes door one (`node.ingest.inbound.restore_awaited`), a block is what its id
+says.
+"""
+
+import structlog
+import trio
+
+from node.sync.fetching import fetch_from
+from node.sync.hub import BlockSource, Hub
+from protocol.block import Block
+from protocol.limits import AWAITED_ASKED_COUNT_MAX, AWAITED_PAUSE_SECONDS, FETCH_WINDOW_COUNT_MAX
+from storage.commits.damaged import (
+    Awaited,
+    AwaitedCommit,
+    count_awaited,
+    load_awaited_blocks,
+    load_awaited_commits,
+    settle_blocks,
+)
+from storage.engine.database import StorageError
+
+log = structlog.get_logger()
+
+
+class Mender:
+    """Asks the connected peers in turn, some of what is awaited at a time."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._said: Awaited | None = None
+        self._round = 0  # through all that is awaited
+        self._part = 0
+        self._after_commit = 0
+        self._after_block = b""
+
+    async def run(self) -> None:
+        """Until nothing is awaited."""
+        hub = self._hub
+        if not hub.replica.has_awaited:
+            return
+        while True:
+            try:
+                if not await self._ask():
+                    break
+            except StorageError as error:  # a full disk, say: nothing is lost by asking again
+                log.error("storage failed", error=str(error))
+            # Peers come, and what they were asked for is on its way: neither tells this task.
+            await trio.sleep(AWAITED_PAUSE_SECONDS)
+        hub.replica.has_awaited = False
+        log.info("all that was damaged is back")
+
+    async def _ask(self) -> bool:
+        """Ask for some of what is awaited; whether anything is. Raises StorageError."""
+        left = await self._hub.run_blocking(self._count)
+        if left == Awaited(0, 0):
+            return False
+        if left != self._said:
+            log.info("damaged, and asked of peers", commits=left.commits, blocks=left.blocks)
+            self._said = left
+        self._ask_for_commits(await self._hub.run_blocking(self._next_commits))
+        await self._fetch_blocks()
+        return True
+
+    def _ask_for_commits(self, awaited: list[AwaitedCommit]) -> None:
+        by_topic: dict[int, list[bytes]] = {}
+        for one in awaited:
+            by_topic.setdefault(one.topic_num, []).append(one.commit_id)
+        for topic_num, ids in by_topic.items():
+            branch = self._hub.replica.on_topics.get(topic_num)
+            sources = (
+                [] if branch is None else [one for one in self._hub.sources if one.has_joined(branch.topic)]
+            )
+            if branch is not None and sources:
+                # Another one each time, so that those are asked in the end who have it.
+                sources[(self._round + self._part) % len(sources)].want(branch.topic, tuple(ids))
+
+    async def _fetch_blocks(self) -> None:
+        topics = list(self._hub.replica.by_topic)
+        joined = ((one, next(filter(one.has_joined, topics), None)) for one in self._hub.sources)
+        sources: list[tuple[BlockSource, bytes]] = [
+            (one, topic) for one, topic in joined if topic is not None
+        ]
+        while sources and (ids := await self._hub.run_blocking(self._next_blocks)):
+            found = await fetch_from(self._hub, sources, ids)
+            await self._hub.run_blocking(self._settle, found)
+
+    # --- in threads ---
+
+    def _count(self) -> Awaited:
+        with self._hub.replica.database.read() as connection:
+            return count_awaited(connection)
+
+    def _next_commits(self) -> list[AwaitedCommit]:
+        with self._hub.replica.database.read() as connection:
+            found = load_awaited_commits(connection, self._after_commit, AWAITED_ASKED_COUNT_MAX)
+        is_last = len(found) < AWAITED_ASKED_COUNT_MAX
+        self._after_commit = 0 if is_last else found[-1].num
+        self._part, self._round = (0, self._round + 1) if is_last else (self._part + 1, self._round)
+        return found
+
+    def _next_blocks(self) -> list[bytes]:
+        with self._hub.replica.database.read() as connection:
+            found = load_awaited_blocks(connection, self._after_block, FETCH_WINDOW_COUNT_MAX)
+        self._after_block = found[-1] if found else b""
+        return found
+
+    def _settle(self, found: list[Block]) -> None:
+        with self._hub.replica.database.write() as connection:
+            settle_blocks(connection, [block.block_id for block in found])

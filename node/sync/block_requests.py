@@ -1,0 +1,78 @@
+"""Questions to one peer for blocks: so many at a time, each block once, whoever waits for it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import trio
+
+from node.sync.hub import NotFetched
+from protocol.limits import FETCH_SECONDS_MAX, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX
+
+
+class TooLate(Exception):
+    """No answer came FETCH_TIMEOUT_SECONDS after whatever the peer last sent of use, or in FETCH_SECONDS_MAX at all."""
+
+
+@dataclass(slots=True)
+class _Answer:
+    block: bytes | None = None
+    is_lost: bool = False
+    is_there: trio.Event = field(default_factory=trio.Event)
+
+
+class Questions:
+    """What a peer was asked for and has not answered yet."""
+
+    def __init__(self) -> None:
+        self._answers: dict[bytes, _Answer] = {}  # by block
+        self._room = trio.Semaphore(FETCHED_COUNT_MAX)
+        self.progressed = 0.0
+        """When the peer last sent something of use, as trio counts."""
+
+    async def ask(self, wanted: bytes, say: Callable[[], bool]) -> bytes | None:
+        """The block, None where the peer has not got it; `say` asks for it, unless it says that this cannot be.
+
+        Raises NotFetched when it cannot be asked for or the peer leaves, TooLate.
+        """
+        answer = self._answers.get(wanted)
+        if answer is None:
+            await self._room.acquire()
+            answer = self._answers.get(wanted)
+            if answer is None:
+                answer = self._answers[wanted] = _Answer()
+                if not say():
+                    del self._answers[wanted]
+                    self._room.release()
+                    raise NotFetched
+            else:  # the place is given back when the peer has answered, whoever waits for it then
+                self._room.release()
+        await self._wait(answer)
+        if answer.is_lost:
+            raise NotFetched
+        return answer.block
+
+    async def _wait(self, answer: _Answer) -> None:
+        since = trio.current_time()
+        last = since + FETCH_SECONDS_MAX
+        while not answer.is_there.is_set():
+            deadline = min(max(since, self.progressed) + FETCH_TIMEOUT_SECONDS, last)
+            with trio.move_on_at(deadline) as waiting:
+                await answer.is_there.wait()
+            is_late = deadline == last or self.progressed <= deadline - FETCH_TIMEOUT_SECONDS
+            if waiting.cancelled_caught and is_late:
+                raise TooLate
+
+    def settle(self, wanted: bytes, block: bytes | None) -> None:
+        """The peer has answered for a block."""
+        answer = self._answers.pop(wanted)
+        answer.block = block
+        answer.is_there.set()
+        self._room.release()
+
+    def lose(self) -> None:
+        """The peer has left."""
+        for answer in self._answers.values():
+            answer.is_lost = True
+            answer.is_there.set()
+            self._room.release()
+        self._answers.clear()

@@ -1,0 +1,503 @@
+"""A connection: one session machine over one secure stream. Moves bytes, runs the machine's outputs, decides nothing.
+
+Tasks, all owned by the connection's nursery: the reader (frames in), the writer (frames out, coalesced), the
+keep-alive, and one short task for each load or take that the machine asks for, at most a handful by the machine's own
+window. A batch that was received is opened at once and accepted in its turn (`node.sync.batch_order`), so that signatures of
+the next batch are checked while the last one is being stored.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import structlog
+import trio
+
+from node.ingest.opening import CARRIER_FAULTS
+from node.sync.allowance import Allowance
+from node.sync.batch_order import Previous, Turns
+from node.sync.block_requests import Questions, TooLate
+from node.sync.exchange import Load, RangeSet, is_fruitful, read_store, reconcile, topic_place, topic_set
+from node.sync.hub import Hub, NotFetched
+from node.sync.introductions import Introducer
+from node.sync.scheduling import Bill
+from node.sync.transport import SecureStream, TransportError
+from node.sync.writing import Outgoing
+from protocol.codec import DecodeError
+from protocol.limits import (
+    BYTE_SECONDS,
+    FRAME_SECONDS,
+    IDLE_TIMEOUT_SECONDS,
+    KEEP_ALIVE_SECONDS,
+    KEEP_ALIVES_AT_ONCE_MAX,
+    MESSAGES_AT_ONCE_MAX,
+    MESSAGES_PER_SECOND_MAX,
+    STRANGER_IDLE_SECONDS,
+    TOPIC_COUNT_MAX,
+)
+from protocol.messages import (
+    Announce,
+    Blocks,
+    Goodbye,
+    Introductions,
+    KeepAlive,
+    Message,
+    Publications,
+    Receipt,
+    Relay,
+    decode_message,
+)
+from protocol.reconciling import Reconciler
+from protocol.session import Session
+from protocol.session_events import (
+    BatchTaken,
+    BlocksWanted,
+    CheckDue,
+    Close,
+    CommitsAccepted,
+    CommitsWanted,
+    Event,
+    FindPeers,
+    HandOver,
+    LoadSummary,
+    MessageReceived,
+    OpenReconciliation,
+    OpenTopics,
+    Output,
+    PeersFound,
+    Send,
+    Take,
+    TakeFrame,
+    TakePeers,
+    TopicFollowed,
+    TopicsRefused,
+    say_together,
+)
+from protocol.text import PeerAddress, id_text
+from protocol.topic_progress import TopicProgress
+from storage.engine.database import StorageError
+from storage.repos.repos import Branch
+from storage.topics.difference import TopicTables
+
+log = structlog.get_logger()
+
+_LAST_WORDS_SECONDS: Final = 1.0
+"""Seconds that what is queued may take to be written once the connection is ending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Why a connection ended: a stable reason."""
+
+    reason: str
+
+
+class Connection:
+    """One conversation with one peer. `run` returns when it has ended."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        stream: SecureStream,
+        may_keep: Callable[[Branch], bool] = lambda _: False,
+        subnet: str = "",
+        introducer: Introducer | None = None,
+        *,
+        network: str = "",
+        is_known: bool = False,
+        met: Callable[[], None] | None = None,
+    ) -> None:
+        """`may_keep` says of which branches' topics the peer may be told, if it is a relay; `subnet` is where it is;
+        `introducer` says of whom it is told. A peer that is not known is a stranger of its `network` until it shows that it
+        knows a branch; then `met` is called.
+        """
+        self._met = met
+        ledger = hub.ledger
+        self.account = ledger.of_peer(stream.peer_key) if is_known else ledger.of_strangers(network)
+        """What pays for the work that the peer causes."""
+        self.is_stranger = not is_known
+        self._news: Counter[bytes] = Counter()  # by topic: commits that others brought since this began
+        self._may_keep = may_keep
+        self._subnet = subnet
+        self._introducer = introducer
+        self.peer = stream.peer_key
+        self._hub = hub
+        self._stream = stream
+        self._session = Session(
+            stream.session_id,
+            is_dialer=stream.is_dialer,
+            is_relay=hub.relay is not None,
+            introduces=introducer is not None,
+        )
+        self.outgoing = Outgoing()
+        self._nursery: trio.Nursery | None = None
+        self._followed: dict[bytes, tuple[TopicTables, int]] = {}  # topics, and what they are here
+        self._reconcilers: dict[bytes, tuple[Reconciler, RangeSet]] = {}  # by topic
+        self.progress_at = self.heard_at = hub.clock_ms() // 1000
+        """Unix seconds when the peer last sent something or took it, and when it last said anything."""
+        self._reason = ""
+        self._questions = Questions()
+        self._reading = trio.CancelScope()
+        self._written = trio.Event()
+        self._turns = Turns()
+        self._keep_alives = Allowance(KEEP_ALIVES_AT_ONCE_MAX, 1 / KEEP_ALIVE_SECONDS)
+        self._messages = Allowance(MESSAGES_AT_ONCE_MAX, MESSAGES_PER_SECOND_MAX)
+
+    @property
+    def topics(self) -> list[TopicProgress]:
+        """Progress of each topic on this connection."""
+        return self._session.topics
+
+    @property
+    def peer_is_relay(self) -> bool:
+        """Whether the peer has said that it keeps topics for others."""
+        return self._session.peer_is_relay
+
+    async def run(self) -> Ended:
+        """Converse until either side ends it."""
+        try:
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                self._hub.add(self)
+                self._hub.sources.append(self)
+                try:
+                    await self._converse(nursery)
+                finally:  # in here: what it is told of must not start work in a nursery that has closed
+                    self._hub.remove(self)
+                    self._hub.sources.remove(self)
+                nursery.cancel_scope.cancel()
+        finally:
+            self.end("closed")
+            self._questions.lose()
+            with trio.move_on_after(1) as scope:  # a last word, if the peer listens
+                scope.shield = True
+                await self._stream.aclose()
+        return Ended(self._reason)
+
+    async def _converse(self, nursery: trio.Nursery) -> None:
+        nursery.start_soon(self._write)
+        nursery.start_soon(self._keep_alive)
+        if self._hub.relay is not None:
+            self._say(Relay())
+        if self._introducer is not None:
+            self._say(Introductions())
+        self.topics_changed()
+        await self._read()
+        await self._say_last_words()
+
+    def commits_accepted(self, topic: bytes, nums: tuple[int, ...]) -> None:
+        """The hub's word: commits were accepted that this peer has not sent."""
+        if topic in self._followed:
+            self._news[topic] += len(nums)
+        self._take(CommitsAccepted(topic, nums))
+
+    def topics_changed(self) -> None:
+        """The hub's word: announce what is followed now, root branches first and the latest topics before older ones.
+
+        What is beyond the bound of one connection is not followed on it.
+        """
+        for topic, place in self._followed.items():
+            followed = self._hub.find_followed(topic)
+            if followed is None or topic_place(followed) != place:
+                self.end("topic_forgotten")  # what was agreed about it does not hold any more
+                return
+        by_topic = self._hub.replica.by_topic
+        fresh = [one for one in by_topic.values() if one.topic not in self._followed]
+        fresh.sort(key=lambda one: (not one.facts.is_root_branch, not one.facts.has_members, -one.topic_num))
+        outputs: list[Output] = []
+        for branch in fresh[: TOPIC_COUNT_MAX - len(self._followed)]:
+            self._followed[branch.topic] = topic_place(branch)
+            event = TopicFollowed(branch.topic, branch.facts.is_root_branch, self._may_keep(branch))
+            outputs += self._session.take(event)
+        for output in say_together(outputs):
+            self._perform(output)
+        if self.is_stranger:
+            self._look_whether_known()
+
+    def missed(self) -> None:
+        """The hub's word: this conversation has a defect, and the next one compares everything anew."""
+        self.end("defect")
+
+    def has_joined(self, topic: bytes) -> bool:
+        """Whether the peer follows it too."""
+        return self._session.has_joined(topic)
+
+    def is_level(self, topic: bytes) -> bool:
+        """Whether the peer follows it too, and has nothing of it that is not here."""
+        found = (progress for progress in self._session.topics if progress.topic == topic)
+        return any(progress.state == "in sync" and not progress.behind for progress in found)
+
+    def introduce(self, topic: bytes, peers: tuple[PeerAddress, ...]) -> None:
+        """Tell the peer of these, as far as it may be told and has not been."""
+        self._take(PeersFound(topic, peers))
+
+    def want(self, topic: bytes, ids: tuple[bytes, ...]) -> None:
+        """Ask the peer for publications of commits, if it follows the topic; what comes is taken in as ever."""
+        if self.has_joined(topic):
+            self._take(CommitsWanted(topic, ids))
+
+    async def fetch(self, topic: bytes, wanted: bytes) -> bytes | None:
+        """A block of a joined topic's files, encoded, of just that id; None where the peer has not got it.
+
+        Asks for FETCHED_COUNT_MAX at a time. Raises NotFetched when the peer leaves, or does not answer in time.
+        """
+
+        def say() -> bool:
+            if self._is_ending() or not self.has_joined(topic):
+                return False
+            self._take(BlocksWanted(topic, (wanted,)))
+            return True
+
+        try:
+            return await self._questions.ask(wanted, say)
+        except TooLate:
+            self.end("peer_does_not_answer")  # what it still owes would be taken for what is asked later
+            raise NotFetched from None
+
+    async def _read(self) -> None:
+        while not self._is_ending():
+            self._reading = trio.CancelScope()
+            with self._reading:
+                pause = self.account.take_pause()
+                if pause:
+                    await trio.sleep(pause)
+                await self._hub.backlog.has_room()
+                self._reading.deadline = trio.current_time() + IDLE_TIMEOUT_SECONDS
+                try:
+                    frame = await self._stream.receive_frame()
+                except TransportError as error:
+                    self.part(error.reason)
+            if self._is_ending():
+                return
+            if self._reading.cancelled_caught or frame is None:
+                if self._reading.cancelled_caught:
+                    self.part("idle")
+                else:
+                    self.end("closed")
+                return
+            self._charge(FRAME_SECONDS + len(frame) * BYTE_SECONDS)
+            if self._is_ending():
+                return
+            try:
+                message = decode_message(frame)
+            except DecodeError as error:
+                self.part(f"bad_message:{error.reason}")
+                return
+            refusal = self._find_flood(message)
+            if refusal:
+                self.part(refusal)
+                return
+            if isinstance(message, Goodbye):
+                log.info("goodbye", peer=id_text(self.peer), reason=message.reason)
+            self.heard_at = self._hub.clock_ms() // 1000
+            if isinstance(message, Receipt | Publications | Blocks):
+                self.progress_at, self._questions.progressed = self.heard_at, trio.current_time()
+            self._take(MessageReceived(message))
+            if self.is_stranger and isinstance(message, Announce):
+                self._look_whether_known()
+
+    def _charge(self, seconds: float) -> None:
+        """Charge work of this peer, and part from it where its budget is used up."""
+        self.account.charge(seconds)
+        self._look_at_budget()
+
+    def _look_at_budget(self) -> None:
+        if self.account.is_over and not self._is_ending():
+            log.warning("peer is over its budget", peer=id_text(self.peer), stranger=self.is_stranger)
+            self.part("over_budget")
+
+    def _look_whether_known(self) -> None:
+        """Who has joined the topic of a branch knows its secret name: it has an account of its own from now on."""
+        topics = self._hub.replica.by_topic
+        if any(progress.is_joined and progress.topic in topics for progress in self._session.topics):
+            self.is_stranger = False
+            self.account = self._hub.ledger.of_peer(self.peer)
+            if self._met is not None:
+                self._met()
+
+    def _find_flood(self, message: Message) -> str:
+        """Why a message is one too many, or an empty text: the smallest cost the sender nothing, and this node its time."""
+        now = trio.current_time()
+        if isinstance(message, KeepAlive) and not self._keep_alives.take(now):
+            return "too_many_keep_alives"
+        return "" if self._messages.take(now) else "too_many_messages"
+
+    async def _write(self) -> None:
+        try:
+            fault = await self.outgoing.write(self._stream)
+            if fault:
+                self.end(fault)
+        finally:
+            self._written.set()
+
+    async def _keep_alive(self) -> None:
+        began = trio.current_time()
+        while True:
+            await trio.sleep(IDLE_TIMEOUT_SECONDS / 3)
+            self._say(KeepAlive())
+            self._take(CheckDue())
+            has_topic = any(progress.is_joined for progress in self._session.topics)
+            if self.is_stranger and not has_topic and trio.current_time() - began >= STRANGER_IDLE_SECONDS:
+                self.part("no_common_topic")
+
+    def _take(self, event: Event) -> None:
+        """Give the machine an event and start what it asks for. Never waits."""
+        for output in self._session.take(event):
+            self._perform(output)
+
+    def _perform(self, output: Output) -> None:
+        match output:
+            case Send():
+                self._say(output.message)
+            case Close():
+                self.part(output.reason)
+            case HandOver():
+                for wanted, item in output.blocks:
+                    self._questions.settle(wanted, item)
+            case Take():
+                self._start(self._take_batch, output, *self._turns.next(output.topic, is_root=output.is_root))
+            case OpenReconciliation() | TakeFrame():
+                self._start(self._reconcile, output)
+            case OpenTopics():
+                self._start(self._open_topics, output.topics)
+            case FindPeers() | TakePeers():
+                assert self._introducer is not None, "the session says no otherwise"
+                self._introducer.perform(self, output)
+            case _:
+                self._start(self._load, output)
+
+    async def _load(self, load: Load) -> None:
+        followed = self._hub.find_followed(load.topic)
+        if followed is None:
+            self.end("topic_forgotten")
+            return
+        bill = Bill(self.account)
+        read = partial(read_store, of_publications=self._session.compares_publications)
+        answer = await self._hub.look(bill, read, self._hub.replica, followed, load)
+        if is_fruitful(answer):
+            bill.earn()
+        self._take(answer)
+        if isinstance(load, LoadSummary):
+            await self._hub.write(self._hub.replica.sketches.write)
+
+    async def _reconcile(self, work: OpenReconciliation | TakeFrame) -> None:
+        followed = self._hub.find_followed(work.topic)
+        if followed is None:
+            self.end("topic_forgotten")
+            return
+        if work.topic not in self._reconcilers:
+            is_answerer = isinstance(work, OpenReconciliation)
+            made = Reconciler(work.topic, self._stream.session_id, is_answerer=is_answerer)
+            self._reconcilers[work.topic] = made, RangeSet()
+        reconciler, ranges = self._reconcilers[work.topic]
+        bill = Bill(self.account)
+        kept = topic_set(followed, of_publications=self._session.compares_publications)
+        step = await self._hub.look(bill, reconcile, self._hub.replica, kept, reconciler, ranges, work)
+        bill.charge(sum(len(frame) for _, frame in step.frames) * BYTE_SECONDS)
+        if len(step.nums):
+            bill.earn()
+        if step.is_over:
+            del self._reconcilers[work.topic]
+        self._take(step)
+
+    async def _take_batch(self, output: Take, previous: Previous, done: trio.Event) -> None:
+        with self._hub.backlog.holding(output.items):
+            await self._accept_batch(output, previous, done)
+
+    async def _accept_batch(self, output: Take, previous: Previous, done: trio.Event) -> None:
+        """Open now, accept in turn: causes that stand in an earlier batch of the topic are there first."""
+        followed = self._hub.find_followed(output.topic)
+        if followed is None:
+            self.end("topic_forgotten")
+            return
+        bill = Bill(self.account)
+        if isinstance(followed, Branch):
+            intake = await self._hub.take(followed, output.items, previous, self, bill)
+            useful, repeated = intake.count_useful(), intake.already
+            for topic, ids in intake.wanted.items():
+                if topic != output.topic:
+                    self.want(topic, tuple(ids))
+            dropped, accepted = intake.dropped, len(intake.accepted.get(output.topic, ()))
+            wanted = tuple(intake.wanted.get(output.topic, ()))
+            taken = BatchTaken(
+                output.topic,
+                accepted,
+                wanted,
+                dropped=dropped.total() - dropped["pending_full"],  # these are still to come
+                bodiless=dropped["bare"],
+            )
+        else:
+            assert self._hub.relay is not None, "it keeps the topic"
+            visitor = self._hub.relay.visitor(self.peer, self._subnet)
+            relayed = await self._hub.relay_batch(followed, output.items, previous, visitor, self, bill)
+            taken = BatchTaken(output.topic, len(relayed.nums), (), relayed.refused)
+            dropped, useful = relayed.dropped, len(relayed.nums)
+            repeated = len(output.items) - useful - dropped.total()
+        bill.total += FRAME_SECONDS + sum(map(len, output.items)) * BYTE_SECONDS  # charged when it was read
+        # Repeated by no fault of its own: others brought them after it had been told what is here.
+        expected = min(repeated, self._news[output.topic])
+        self._news[output.topic] -= expected
+        bill.earn((useful + expected) / max(1, len(output.items)))
+        done.set()
+        self._take(taken)
+        faults = sorted(reason for reason in dropped if reason.partition(":")[0] in CARRIER_FAULTS)
+        if faults:
+            self.part(faults[0])
+
+    async def _open_topics(self, topics: tuple[bytes, ...]) -> None:
+        """Follow what the peer entrusts to this relay, unless it is followed already."""
+        assert self._hub.relay is not None, "the session says no otherwise"
+        visitor = self._hub.relay.visitor(self.peer, self._subnet)
+        new = [topic for topic in topics if topic not in self._followed]
+        entrusted = await self._hub.relay.open(new, visitor, Bill(self.account))
+        if entrusted.has_lost:
+            self._hub.topics_changed()
+        outputs = self._session.take(TopicsRefused(entrusted.refused, entrusted.reason))
+        for one in entrusted.kept:
+            if len(self._followed) < TOPIC_COUNT_MAX and one.topic not in self._followed:
+                self._followed[one.topic] = topic_place(one)
+                outputs += self._session.take(TopicFollowed(one.topic, is_root=False))
+        for output in say_together(outputs):
+            self._perform(output)
+
+    def _start(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
+        assert self._nursery is not None, "run() is what starts work"
+        self._nursery.start_soon(self._guarded, work, args)
+
+    async def _guarded(self, work: Callable[..., Awaitable[None]], args: tuple[object, ...]) -> None:
+        try:
+            await work(*args)
+            self._look_at_budget()
+        except StorageError as error:
+            log.error("storage failed", peer=id_text(self.peer), error=str(error))
+            self.end("storage_failed")
+
+    def _say(self, message: Message) -> None:
+        try:
+            if not self.outgoing.put(message):
+                self.end("peer_does_not_read")
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            self.end("closed")
+
+    def _is_ending(self) -> bool:
+        return bool(self._reason)
+
+    def part(self, reason: str) -> None:
+        """The same, and tell the peer why: as far as it still reads, it need not guess."""
+        if not self._is_ending():
+            self._say(Goodbye(reason))
+        self.end(reason)
+
+    def end(self, reason: str) -> None:
+        """Stop reading; the first reason counts."""
+        if not self._reason:
+            self._reason = reason
+            self._reading.cancel()
+
+    async def _say_last_words(self) -> None:
+        """Give what is queued, a goodbye above all, a moment to be written."""
+        self.outgoing.close()
+        with trio.move_on_after(_LAST_WORDS_SECONDS):
+            await self._written.wait()

@@ -1,0 +1,191 @@
+"""What a connection reads from the store for its session, of topics that this node can open and of those that it relays."""
+
+from collections.abc import Mapping, Sequence
+
+import structlog
+from sqlalchemy import Connection
+
+from node.ingest.replica import Replica
+from protocol.codec import DecodeError
+from protocol.limits import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX
+from protocol.range_items import RangeLookup, SortedItems
+from protocol.reconciling import FrameKind, Reconciler
+from protocol.session_events import (
+    BatchLoaded,
+    BlocksLoaded,
+    Event,
+    FindWanted,
+    LoadBatch,
+    LoadBlocks,
+    LoadPlan,
+    LoadSummary,
+    OpenReconciliation,
+    PlanLoaded,
+    Reconciled,
+    SummaryLoaded,
+    TakeFrame,
+    WantedFound,
+)
+from protocol.unreconciled import Unreconciled
+from storage.commits.blocks import DamagedBlock
+from storage.relay.relay import RELAY, KeptTopic, load_kept_publications
+from storage.repos.repos import Branch
+from storage.topics.difference import (
+    REPLICA,
+    TopicTables,
+    find_nums,
+    load_publications,
+    plan_sending,
+    summarise,
+)
+from storage.topics.topic_sets import TopicSet, find_by_short_ids, load_set
+
+log = structlog.get_logger()
+
+Load = LoadSummary | LoadPlan | LoadBatch | FindWanted | LoadBlocks
+Followed = Branch | KeptTopic
+"""What a topic is on this node."""
+
+
+def topic_place(followed: Followed) -> tuple[TopicTables, int]:
+    """The tables that hold the topic, and its number there, which is never another's."""
+    return (REPLICA, followed.topic_num) if isinstance(followed, Branch) else (RELAY, followed.num)
+
+
+def topic_set(followed: Followed, *, of_publications: bool) -> TopicSet:
+    """The set that the topic is compared by: what is kept for others always by publications."""
+    tables, num = topic_place(followed)
+    return TopicSet(tables, num, followed.topic, of_publications or isinstance(followed, KeptTopic))
+
+
+def read_store(replica: Replica, followed: Followed, load: Load, *, of_publications: bool) -> Event:
+    """What the session asked for, which compares publications or commits. Raises StorageError."""
+    tables, num = topic_place(followed)
+    with replica.database.read() as connection:
+        match load:
+            case LoadSummary(topic):
+                summary = summarise(connection, num, tables)
+                kept = topic_set(followed, of_publications=of_publications)
+                digest = replica.sketches.digest(connection, kept)
+                return SummaryLoaded(topic, summary.heads, summary.count, digest, summary.upto)
+            case LoadPlan(topic, held):
+                plan = plan_sending(connection, num, held, tables)
+                return PlanLoaded(topic, plan.nums, plan.upto, plan.unread, plan.is_exact)
+            case LoadBatch(topic, nums):
+                return BatchLoaded(topic, tuple(_load_batch(connection, followed, nums)))
+            case FindWanted(topic, ids):
+                return WantedFound(topic, find_nums(connection, num, ids, tables))
+            case LoadBlocks(topic, ids):
+                return BlocksLoaded(topic, (_find_block(replica, connection, ids[0]),))
+
+
+def is_fruitful(answer: Event) -> bool:
+    """Whether what was read for a peer is something to send to it."""
+    match answer:
+        case BatchLoaded(_, items) | BlocksLoaded(_, items):
+            return any(items)
+        case WantedFound(_, nums):
+            return bool(nums)
+        case PlanLoaded():
+            return bool(len(answer.nums))
+        case _:
+            return False
+
+
+class RangeSet:
+    """The set of a topic as ranges are looked up in, which one reconciliation keeps from frame to frame."""
+
+    def __init__(self) -> None:
+        self._digest = b""
+        self._items: SortedItems | None = None
+
+    def find(self, replica: Replica, connection: Connection, kept: TopicSet) -> SortedItems:
+        """The set as it is now: built anew where the topic has changed, or where it is too large to be kept."""
+        digest = replica.sketches.digest(connection, kept)
+        if self._items is None or self._digest != digest:
+            # All at one depth: ranks would keep late commits together, but a relay does not know them all.
+            _, ids = load_set(connection, kept)
+            found = SortedItems((0, raw) for raw in ids)
+            if len(ids) > RANGE_SET_KEPT_COUNT_MAX:
+                return found
+            self._digest, self._items = digest, found
+        return self._items
+
+
+def reconcile(
+    replica: Replica,
+    kept: TopicSet,
+    reconciler: Reconciler,
+    ranges: RangeSet,
+    work: OpenReconciliation | TakeFrame,
+) -> Reconciled:
+    """The next step of a reconciliation, for which `ranges` are kept. Raises StorageError."""
+    with replica.database.read() as connection:
+        held = StoredSet(replica, connection, kept, ranges)
+        try:
+            if isinstance(work, OpenReconciliation):
+                step = reconciler.open(held, by_ranges=work.by_ranges)
+            else:
+                step = reconciler.take(held, FrameKind(work.kind), work.frame)
+        except (DecodeError, Unreconciled) as error:
+            return Reconciled(work.topic, (), (), fault=f"bad_reconciliation:{error.reason}")
+        return Reconciled(work.topic, step.frames, step.nums, step.is_over)
+
+
+class StoredSet:
+    """What the store holds of a topic (`reconciling.HeldSet`)."""
+
+    def __init__(self, replica: Replica, connection: Connection, kept: TopicSet, ranges: RangeSet) -> None:
+        self._replica = replica
+        self._ranges = ranges
+        self._connection = connection
+        self._kept = kept
+
+    def symbols(self) -> Sequence[int]:
+        """The kept prefix (`riblt.Prefix.symbols`)."""
+        return self._replica.sketches.symbols(self._connection, self._kept)
+
+    def find(self, short_ids: Sequence[bytes]) -> Mapping[bytes, int]:
+        """Numbers of the commits that have these short ids."""
+        return find_by_short_ids(self._connection, self._kept, short_ids)
+
+    def lookup(self) -> RangeLookup:
+        """The ids, sorted for questions about ranges."""
+        return self._ranges.find(self._replica, self._connection, self._kept)
+
+    def everything(self) -> Sequence[int]:
+        """Numbers of all commits."""
+        return load_set(self._connection, self._kept)[0]
+
+
+def _load_batch(connection: Connection, followed: Followed, nums: Sequence[int]) -> list[bytes]:
+    if isinstance(followed, Branch):
+        try:
+            return load_publications(connection, followed, nums, BATCH_SIZE_TARGET)
+        except DamagedBlock:
+            return _load_whole(connection, followed, nums)
+    return load_kept_publications(connection, followed.num, nums, BATCH_SIZE_TARGET)
+
+
+def _load_whole(connection: Connection, branch: Branch, nums: Sequence[int]) -> list[bytes]:
+    """The same up to the first commit whose blocks are not here whole; where that is the first, it is passed over."""
+    items: list[bytes] = []
+    for num in nums:
+        try:
+            items += load_publications(connection, branch, [num], BATCH_SIZE_TARGET)
+        except DamagedBlock as error:
+            log.warning("a damaged commit is not sent", error=str(error))
+            break
+        if sum(map(len, items)) >= BATCH_SIZE_TARGET:
+            break
+    return items
+
+
+def _find_block(replica: Replica, connection: Connection, block_id: bytes) -> bytes:
+    """A block, encoded; empty where it is not here whole: others may have it."""
+    try:
+        found = replica.packs.find(connection, block_id)
+    except DamagedBlock as error:
+        log.error("storage failed", error=str(error))
+        return b""
+    return found.encoded if found is not None else b""

@@ -1,0 +1,62 @@
+"""After a store lost writes: a repo is written to again when a peer that follows it has nothing of it that is not here.
+
+What this node had sent to that peer is back then, and with it the places of the own feeds that others know of.
+"""
+
+from collections.abc import Iterator
+
+import trio
+
+from node.sync.hub import BlockSource, Hub
+from protocol.limits import AWAITED_PAUSE_SECONDS
+from storage.commits.pending import has_incomplete
+from storage.repos.repos import Repo
+
+
+class Recaller:
+    """Looks at the connected peers until no own feed is uncertain."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._seen: set[tuple[bytes, int]] = set()  # repos, and the peers that were level in the last round
+
+    async def run(self) -> None:
+        """Until all own feeds are certain."""
+        feeds = self._hub.replica.own_feeds
+        while feeds.uncertain:
+            level = set(self._find_level())
+            # In two rounds: what came in the first may have told of branches that are not compared yet.
+            for repo_id in sorted({repo_id for repo_id, _ in level & self._seen}):
+                if not await self._hub.run_blocking(self._is_incomplete, repo_id):
+                    await self._hub.run_blocking(feeds.settle, repo_id)
+                    self._hub.topics_changed()  # what was put off is done now
+            self._seen = level
+            await trio.sleep(AWAITED_PAUSE_SECONDS)
+
+    def _find_level(self) -> Iterator[tuple[bytes, int]]:
+        replica = self._hub.replica
+        for repo in replica.repos.values():
+            if repo.repo_id in replica.own_feeds.uncertain:
+                for source in self._hub.sources:
+                    if self._is_level(source, repo):
+                        yield repo.repo_id, id(source)
+
+    def _is_level(self, source: BlockSource, repo: Repo) -> bool:
+        replica = self._hub.replica
+        root = replica.tables.roots.get(repo.repo_id)
+        joined = [
+            branch.topic
+            for branch in replica.on_topics.values()
+            if branch.repo_num == repo.num and source.has_joined(branch.topic)
+        ]
+        return root is not None and root.topic in joined and all(map(source.is_level, joined))
+
+    def _is_incomplete(self, repo_id: bytes) -> bool:
+        """Whether commits of the repo wait for their causes: own ones may be among them."""
+        replica = self._hub.replica
+        nums = {branch.num for branch in replica.on_topics.values() if self._is_of(branch.repo_num, repo_id)}
+        with replica.database.read() as connection:
+            return has_incomplete(connection, sorted(nums))
+
+    def _is_of(self, repo_num: int, repo_id: bytes) -> bool:
+        return self._hub.replica.repos[repo_num].repo_id == repo_id

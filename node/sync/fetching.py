@@ -1,0 +1,122 @@
+"""Content of files that is not here, from the peers that have it: a window of blocks at a time, from several at once.
+
+Who may read a file knows the ids of its blocks, from the root down, and asks connected peers that follow the same branch.
+A block is what its id says or it is not taken, so it does not matter who sends it. What came is kept in packs, so a
+fetch that was cut goes on where it stopped.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+
+import structlog
+import trio
+
+from node.runtime.errors import ServiceError
+from node.sync.hub import BlockSource, Hub, NotFetched
+from protocol.block import Block, decode_block
+from protocol.codec import DecodeError
+from protocol.limits import FETCHED_COUNT_MAX
+from storage.repos.repos import Branch
+
+log = structlog.get_logger()
+
+
+async def fetch_blocks(hub: Hub, branch: Branch, ids: Sequence[bytes]) -> None:
+    """Get these blocks of a file of the branch, and keep them. Raises ServiceError `incomplete`, StorageError."""
+    sources = _find_sources(hub, branch)
+    if not sources:
+        raise ServiceError(
+            "incomplete",
+            "the file's content is not here, and no peer that follows the branch is connected",
+            "`ravel peer list` shows peers; try again when one is connected",
+        )
+    missing = len(ids) - len(await fetch_from(hub, sources, ids))
+    if missing:
+        raise ServiceError(
+            "incomplete",
+            f"the file's content is not here whole, and none of {len(sources)} connected peers has {missing} of its blocks",
+            "try again when a peer that has it is connected",
+        )
+
+
+async def fetch_from(
+    hub: Hub, sources: Sequence[tuple[BlockSource, bytes]], ids: Sequence[bytes]
+) -> list[Block]:
+    """Get what these peers (each with a topic that it follows) have of these blocks, and keep it. Raises StorageError."""
+    fetch = _Fetch(ids, len(sources))
+    async with trio.open_nursery() as nursery:
+        for number, (source, topic) in enumerate(sources):
+            for _ in range(FETCHED_COUNT_MAX):
+                nursery.start_soon(fetch.ask, number, source, topic)
+    if fetch.found:  # what came is kept, also where something is missing
+        await hub.run_blocking(_keep, hub, fetch.found)
+    return fetch.found
+
+
+class _Fetch:
+    """Blocks to be had, handed out to peers: one that a peer has not got goes back to be asked of the others."""
+
+    def __init__(self, ids: Sequence[bytes], source_count: int) -> None:
+        self._wanted = deque(dict.fromkeys(ids))
+        self._refused: dict[bytes, set[int]] = {}  # by block: the numbers of sources that have not got it
+        self._source_count = source_count
+        self._asked = 0
+        self._changed = trio.Event()
+        self.found: list[Block] = []
+
+    async def ask(self, number: int, source: BlockSource, topic: bytes) -> None:
+        """Ask one peer for one block after the other, while any is left that it may have."""
+        while True:
+            wanted = self._next(number)
+            if wanted is None:
+                if not self._asked:
+                    return
+                await self._changed.wait()  # another peer may fail on what it is being asked for
+                continue
+            self._asked += 1
+            try:
+                encoded = await source.fetch(topic, wanted)
+                if encoded is not None:
+                    self.found.append(decode_block(encoded))
+                    continue
+            except NotFetched:
+                self._put_back(number, wanted)
+                return
+            except DecodeError as error:  # of just that id: so the file's author made it
+                log.info("a file's block is none", error=str(error))
+            finally:
+                self._asked -= 1
+                self._changed.set()
+                self._changed = trio.Event()
+            self._put_back(number, wanted)
+
+    def _next(self, number: int) -> bytes | None:
+        for _ in range(len(self._wanted)):
+            wanted = self._wanted.popleft()
+            if number not in self._refused.get(wanted, ()):
+                return wanted
+            self._wanted.append(wanted)
+        return None
+
+    def _put_back(self, number: int, wanted: bytes) -> None:
+        refused = self._refused.setdefault(wanted, set())
+        refused.add(number)
+        if len(refused) < self._source_count:
+            self._wanted.append(wanted)
+
+
+def _find_sources(hub: Hub, branch: Branch) -> list[tuple[BlockSource, bytes]]:
+    """Connected peers that follow any topic of the branch, with the topic: blocks are the same in all."""
+    topics = [one.topic for one in hub.replica.on_topics.values() if one.num == branch.num]
+    found = ((source, next(filter(source.has_joined, topics), None)) for source in hub.sources)
+    return [(source, topic) for source, topic in found if topic is not None]
+
+
+def _keep(hub: Hub, blocks: Sequence[Block]) -> None:
+    with hub.replica.packs.draft() as draft:
+        for block in blocks:
+            draft.put(block)
+        draft.finish()
+        with hub.replica.database.write() as connection:
+            draft.keep(connection)
+        draft.is_kept = True

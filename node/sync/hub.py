@@ -1,0 +1,370 @@
+"""Who is told when something was accepted: connections, and local subscribers.
+
+A `Hub` is called in the trio thread after a transaction has committed; it never waits. What a listener cannot take at
+once it must note and read from the store later: nothing is lost, because the store is what counts.
+"""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import structlog
+import trio
+
+from node.ingest.inbound import Share, accept_batch, release_more
+from node.ingest.intake import Intake
+from node.ingest.opening import OpenedBatch, ReadBatch, read_batch, settle_batch
+from node.ingest.replica import Replica
+from node.runtime.blocking import RunBlocking
+from node.runtime.metrics import Histogram
+from node.sync.batch_order import Backlog, Previous
+from node.sync.relay import Relay, Relayed
+from node.sync.scheduling import Account, Bill, FairLock, Ledger
+from node.sync.senders import Senders
+from protocol.limits import (
+    COMPARED_AT_ONCE_MAX,
+    RELEASED_COUNT_MAX,
+    SIGNATURE_SECONDS,
+    SLICE_SECONDS,
+    SLICE_VISITS_MAX,
+)
+from protocol.signing import CheckClaims, check_claims
+from storage.engine.errors import StorageError
+from storage.relay.quotas import Visitor
+from storage.relay.relay import KeptTopic
+from storage.repos.repos import Branch
+
+log = structlog.get_logger()
+T = TypeVar("T")
+
+
+class Listener(Protocol):
+    """Somebody to be told."""
+
+    def commits_accepted(self, topic: bytes, nums: tuple[int, ...]) -> None:
+        """Commits of a topic were accepted (or, with numbers below 0, kept to be passed on)."""
+        ...
+
+    def topics_changed(self) -> None:
+        """Root branches have grown, or something waits in one: there may be more topics than before."""
+        ...
+
+    def missed(self) -> None:
+        """It raised when it was told, so it has missed something. Must not fail."""
+        ...
+
+
+class BlockSource(Protocol):
+    """A peer that may have blocks of files, and commits."""
+
+    def has_joined(self, topic: bytes) -> bool:
+        """Whether it follows a topic."""
+        ...
+
+    def is_level(self, topic: bytes) -> bool:
+        """Whether it follows a topic, and has nothing of it that is not here."""
+        ...
+
+    def want(self, topic: bytes, ids: tuple[bytes, ...]) -> None:
+        """Ask it for publications of commits of a topic, if it follows that; each id once on a connection."""
+        ...
+
+    async def fetch(self, topic: bytes, wanted: bytes) -> bytes | None:
+        """A block, encoded, of just that id, or None. Raises NotFetched."""
+        ...
+
+
+class NotFetched(Exception):
+    """A peer did not answer for a block."""
+
+
+@dataclass(slots=True)
+class Totals:
+    """Counts since the start, for status and metrics."""
+
+    rejected: int = 0
+    dropped: int = 0
+    accepted: int = 0
+    already: int = 0
+    waiting: int = 0
+    unread: int = 0
+    refused: Counter[str] = field(default_factory=Counter)  # rejected and dropped ones, by code
+    intake_seconds: Histogram = field(default_factory=Histogram)
+
+    def count(self, intake: Intake) -> None:
+        """Count what became of a batch."""
+        self.rejected += len(intake.rejected)
+        self.dropped += intake.dropped.total()
+        self.accepted += sum(map(len, intake.accepted.values()))
+        self.already += intake.already
+        self.waiting += intake.waiting
+        self.unread += sum(map(len, intake.unread.values()))
+        self.refused.update(intake.dropped)
+        self.refused.update(item.code for item in intake.rejected)
+
+
+class Hub:
+    """Runs batches through the way in, and tells listeners what came of it."""
+
+    def __init__(
+        self,
+        replica: Replica,
+        run_blocking: RunBlocking,
+        clock_ms: Callable[[], int],
+        check: CheckClaims = check_claims,
+        cpu_clock: Callable[[], float] = time.thread_time,
+        clock: Callable[[], float] = trio.current_time,
+    ) -> None:
+        """`cpu_clock` counts what a worker used of the processor, in seconds; `clock` those that pass."""
+        self.replica = replica
+        self.run_blocking = run_blocking
+        self.clock_ms = clock_ms
+        self._check = check
+        self.cpu_clock = cpu_clock
+        self.ledger = Ledger(clock)
+        self._reading = FairLock()
+        self._storing = FairLock()
+        self._looking = FairLock(COMPARED_AT_ONCE_MAX)
+        self.backlog = Backlog()
+        self._turn = threading.Lock()
+        self._writing = trio.StrictFIFOLock()
+        self.totals = Totals()
+        self.relay: Relay | None = None
+        """Topics that this node keeps for others, where it is a relay."""
+        self._listeners: list[Listener] = []
+        self._senders: Senders[Listener] = Senders()
+        self.sources: list[BlockSource] = []
+        """Peers that are connected now."""
+        self._changed = trio.Event()
+        self.change_count = 0
+        """Of all changes that were told: what is read from the store at one count is as new as at any time of it."""
+
+    def add(self, listener: Listener) -> None:
+        """Tell this listener from now on."""
+        self._listeners.append(listener)
+
+    def remove(self, listener: Listener) -> None:
+        """Tell this listener no more. One that was never added is no error: it may have been cancelled before."""
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+        self._senders.forget(listener)
+
+    async def take(
+        self,
+        branch: Branch,
+        items: Sequence[bytes],
+        previous: Previous,
+        source: Listener | None,
+        bill: Bill | None = None,
+    ) -> Intake:
+        """Take publications in, after `previous`, and tell everyone but their source. Raises StorageError.
+
+        One batch is read while another's signatures are checked and a third is on its way to the disk. Reading and storing
+        are mostly Python, and two threads of it only wait for each other's interpreter: they take turns. Both are done in
+        slices, each of which is told as soon as it is durable; `bill` says who pays.
+        """
+        began = time.perf_counter()
+        bill = bill or Bill(self.account)
+        read = await self._read_in_slices(branch, items, bill)
+        await previous.wait()
+        intake = Intake()
+        for batch in read:
+            intake = intake.with_more(await self._store_in_slices(branch, batch, source, bill))
+        try:
+            while intake.is_unfinished:
+                intake = intake.with_more(await self._release_slice(branch, source, bill))
+        except StorageError as error:  # what was accepted was told; the rest is released later
+            log.error("what waits could not be released", error=str(error))
+        self.totals.intake_seconds.observe(time.perf_counter() - began)
+        return intake
+
+    async def _read_in_slices(self, branch: Branch, items: Sequence[bytes], bill: Bill) -> list[OpenedBatch]:
+        found: list[OpenedBatch] = []
+        done = 0
+        while done < len(items):
+            part = items[done : done + bill.account.reading.count]
+            async with self._reading.held(bill, len(items) - done):
+                read, seconds = await self.run_blocking(self._read, branch, part)
+                bill.charge(seconds)
+            bill.account.reading.note(len(part), seconds)
+            bill.charge(len(read.claims) * SIGNATURE_SECONDS)
+            holds = await self.run_blocking(self._check, read.claims)
+            found.append(settle_batch(read, holds))
+            done += len(part)
+        return found
+
+    async def _store_in_slices(
+        self, branch: Branch, batch: OpenedBatch, source: Listener | None, bill: Bill
+    ) -> Intake:
+        """Judge and store a batch, some of it at a time; tell what came of each."""
+        together = Intake()
+        rest = batch.opened
+        while True:
+            count = bill.account.storing.count
+            first = OpenedBatch(rest[:count], batch.rejected, batch.waiting, batch.dropped)
+            async with self._storing.held(bill, len(rest)):
+                intake, seconds = await self.run_blocking(self._accept, branch, first, count)
+                bill.charge(seconds)
+            rest = intake.left + rest[count:]
+            judged = len(first.opened) - len(intake.left) + len(intake.released)
+            bill.account.storing.note(max(1, judged), seconds)
+            if source is not None:
+                self._senders.note(intake.waited, source)
+            self.announce(intake, branch.topic, source)
+            together = together.with_more(intake)
+            if not rest:
+                return together
+            batch = OpenedBatch()
+
+    async def _release_slice(self, branch: Branch, source: Listener | None, bill: Bill) -> Intake:
+        """Judge some of what waited, and tell what came of it. Who brought what it waited for pays."""
+        count = bill.account.storing.count
+        async with self._storing.held(bill):
+            intake, seconds = await self.run_blocking(self._release, count)
+            bill.charge(seconds)
+        bill.account.storing.note(max(1, len(intake.released)), seconds)
+        self.announce(intake, branch.topic, source)
+        return intake
+
+    def _read(self, branch: Branch, items: Sequence[bytes]) -> tuple[ReadBatch, float]:
+        with self._turn:
+            began = self.cpu_clock()
+            return read_batch(branch, items), self.cpu_clock() - began
+
+    def _accept(self, branch: Branch, batch: OpenedBatch, count: int) -> tuple[Intake, float]:
+        began = self.cpu_clock()
+        intake = accept_batch(
+            self.replica, branch, batch, self.clock_ms(), share=self._share(count), in_slices=True
+        )
+        return intake, self.cpu_clock() - began
+
+    def _release(self, count: int) -> tuple[Intake, float]:
+        began = self.cpu_clock()
+        return release_more(self.replica, self.clock_ms(), self._share(count)), self.cpu_clock() - began
+
+    def _share(self, count: int) -> Share:
+        """Of one slice: over after SLICE_SECONDS, or when enough of the graph was walked, whatever the clock says."""
+        began, visits = self.cpu_clock(), self.replica.walks.visits
+
+        def is_over() -> bool:
+            walked = self.replica.walks.visits - visits
+            return walked > SLICE_VISITS_MAX or self.cpu_clock() - began > SLICE_SECONDS
+
+        return Share(self._turn, is_over, min(count, RELEASED_COUNT_MAX), is_patient=True)
+
+    async def look(self, bill: Bill, work: Callable[..., T], *args: Any) -> T:  # noqa: ANN401  # whatever it takes
+        """Look into the store for a peer, in its turn and at its cost."""
+
+        def measure() -> tuple[T, float]:
+            began = self.cpu_clock()
+            return work(*args), self.cpu_clock() - began
+
+        async with self._looking.held(bill):
+            found, seconds = await self.run_blocking(measure)
+            bill.charge(seconds)
+        return found
+
+    async def write(self, work: Callable[..., T], *args: Any) -> T:  # noqa: ANN401  # whatever the work takes
+        """Run work that writes to the store for this user, after what came before it.
+
+        One at a time writes anyway, and who waits for that in a thread takes it from those who only read.
+        """
+        async with self._writing:
+            return await self.run_blocking(work, *args)
+
+    def find_followed(self, topic: bytes) -> Branch | KeptTopic | None:
+        """What a topic is on this node: a branch's, or one that is kept for others."""
+        branch = self.replica.by_topic.get(topic)
+        if branch is not None or self.relay is None:
+            return branch
+        return self.relay.topics.get(topic)
+
+    @property
+    def account(self) -> Account:
+        """The account of what no peer has caused."""
+        return self.ledger.of_peer(b"")
+
+    async def relay_batch(
+        self,
+        topic: KeptTopic,
+        items: Sequence[bytes],
+        previous: Previous,
+        visitor: Visitor,
+        source: Listener,
+        bill: Bill,
+    ) -> Relayed:
+        """Keep publications of a topic for others, after `previous`; then tell everyone else. Raises StorageError."""
+        assert self.relay is not None, "it keeps the topic"
+        relayed = await self.relay.take(topic, items, previous, visitor, bill)
+        self.totals.dropped += relayed.dropped.total()
+        if relayed.dropped:
+            log.warning("publications dropped", reasons=dict(relayed.dropped))
+        if relayed.has_forgotten:
+            self.topics_changed()
+        for listener in list(self._listeners):
+            if listener is not source and relayed.nums:
+                self._tell(listener, partial(listener.commits_accepted, topic.topic, relayed.nums))
+        return relayed
+
+    def announce(
+        self, intake: Intake, source_topic: bytes | None = None, source: Listener | None = None
+    ) -> None:
+        """Tell listeners what was accepted, but none what it sent: now, or as what waited until now."""
+        self.totals.count(intake)
+        if intake.rejected:
+            first = intake.rejected[0]
+            log.warning(
+                "commits rejected",
+                count=len(intake.rejected),
+                first=first.commit_id.hex(),
+                code=first.code,
+                detail=first.detail,
+            )
+        if intake.dropped:
+            log.warning("publications dropped", reasons=dict(intake.dropped))
+        if not (intake.accepted or intake.unread or intake.is_about_repos or intake.filled):
+            return
+        sent_by = self._senders.take(intake.released)
+        for listener in list(self._listeners):
+            if intake.is_about_repos:
+                self._tell(listener, listener.topics_changed)
+            its_own = sent_by.get(listener, set())
+            for topic, nums in [*intake.accepted.items(), *intake.unread.items()]:
+                is_sources = listener is source and topic == source_topic
+                new = tuple(
+                    num for num in nums if num not in its_own and (not is_sources or num in intake.released)
+                )
+                if new:
+                    self._tell(listener, partial(listener.commits_accepted, topic, new))
+        self._wake()
+
+    def topics_changed(self) -> None:
+        """Tell everyone that what is followed has changed."""
+        for listener in list(self._listeners):
+            self._tell(listener, listener.topics_changed)
+        self._wake()
+
+    def _tell(self, listener: Listener, tell: Callable[[], None]) -> None:
+        """Tell one listener. What goes wrong with it is its own: the others are told, and who announced goes on."""
+        try:
+            tell()
+        except Exception:  # the border of one listener
+            log.exception("a listener failed", listener=type(listener).__name__)
+            listener.missed()
+
+    async def wait_for_change(self, after: int) -> None:
+        """Return once there was a change since `change_count` was `after`. The caller sets the deadline.
+
+        The count is taken before the store is looked at: a change during the look would else be slept through.
+        """
+        if self.change_count == after:
+            await self._changed.wait()
+
+    def _wake(self) -> None:
+        self.change_count += 1
+        self._changed.set()
+        self._changed = trio.Event()

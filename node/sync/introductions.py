@@ -1,0 +1,173 @@
+"""Introductions: peers of a repo are told where others of it can be dialed, and what they tell is learned.
+
+A peer is made known only to peers that have shown to know the root branch's topic of the repo's present epoch, as it has,
+and only while both are connected: by the address at which this node has reached it, or else the one that it says of
+itself. `protocol.introducing` bounds how often and how many, `node.sync.addresses` what is kept of it,
+`node.sync.peer_discovery` dials.
+"""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import trio
+
+from node.sync.addresses import AddressBook, Source
+from node.sync.hub import Hub
+from protocol.reach import as_seen, host_of, may_travel
+from protocol.session_events import FindPeers, TakePeers
+from protocol.text import PeerAddress
+from storage.repos.repos import Branch
+
+YIELD_SECONDS: Final = 3.0
+"""Seconds that the peer of the larger key leaves to the other one, so that two who hear of each other connect once."""
+
+
+class Introduced(Protocol):
+    """A connection, as far as introductions go."""
+
+    peer: bytes
+
+    def introduce(self, topic: bytes, peers: tuple[PeerAddress, ...]) -> None:
+        """Tell the peer of these, as far as it may be told and has not been."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class _Meeting:
+    """A connection, where its other end is (host:port), and what is known through it."""
+
+    connection: Introduced
+    across: str
+    is_dialed: bool
+    advertised: str | None = None
+    topics: set[bytes] = field(default_factory=set)
+
+    @property
+    def address(self) -> str | None:
+        """Where the peer can be dialed, as far as this connection tells."""
+        return self.across if self.is_dialed else self.advertised
+
+
+class Introducer:
+    """Tells peers of one another, and learns what they tell. `own` is this node, and where it can be dialed."""
+
+    def __init__(self, hub: Hub, book: AddressBook, own: PeerAddress) -> None:
+        self._hub = hub
+        self._book = book
+        self.own = PeerAddress(_numeric(own.address), own.peer)
+        self._meetings: dict[Introduced, _Meeting] = {}
+        self.news = trio.Event()
+        """Set, and replaced, when something was learned."""
+
+    @contextmanager
+    def meeting(self, connection: Introduced, across: str, *, is_dialed: bool) -> Iterator[None]:
+        """While a connection lasts."""
+        self._meetings[connection] = _Meeting(connection, across, is_dialed)
+        try:
+            yield
+        finally:
+            del self._meetings[connection]
+
+    def count_peers(self, repo_id: bytes) -> int:
+        """How many peers are met on a repo's present root topic."""
+        return len(
+            {
+                meeting.connection.peer
+                for meeting in self._meetings.values()
+                if any(self._repo_of(topic) == repo_id for topic in meeting.topics)
+            }
+        )
+
+    def perform(self, connection: Introduced, output: FindPeers | TakePeers) -> None:
+        """What a session asks for."""
+        match output:
+            case FindPeers(topic):
+                self._find(connection, topic)
+            case TakePeers(topic, peers):
+                self._take(connection, topic, peers)
+
+    def _find(self, connection: Introduced, topic: bytes) -> None:
+        meeting = self._meetings[connection]
+        if self._repo_of(topic) is None:
+            return
+        is_new = topic not in meeting.topics
+        meeting.topics.add(topic)
+        connection.introduce(topic, self._others(meeting, topic))
+        if is_new:
+            self._make_known(meeting, topic)
+
+    def _take(self, connection: Introduced, topic: bytes, peers: tuple[PeerAddress, ...]) -> None:
+        repo_id = self._repo_of(topic)
+        if repo_id is None:
+            return
+        meeting = self._meetings[connection]
+        for one in peers:
+            is_own = one.peer == connection.peer
+            address = as_seen(one.address, meeting.across) if is_own else one.address
+            if address is None or not may_travel(address, meeting.across):
+                continue
+            if is_own and address != meeting.advertised:
+                meeting.advertised = address
+                for met in meeting.topics:
+                    self._make_known(meeting, met)
+            self._book.learn(
+                one.peer,
+                address,
+                Source.INTRODUCTION,
+                told_by=connection.peer,
+                repos=(repo_id,),
+                now=trio.current_time(),
+                delay=0.0 if self.own.peer < one.peer else YIELD_SECONDS,
+            )
+        self.tell_news()
+
+    def tell_news(self) -> None:
+        """Something was learned."""
+        self.news.set()
+        self.news = trio.Event()
+
+    def _repo_of(self, topic: bytes) -> bytes | None:
+        """The repo whose present root topic this is. Who was excluded knows the topics of earlier epochs."""
+        branch = self._hub.find_followed(topic)
+        if not isinstance(branch, Branch) or not branch.facts.is_root_branch:
+            return None
+        repo = self._hub.replica.repos[branch.repo_num]
+        return repo.repo_id if repo.epoch_num == branch.epoch_num else None
+
+    def _others(self, meeting: _Meeting, topic: bytes) -> tuple[PeerAddress, ...]:
+        """Whom a peer may be told of: this node first, then others in any order."""
+        others = [
+            PeerAddress(other.address, other.connection.peer)
+            for other in self._meetings.values()
+            if other.address is not None and self._may_hear_of(meeting, other, topic)
+        ]
+        secrets.SystemRandom().shuffle(others)
+        host = host_of(self.own.address)
+        is_told = host is not None and (host.is_unspecified or may_travel(self.own.address, meeting.across))
+        return (self.own, *others) if is_told else tuple(others)
+
+    def _make_known(self, met: _Meeting, topic: bytes) -> None:
+        """Tell others of a peer, once it is known where it can be dialed."""
+        if met.address is None:
+            return
+        for meeting in self._meetings.values():
+            if self._may_hear_of(meeting, met, topic):
+                meeting.connection.introduce(topic, (PeerAddress(met.address, met.connection.peer),))
+
+    def _may_hear_of(self, meeting: _Meeting, other: _Meeting, topic: bytes) -> bool:
+        return (
+            other.address is not None
+            and other.connection.peer != meeting.connection.peer
+            and topic in meeting.topics
+            and topic in other.topics
+            and self._repo_of(topic) is not None
+            and may_travel(other.address, meeting.across)
+        )
+
+
+def _numeric(address: str) -> str:
+    """This node's address as it is told: where it is a name, that of whatever host the peer sees."""
+    return address if host_of(address) is not None else f"0.0.0.0:{address.rpartition(':')[2]}"

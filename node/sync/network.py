@@ -1,0 +1,434 @@
+"""Peers: listening, dialing with back-off, and which connections there are.
+
+A peer is its key; its address is only where it was last found. Each peer that is kept has one dialing task, which waits
+while any connection with that peer lasts, and doubles its pause, with jitter, while the peer does not answer. Addresses
+that were learned are dialed by `node.sync.peer_discovery`, by ways of this module.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+import trio
+from sqlalchemy import Connection as SqlConnection
+
+from node.runtime.subnets import subnet_of
+from node.sync.addresses import AddressBook, Learned, Source
+from node.sync.admission import Admission, HalfOpen, network_key
+from node.sync.connection import Connection
+from node.sync.hub import Hub
+from node.sync.introductions import Introducer
+from node.sync.peer_discovery import Seeker
+from node.sync.transport import SecureStream, TransportError, accept, dial
+from protocol.limits import (
+    ADDRESS_REACHED_SECONDS,
+    CONNECTIONS_MAX,
+    DIAL_BACKOFF_MAX_SECONDS,
+    DIAL_BACKOFF_MIN_SECONDS,
+    DUPLICATE_SECONDS,
+    HANDSHAKE_TIMEOUT_SECONDS,
+    IDLE_TIMEOUT_SECONDS,
+    REACHED_PEERS_MAX,
+    RELAY_CONNECTIONS_MAX,
+)
+from protocol.signing import public_key
+from protocol.text import PeerAddress, id_text
+from storage.engine.database import StorageError
+from storage.peers.addresses import ReachedRow, forget_reached, put_reached
+from storage.repos.repos import Branch
+
+log = structlog.get_logger()
+
+_JITTER: Final = 0.3
+"""Share of a pause that is left to chance, so that peers that lost each other together do not return together."""
+
+_LASTED_SECONDS: Final = 5.0
+"""Seconds after which a connection counts as one that worked, and the next pause is the shortest again."""
+
+_DUPLICATE: Final = "duplicate"
+_CLOCK_LOOK_SECONDS: Final = 5.0
+"""Seconds between two looks whether the clock has jumped."""
+
+
+@dataclass(slots=True)
+class PeerState:
+    """What status shows of one peer."""
+
+    peer: bytes
+    address: str
+    direction: str
+    state: str
+    since: float
+    source: Source
+    reached_at: int | None
+    """Unix seconds when the peer last proved its key where it was dialed."""
+    last_error: str | None = None
+    connection: Connection | None = None
+    met_at: float = 0.0
+    """When the connection began, in trio's time."""
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+
+
+class Network:
+    """All connections of a node. `run` owns every task."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        node_seed: bytes,
+        clock: Callable[[], float],
+        *,
+        own_address: str = "",
+        introduces: bool = False,
+    ) -> None:
+        """`own_address` is where peers may be told to dial this node, if it `introduces` itself and others."""
+        self._hub = hub
+        self._seed = node_seed
+        self._clock = clock
+        self._nursery: trio.Nursery | None = None
+        self._dialed: dict[bytes, PeerState] = {}
+        self._sought: list[PeerState] = []
+        self._inbound: list[PeerState] = []
+        self.banned: set[bytes] = set()
+        """Peers that are not spoken with: neither dialed nor served."""
+        self.relays: set[bytes] = set()
+        """Peers that may keep all that this node follows."""
+        self.linked: dict[bytes, set[bytes]] = {}
+        """By peer: repos whose links named it, and which it may keep."""
+        own = PeerAddress(own_address, public_key(node_seed))
+        self.book = AddressBook(own.peer, self.banned)
+        self.introducer = Introducer(hub, self.book, own)
+        self._introduces = introduces
+        self._reached: dict[bytes, int] = {}  # by peer: unix seconds
+        self._ended = trio.Event()
+        self._woken = trio.Event()
+        self._half_open = HalfOpen()
+        self._met: dict[bytes, None] = {}  # peers that have shown that they know a branch, the latest last
+        self._admission = Admission(CONNECTIONS_MAX if hub.relay is None else RELAY_CONNECTIONS_MAX)
+
+    @property
+    def peers(self) -> list[PeerState]:
+        """Every kept peer, learned ones that are dialed or connected, and every peer that connected to this node."""
+        return [*self._dialed.values(), *self._sought, *self._inbound]
+
+    @property
+    def known_keys(self) -> set[bytes]:
+        """Peers that this node would dial if it knew where."""
+        return self._dialed.keys() | {learned.peer for learned in self.book.all}
+
+    async def run(
+        self,
+        listeners: list[trio.SocketListener],
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve the listeners and dial kept peers, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            nursery.start_soon(self._watch_clock)
+            seeker = Seeker(self, self.book, self.introducer, self._keep_reached, self._drop_reached)
+            nursery.start_soon(seeker.run)
+            task_status.started()
+            await trio.serve_listeners(self._serve, listeners, handler_nursery=nursery)
+
+    def load(self, rows: list[ReachedRow]) -> None:
+        """Take up where peers were reached before this node was started, the latest first."""
+        for row in reversed(rows):
+            self._reached[row.peer] = row.reached_at
+            is_fresh = self._clock() - row.reached_at <= ADDRESS_REACHED_SECONDS
+            if is_fresh and row.source in (Source.INTRODUCTION, Source.LAN):
+                source = Source(row.source)
+                self.book.load(row.peer, row.address, source, row.repos, trio.current_time())
+
+    def keep(self, peer: bytes, address: str, source: Source = Source.CONFIGURED) -> None:
+        """Dial this peer from now on, whenever there is no connection with it; unless it is banned."""
+        if peer in self.banned:
+            log.info("not dialed", peer=id_text(peer), reason="banned")
+            return
+        old = self._dialed.pop(peer, None)
+        if old is not None:
+            old.scope.cancel()
+        state = self._new_state(peer, address, "out", "waiting", source)
+        self._dialed[peer] = state
+        assert self._nursery is not None, "run() comes first"
+        self._nursery.start_soon(self._keep_dialing, state)
+
+    def forget(self, peer: bytes) -> None:
+        """Stop dialing this peer, end its connections, and entrust it with nothing."""
+        self.relays.discard(peer)
+        self.linked.pop(peer, None)
+        self.book.forget(peer)
+        self._reached.pop(peer, None)
+        old = self._dialed.pop(peer, None)
+        if old is not None:
+            old.scope.cancel()
+        for state in [*self._sought, *self._inbound]:
+            if state.peer == peer:
+                state.scope.cancel()
+
+    async def _serve(self, stream: trio.SocketStream) -> None:
+        address = _address_of(stream)
+        try:
+            with self._half_open.place(address) as scope:
+                secure = await accept(stream, self._seed, secrets.token_bytes(32))
+            if scope.cancelled_caught:
+                log.info("handshake failed", reason="timeout")
+                return
+            await self._serve_proven(stream, secure, address)
+        except TransportError as error:
+            log.info("handshake failed", reason=error.reason)
+        except Exception:  # the border of one connection: whatever is wrong with it, the others go on
+            log.exception("connection failed", direction="in")
+
+    async def _serve_proven(self, stream: trio.SocketStream, secure: SecureStream, address: str) -> None:
+        is_known = self._is_known(secure.peer_key)
+        refusal = (
+            "banned" if secure.peer_key in self.banned else self._admission.admit(address, is_known=is_known)
+        )
+        if refusal is not None:
+            log.warning("connection refused", peer=id_text(secure.peer_key), reason=refusal)
+            await trio.aclose_forcefully(stream)
+            return
+
+        def met() -> None:
+            nonlocal is_known
+            self._admission.become_known(address)
+            is_known = True
+            self._met[secure.peer_key] = None
+            if len(self._met) > REACHED_PEERS_MAX:
+                del self._met[next(iter(self._met))]
+
+        try:
+            await self._serve_admitted(secure, address, met if not is_known else None)
+        finally:
+            self._admission.leave(address, is_known=is_known)
+
+    def _is_known(self, peer: bytes) -> bool:
+        """Whether a peer is configured, learned of, or has shown that it knows a branch: no stranger takes its place."""
+        return peer in self.known_keys or peer in self._reached or peer in self._met
+
+    async def _serve_admitted(
+        self, secure: SecureStream, address: str, met: Callable[[], None] | None
+    ) -> None:
+        state = self._new_state(secure.peer_key, address, "in", "connected", Source.INCOMING)
+        self._inbound.append(state)
+        try:
+            with state.scope:
+                await self._converse(state, secure, address, met)
+        finally:
+            self._inbound.remove(state)
+
+    async def _keep_dialing(self, state: PeerState) -> None:
+        pause = DIAL_BACKOFF_MIN_SECONDS
+
+        async def reached() -> None:
+            await self._note_reached(state, ())
+
+        with state.scope:
+            while True:
+                while self.is_connected(state.peer):
+                    await self._ended.wait()
+                began = trio.current_time()
+                await self._try_dialing(state, reached)
+                if trio.current_time() - began > _LASTED_SECONDS:
+                    pause = DIAL_BACKOFF_MIN_SECONDS
+                self._enter(state, "waiting")
+                with trio.move_on_after(pause * (1 - _JITTER * secrets.randbelow(1000) / 1000)) as resting:
+                    await self._woken.wait()
+                is_rested = resting.cancelled_caught
+                pause = min(pause * 2, DIAL_BACKOFF_MAX_SECONDS) if is_rested else DIAL_BACKOFF_MIN_SECONDS
+
+    async def try_learned(self, learned: Learned, reached: Callable[[], Awaitable[None]]) -> bool:
+        """Dial, call `reached` once the peer has proved its key, and converse. Whether a conversation came of it."""
+        state = self._new_state(learned.peer, learned.address, "out", "dialing", learned.source)
+        reached_at: float | None = None
+
+        async def note() -> None:
+            nonlocal reached_at
+            reached_at = trio.current_time()
+            await reached()
+
+        self._sought.append(state)
+        try:
+            with state.scope:
+                await self._try_dialing(state, note)
+        finally:
+            self._sought.remove(state)
+        if reached_at is None:
+            return False
+        return trio.current_time() - reached_at > _LASTED_SECONDS or self.is_connected(learned.peer)
+
+    async def _try_dialing(self, state: PeerState, reached: Callable[[], Awaitable[None]]) -> None:
+        """One attempt, and the conversation that comes of it; what goes wrong is noted."""
+        self._enter(state, "dialing")
+        try:
+            await self._dial_once(state, reached)
+        except TransportError as error:
+            state.last_error = f"{error.reason}: {error}"
+        except (OSError, ValueError) as error:
+            # ValueError: the host is no name that can be looked up.
+            state.last_error = f"no answer from {state.address}: {error}"
+        except Exception:  # the border of one connection: whatever is wrong with it, the others go on
+            log.exception("connection failed", direction="out", address=state.address)
+            state.last_error = "a defect in Ravel; the log has the details"
+
+    async def _dial_once(self, state: PeerState, reached: Callable[[], Awaitable[None]]) -> None:
+        host, _, port = state.address.rpartition(":")
+        with trio.move_on_after(HANDSHAKE_TIMEOUT_SECONDS) as scope:
+            stream = await trio.open_tcp_stream(host.strip("[]"), int(port))
+        if scope.cancelled_caught:
+            raise TransportError("timeout", f"no connection to {state.address}")
+        across = _address_of(stream)
+        secure = await dial(stream, self._seed, state.peer, secrets.token_bytes(32))
+        state.last_error = None
+        try:
+            await reached()
+        except BaseException:  # a cancellation too: nobody else would close it
+            await secure.aclose()
+            raise
+        self._enter(state, "connected")
+        await self._converse(state, secure, across)
+
+    async def _converse(
+        self, state: PeerState, secure: SecureStream, across: str, met: Callable[[], None] | None = None
+    ) -> None:
+        """`met` is called once a stranger shows that it knows a branch; without it the peer is none."""
+        is_dialed = state.direction == "out"
+        connection = state.connection = Connection(
+            self._hub,
+            secure,
+            lambda branch: self.may_keep(state.peer, branch),
+            subnet_of(state.address),
+            self.introducer if self._introduces else None,
+            network=network_key(across),
+            is_known=met is None,
+            met=met,
+        )
+        state.met_at = trio.current_time()
+        self._settle_duplicates(state)
+        log.info("connected", peer=id_text(state.peer), direction=state.direction, address=state.address)
+        try:
+            with self.introducer.meeting(connection, across, is_dialed=is_dialed):
+                ended = await connection.run()
+            state.last_error = None if ended.reason in ("closed", "peer_left", _DUPLICATE) else ended.reason
+            log.info("disconnected", peer=id_text(state.peer), reason=ended.reason)
+        finally:
+            state.connection = None
+            self._ended.set()
+            self._ended = trio.Event()
+
+    async def _keep_reached(self, learned: Learned) -> None:
+        state = next(one for one in self._sought if one.peer == learned.peer)
+        await self._note_reached(state, learned.repos)
+
+    async def _note_reached(self, state: PeerState, repos: Iterable[bytes]) -> None:
+        """The peer proved its key: note where and when."""
+        now = state.reached_at = int(self._clock())
+        self._reached.pop(state.peer, None)
+        self._reached[state.peer] = now
+        if len(self._reached) > REACHED_PEERS_MAX:
+            del self._reached[next(iter(self._reached))]  # the one that was reached longest ago
+        peer, address, source = state.peer, state.address, state.source
+        await self._store(lambda connection: put_reached(connection, peer, address, source, now, repos))
+
+    async def _drop_reached(self, learned: Learned) -> None:
+        """A learned address was dropped: nobody is there any more."""
+        if not self.is_kept(learned.peer) and not self.book.knows(learned.peer):
+            self._reached.pop(learned.peer, None)
+            await self._store(lambda connection: forget_reached(connection, learned.peer))
+
+    async def _store(self, change: Callable[[SqlConnection], None]) -> None:
+        def write() -> None:
+            with self._hub.replica.database.write() as connection:
+                change(connection)
+
+        try:
+            await self._hub.write(write)
+        except StorageError as error:  # a connection is as good without the note
+            log.error("storage failed", error=str(error))
+
+    async def _watch_clock(self) -> None:
+        """Notice that this machine has slept: trio's clock stood still, the other one went on."""
+        while True:
+            wall, counted = self._clock(), trio.current_time()
+            await trio.sleep(_CLOCK_LOOK_SECONDS)
+            slept = self._clock() - wall - (trio.current_time() - counted)
+            if slept >= IDLE_TIMEOUT_SECONDS:
+                log.info("woken", slept_seconds=int(slept))
+                self._wake()
+
+    def _wake(self) -> None:
+        """Begin anew: peers have ended connections that were silent for so long, and all of them may answer now."""
+        for state in self.peers:
+            if state.connection is not None:
+                state.connection.end("slept")
+        self.book.hurry(trio.current_time())
+        self._woken.set()
+        self._woken = trio.Event()
+
+    def may_keep(self, peer: bytes, branch: Branch) -> bool:
+        """Whether a peer, if it is a relay, may be told of a branch's topic."""
+        return peer in self.relays or branch.facts.repo_id in self.linked.get(peer, ())
+
+    def is_connected(self, peer: bytes) -> bool:
+        """Whether there is a connection with a peer."""
+        return any(state.peer == peer and state.connection is not None for state in self.peers)
+
+    def _settle_duplicates(self, new: PeerState) -> None:
+        """Of two connections with one peer one goes, and by a rule that both nodes apply alike (docs/protocol.md, 9).
+
+        Of two that were dialed at once stays the one whose dialer has the smaller key; else the new one, since the other
+        may be dead without having been noticed to be.
+        """
+        preferred = "out" if self.introducer.own.peer < new.peer else "in"
+        assert new.connection is not None, "it has just begun"
+        for old in self.peers:
+            if old is new or old.peer != new.peer or old.connection is None:
+                continue
+            is_at_once = new.met_at - old.met_at < DUPLICATE_SECONDS
+            if is_at_once and old.direction == preferred != new.direction:
+                new.connection.part(_DUPLICATE)
+            else:
+                old.connection.part(_DUPLICATE)
+
+    def reached_at(self, peer: bytes) -> int | None:
+        """Unix seconds when a peer that was dialed last proved its key."""
+        return self._reached.get(peer)
+
+    def is_kept(self, peer: bytes) -> bool:
+        """Whether a user or a link asked for a connection with a peer."""
+        return peer in self._dialed
+
+    def is_online(self) -> bool:
+        """Whether any peer is connected."""
+        return any(state.connection is not None for state in self.peers)
+
+    def _new_state(self, peer: bytes, address: str, direction: str, name: str, source: Source) -> PeerState:
+        return PeerState(peer, address, direction, name, self._clock(), source, self._reached.get(peer))
+
+    def _enter(self, state: PeerState, name: str) -> None:
+        state.state, state.since = name, self._clock()
+
+
+async def open_listener(address: str) -> list[trio.SocketListener]:
+    """Listeners on host:port. Raises OSError."""
+    host, _, port = address.rpartition(":")
+    try:
+        return list(await trio.open_tcp_listeners(int(port), host=host.strip("[]")))
+    except ValueError as error:
+        raise OSError(f"{host!r} is not a host: {error}") from None
+
+
+def listening_address(listeners: list[trio.SocketListener]) -> str:
+    """host:port that the first listener got."""
+    host, port = listeners[0].socket.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _address_of(stream: trio.SocketStream) -> str:
+    try:
+        host, port = stream.socket.getpeername()[:2]
+    except OSError:  # the peer has gone already
+        return "unknown"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

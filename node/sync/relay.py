@@ -1,0 +1,229 @@
+"""A node as a relay: it keeps topics that peers name, checks what is published on them, and passes it on.
+
+It can open none of it. What it checks is what it can: that a publication is one, that its blocks are what their ids say,
+and that the topic's key signed it.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from node.runtime.blocking import RunBlocking
+from node.sync.batch_order import Previous
+from node.sync.scheduling import Bill, FairLock, Ledger
+from protocol.codec import DecodeError
+from protocol.limits import SIGNATURE_SECONDS
+from protocol.publication import Publication, decode_publication
+from protocol.signing import CheckClaims, Claim
+from storage.engine.database import Database
+from storage.relay.quotas import RelayQuotas, Room, Visitor
+from storage.relay.relay import (
+    KeptTopic,
+    Taken,
+    allow_peer,
+    deny_peer,
+    load_allowed,
+    load_kept,
+    load_some,
+    open_topics,
+    pin_topic,
+    take_publications,
+    unpin_topic,
+)
+
+_BAD_SIGNATURE: Final = "bad_topic_signature"
+
+
+@dataclass(slots=True)
+class Relayed:
+    """What became of a batch: new numbers, faults of its publications, and the quota that it met ("": none).
+
+    `has_forgotten`: other topics were, to make room.
+    """
+
+    nums: tuple[int, ...] = ()
+    dropped: Counter[str] = field(default_factory=Counter)
+    refused: str = ""
+    has_forgotten: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entrusted:
+    """What became of topics that a peer entrusted: those that are kept, and why the others are not."""
+
+    kept: tuple[KeptTopic, ...]
+    refused: tuple[bytes, ...] = ()
+    reason: str = ""
+    has_lost: bool = False  # others were forgotten for them, with what was published on them
+
+
+class Relay:
+    """The topics that this node keeps for others."""
+
+    def __init__(
+        self,
+        database: Database,
+        quotas: RelayQuotas,
+        run_blocking: RunBlocking,
+        clock_ms: Callable[[], int],
+        check: CheckClaims,
+        cpu_clock: Callable[[], float] = time.thread_time,
+    ) -> None:
+        """Read what is kept. Raises StorageError."""
+        self._database = database
+        self.quotas = quotas
+        self._run_blocking = run_blocking
+        self._clock_ms = clock_ms
+        self._check = check
+        self._cpu_clock = cpu_clock
+        self._storing = FairLock()
+        self._own = Ledger(lambda: 0.0).of_peer(b"")  # what the operator asks for
+        self.topics: Mapping[bytes, KeptTopic] = {}
+        self.allowed: frozenset[bytes] = frozenset()
+        """Peers that the operator has named as known."""
+        self.is_dialed: Callable[[bytes], bool] = lambda _: False
+        """Whether this node keeps a connection to a peer of its own accord, so that its operator knows it."""
+        self._refresh()
+
+    def visitor(self, peer: bytes, subnet: str) -> Visitor:
+        """A peer as quotas see it; `subnet` is where it comes from."""
+        is_known = peer in self.allowed or self.is_dialed(peer)
+        return Visitor(peer, "" if is_known else subnet, is_known)
+
+    async def open(self, topics: Sequence[bytes], visitor: Visitor, bill: Bill | None = None) -> Entrusted:
+        """Keep these topics, those that quotas allow; `bill` says who pays. Raises StorageError."""
+        bill = bill or Bill(self._own)
+        async with self._storing.held(bill):
+            room, seconds = await self._run_blocking(self._open, topics, visitor)
+            bill.charge(seconds)
+        kept = tuple(self.topics[topic] for topic in topics if topic in self.topics)
+        refused = tuple(topic for topic in topics if topic not in self.topics)
+        return Entrusted(kept, refused, room.refused or "relay_full", room.has_lost)
+
+    async def take(
+        self,
+        topic: KeptTopic,
+        items: Sequence[bytes],
+        previous: Previous,
+        visitor: Visitor,
+        bill: Bill,
+    ) -> Relayed:
+        """Check publications and keep them, after `previous`, a slice at a time; `bill` says who pays.
+
+        Raises StorageError.
+        """
+        relayed = Relayed()
+        read, seconds = await self._run_blocking(self._read, topic.topic, items, relayed.dropped)
+        bill.charge(seconds + len(read) * SIGNATURE_SECONDS)
+        holds = await self._run_blocking(self._check, [_claim(publication) for publication, _ in read])
+        new = [one for one, is_good in zip(read, holds, strict=True) if is_good]
+        if len(new) < len(read):
+            relayed.dropped[_BAD_SIGNATURE] += len(read) - len(new)
+        await previous.wait()
+        done = 0
+        while done < len(new) and not relayed.refused:
+            part = new[done : done + bill.account.storing.count]
+            async with self._storing.held(bill, len(new) - done):
+                taken, seconds = await self._run_blocking(self._take, topic, visitor, part)
+                bill.charge(seconds)
+            bill.account.storing.note(len(part), seconds)
+            done += len(part)
+            relayed.nums += taken.nums
+            relayed.refused = taken.refused
+            relayed.has_forgotten |= taken.has_forgotten
+        return relayed
+
+    async def pin(self, topic: bytes, *, is_pinned: bool) -> None:
+        """Say of a topic whether it may be forgotten to make room. Raises StorageError."""
+        async with self._storing.held(Bill(self._own)):
+            await self._run_blocking(self._pin, topic, is_pinned)
+
+    async def allow(self, peer: bytes, *, is_allowed: bool) -> None:
+        """Say of a peer whether it is known. Raises StorageError."""
+        async with self._storing.held(Bill(self._own)):
+            await self._run_blocking(self._allow, peer, is_allowed)
+
+    async def list_all(self) -> list[KeptTopic]:
+        """All topics that are kept, as they stand now, the latest touched first. Raises StorageError."""
+        async with self._storing.held(Bill(self._own)):
+            await self._run_blocking(self._refresh)
+        return list(self.topics.values())
+
+    def _read(
+        self, topic: bytes, items: Sequence[bytes], dropped: Counter[str]
+    ) -> tuple[list[tuple[Publication, bytes]], float]:
+        began = self._cpu_clock()
+        return _read(topic, items, dropped), self._cpu_clock() - began
+
+    def _open(self, topics: Sequence[bytes], visitor: Visitor) -> tuple[Room, float]:
+        began = self._cpu_clock()
+        return self._keep_open(topics, visitor), self._cpu_clock() - began
+
+    def _keep_open(self, topics: Sequence[bytes], visitor: Visitor) -> Room:
+        with self._database.write(is_patient=True) as connection:
+            room = open_topics(self._database, connection, topics, visitor, self.quotas, self._clock_ms())
+        if room.has_forgotten:
+            self._refresh()
+            return room
+        with self._database.read() as connection:  # a relay has many more
+            self.topics = {**self.topics, **load_some(connection, topics)}
+        return room
+
+    def _take(
+        self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]
+    ) -> tuple[Taken, float]:
+        began = self._cpu_clock()
+        return self._keep(topic, visitor, new), self._cpu_clock() - began
+
+    def _keep(self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]) -> Taken:
+        with self._database.write(is_patient=True) as connection:
+            taken = take_publications(
+                self._database, connection, topic.num, visitor, new, self.quotas, self._clock_ms()
+            )
+        if taken.has_forgotten:
+            self._refresh()
+        return taken
+
+    def _pin(self, topic: bytes, is_pinned: bool) -> None:
+        with self._database.write() as connection:
+            if is_pinned:
+                pin_topic(self._database, connection, topic, self.quotas, self._clock_ms())
+            else:
+                unpin_topic(connection, topic)
+        self._refresh()
+
+    def _allow(self, peer: bytes, is_allowed: bool) -> None:
+        with self._database.write() as connection:
+            (allow_peer if is_allowed else deny_peer)(connection, peer)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        with self._database.read() as connection:
+            self.topics = load_kept(connection)
+            self.allowed = frozenset(load_allowed(connection))
+
+
+def _read(topic: bytes, items: Sequence[bytes], dropped: Counter[str]) -> list[tuple[Publication, bytes]]:
+    found: list[tuple[Publication, bytes]] = []
+    for encoded in items:
+        try:
+            publication = decode_publication(encoded)
+        except DecodeError as error:
+            dropped[f"bad_publication:{error.reason}"] += 1
+            continue
+        if publication.topic != topic:
+            dropped["other_topic"] += 1
+            continue
+        if (
+            publication.body_id is not None
+        ):  # newcomers would have it from nobody, if this were all that is kept
+            dropped["bare"] += 1
+            continue
+        found.append((publication, encoded))
+    return found
+
+
+def _claim(publication: Publication) -> Claim:
+    return Claim(publication.topic, publication.digest, publication.signature)

@@ -1,0 +1,60 @@
+"""What a connection has to write: bounded in messages and bytes, several in one write, each write under a deadline."""
+
+import math
+from typing import Final
+
+import trio
+
+from node.sync.transport import SecureStream, TransportError
+from protocol.limits import BATCH_SIZE_TARGET, OUTGOING_COUNT_MAX, OUTGOING_SIZE_MAX, SEND_TIMEOUT_SECONDS
+from protocol.messages import Message, encode_message
+
+_COALESCED_COUNT_MAX: Final = 64
+
+
+class Outgoing:
+    """Messages of one connection that wait to be written."""
+
+    def __init__(self) -> None:
+        # The bounds are `put`'s: what is being written counts too.
+        self._send, self._receive = trio.open_memory_channel[bytes](math.inf)
+        self._size = 0
+        self.count = 0
+        """How many messages wait or are being written."""
+
+    def put(self, message: Message) -> bool:
+        """Queue a message; whether there was room for it. Raises trio.ClosedResourceError after `close`."""
+        frame = encode_message(message)
+        if self.count == OUTGOING_COUNT_MAX or self._size + len(frame) > OUTGOING_SIZE_MAX:
+            return False
+        self._send.send_nowait(frame)
+        self._size += len(frame)
+        self.count += 1
+        return True
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        self._send.close()
+
+    async def write(self, stream: SecureStream) -> str:
+        """Write until it is closed; why it could not go on, or an empty text."""
+        with self._receive:
+            async for frame in self._receive:
+                frames = [frame]
+                size = len(frame)
+                while len(frames) < _COALESCED_COUNT_MAX and size < BATCH_SIZE_TARGET:
+                    try:
+                        frames.append(self._receive.receive_nowait())
+                    except (trio.WouldBlock, trio.EndOfChannel):
+                        break
+                    size += len(frames[-1])
+                try:
+                    with trio.fail_after(SEND_TIMEOUT_SECONDS):
+                        await stream.send_frames(frames)
+                except trio.TooSlowError:
+                    return "peer_does_not_read"
+                except TransportError as error:
+                    return error.reason
+                self._size -= size
+                self.count -= len(frames)
+        return ""

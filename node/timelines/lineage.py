@@ -1,0 +1,74 @@
+"""What a branch continues: the branches that it was forked from, one after the other, and the commits of them all.
+
+The *state* of a branch is what it continues up to where it forked, and its own commits. It is what merges compare, what
+`ravel log --whole` shows, and what documents are reduced from.
+"""
+
+from collections.abc import Collection
+
+from sqlalchemy import Connection
+
+from node.ingest.replica import Replica, Tables, load_blocks_of, open_stored
+from node.runtime.errors import ServiceError
+from node.timelines.commit_history import load_past
+from protocol.body import BranchFork
+from protocol.limits import FORK_DEPTH_MAX, STATE_COUNT_MAX
+from storage.commits.commits import TimelineRow, load_first_of_kinds, load_rows, load_timeline
+from storage.repos.repos import Branch
+
+
+def lineage(
+    replica: Replica | Tables, connection: Connection, branch: Branch
+) -> list[tuple[Branch, tuple[bytes, ...]]]:
+    """The branch (all of it: no commits are named) and what it continues, each up to these commits."""
+    found: list[tuple[Branch, tuple[bytes, ...]]] = [(branch, ())]
+    by_id = {one.branch_id: one for one in replica.branches.values() if one.repo_num == branch.repo_num}
+    while len(found) <= FORK_DEPTH_MAX:
+        root_id = found[-1][0].facts.root_id
+        row = load_rows(connection, [root_id]).get(root_id)
+        if row is None:
+            break
+        _, body = open_stored(
+            replica.on_topics[row.topic_num], row, load_blocks_of(connection, [row])[row.num]
+        )
+        if not isinstance(body, BranchFork):
+            break
+        if body.origin not in by_id:
+            raise ServiceError("incomplete", "the branch that this one continues is not here")
+        found.append((by_id[body.origin], body.commits))
+    return found
+
+
+def check_whole(replica: Replica | Tables, connection: Connection, branch: Branch) -> None:
+    """Raise ServiceError unless what a branch continues is here: else it would be carried as if it were new."""
+    for part, commits in lineage(replica, connection, branch):
+        rows = load_rows(connection, commits)
+        if any(raw not in rows or rows[raw].branch_num != part.num for raw in commits):
+            raise ServiceError(
+                "incomplete",
+                f"what {branch.name!r} continues has not come here whole",
+                "merge when this node is in sync",
+            )
+
+
+def load_state(
+    replica: Replica | Tables, connection: Connection, branch: Branch, *, kinds: Collection[str] = ()
+) -> list[TimelineRow]:
+    """The commits of a branch's state, causes first: what it continues, then its own. With `kinds` only such bodies'.
+
+    Raises ServiceError `too_large`, `incomplete`.
+    """
+    rows: list[TimelineRow] = []
+    for part, commits in reversed(lineage(replica, connection, branch)):
+        if commits:
+            found = load_past(connection, part, commits, STATE_COUNT_MAX + 1)
+        elif kinds:
+            found = load_first_of_kinds(connection, part.num, kinds, STATE_COUNT_MAX + 1)
+        else:
+            found = load_timeline(connection, part.num, 0, STATE_COUNT_MAX + 1)
+        rows += [row for row in found if not kinds or row.body_kind in kinds]
+        if max(len(found), len(rows)) > STATE_COUNT_MAX:
+            raise ServiceError(
+                "too_large", f"the branch and what it continues have over {STATE_COUNT_MAX} commits"
+            )
+    return rows

@@ -1,0 +1,116 @@
+"""Timelines of branches as users ask for them: a window, or the digest of the whole. `edits` follows them.
+
+A window of the canonical order is asked for by position, one of the order by time by a commit at its side: positions
+there would have to be counted.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from sqlalchemy import Connection
+
+from node.sync.hub import Hub
+from node.timelines.views import JsonObject, timeline_items
+from node.timelines.why import find_commit
+from protocol.text import id_text
+from storage.commits.commits import count_commits, digest_timeline, load_numbered, load_timeline
+from storage.commits.display import load_display_window
+from storage.commits.edits import load_last_change
+from storage.commits.heads import count_heads, load_heads
+from storage.repos.repos import Branch
+
+HEADS_SHOWN_MAX: Final = 128
+"""Heads of one answer: more are counted."""
+
+
+class Timelines:
+    """The timelines of branches, which are named as `find_branch` takes them."""
+
+    def __init__(self, hub: Hub, find_branch: Callable[[str], Branch]) -> None:
+        self._hub = hub
+        self._find_branch = find_branch
+
+    async def window(self, branch: str, after_position: int, limit: int) -> JsonObject:
+        """At most `limit` items from the one after `after_position` (-1: from the start)."""
+        target = self._find_branch(branch)
+        return await self._hub.run_blocking(self._window, target, after_position + 1, limit)
+
+    async def window_before(self, branch: str, before_position: int, limit: int) -> JsonObject:
+        """At most `limit` items, the last one that before `before_position`, or the timeline's last one."""
+        target = self._find_branch(branch)
+        return await self._hub.run_blocking(self._window_before, target, before_position, limit)
+
+    async def window_by_time(self, branch: str, after: str, before: str, limit: int) -> JsonObject:
+        """At most `limit` items in the order by time: the first after a commit; else the last before one, or of all.
+
+        Raises ServiceError `not_found`, `ambiguous`.
+        """
+        target = self._find_branch(branch)
+        return await self._hub.run_blocking(self._window_by_time, target, after, before, limit)
+
+    async def digest(self, branch: str) -> JsonObject:
+        """The digest of the whole timeline: equal on two nodes exactly if they show the same."""
+        return await self._hub.run_blocking(self._digest, self._find_branch(branch))
+
+    # --- in threads ---
+
+    def _window(self, branch: Branch, position: int, limit: int) -> JsonObject:
+        with self._hub.replica.database.read() as connection:
+            return self._canonical(connection, branch, position, limit)
+
+    def _window_before(self, branch: Branch, before: int, limit: int) -> JsonObject:
+        with self._hub.replica.database.read() as connection:
+            end = min(before, count_commits(connection, branch.num))
+            start = max(end - limit, 0)
+            return self._canonical(connection, branch, start, end - start)
+
+    def _canonical(self, connection: Connection, branch: Branch, position: int, limit: int) -> JsonObject:
+        rows = load_timeline(connection, branch.num, position, limit)
+        items = timeline_items(connection, self._hub.replica, rows, position)
+        total = count_commits(connection, branch.num)
+        following = position + len(rows)
+        return {
+            "items": items,
+            "total": total,
+            "next": following - 1 if rows and following < total else None,
+            "previous": position if rows and position else None,
+            "cursor": str(load_last_change(connection, branch.num)),
+        }
+
+    def _window_by_time(self, branch: Branch, after: str, before: str, limit: int) -> JsonObject:
+        def beside(connection: Connection, text: str) -> bytes | None:
+            return find_commit(connection, text).commit_id if text else None
+
+        with self._hub.replica.database.read() as connection:
+            nums = load_display_window(
+                connection,
+                branch.num,
+                limit + 1,  # one more tells whether there are more
+                after=beside(connection, after),
+                before=beside(connection, before),
+            )
+            shown = nums[:limit] if after else nums[-limit:]
+            rows = load_numbered(connection, shown)
+            items = timeline_items(connection, self._hub.replica, rows, 0)
+            total = count_commits(connection, branch.num)
+        for item in items:
+            del item["position"]  # it is one of the other order
+        is_cut = len(nums) > limit
+        return {
+            "items": items,
+            "total": total,
+            "next": items[-1]["commit"] if items and (is_cut if after else before) else None,
+            "previous": items[0]["commit"] if items and (after or is_cut) else None,
+        }
+
+    def _digest(self, branch: Branch) -> JsonObject:
+        with self._hub.replica.database.read() as connection:
+            digest, count = digest_timeline(connection, branch.num)
+            heads = load_heads(connection, branch.num, HEADS_SHOWN_MAX)
+            head_count = count_heads(connection, branch.num)
+        return {
+            "digest": digest,
+            "commits": count,
+            "heads": [id_text(commit_id) for commit_id, _ in heads],
+            "head_count": head_count,
+        }

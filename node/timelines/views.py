@@ -1,0 +1,235 @@
+"""How things are shown: rows and values to plain JSON, in one place, so that every answer uses the same fields."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from sqlalchemy import Connection
+
+from node.ingest.replica import Replica, load_blocks_of, open_stored
+from node.sync.addresses import Learned
+from node.sync.network import PeerState
+from protocol.body import (
+    Body,
+    BranchFork,
+    Carried,
+    ErasedBody,
+    Merge,
+    Permission,
+    UnknownBody,
+    UnreadableBody,
+    content_of,
+)
+from protocol.content import Files, Imported, Post
+from protocol.limits import STALLED_SECONDS
+from protocol.text import id_text
+from protocol.topic_progress import TopicProgress
+from storage.commits.blocks import DamagedBlock
+from storage.commits.commits import TimelineRow
+from storage.repos.repos import Branch, Repo
+
+JsonObject = dict[str, Any]
+
+
+def repo_view(
+    repo: Repo,
+    branches: list[Branch],
+    permission: Permission | None,
+    *,
+    was_member: bool,
+    is_damaged: bool = False,
+) -> JsonObject:
+    """A repo. Who is no member may read what there is, was one, or is "joining" until the membership has arrived.
+
+    Where it cannot be computed for damage, nobody can tell.
+    """
+    held = "former" if was_member else "read"
+    if permission is not None:
+        held = permission.name.lower()
+    if is_damaged:
+        held = "damaged"
+    return {
+        "repo": id_text(repo.repo_id),
+        "name": repo.name,
+        "permission": "joining" if permission is None and repo.invitation is not None else held,
+        "branches": sum(not branch.facts.is_root_branch for branch in branches),
+        "commits": sum(branch.commit_count - branch.void_count for branch in branches),
+    }
+
+
+def branch_view(
+    branch: Branch,
+    heads: Sequence[tuple[bytes, int]],
+    head_count: int,
+    *,
+    waiting: int,
+    unread: int,
+    rejected: int,
+) -> JsonObject:
+    """A branch, with some of its heads (id and rank)."""
+    return {
+        "branch": id_text(branch.branch_id),
+        "name": branch.name,
+        "repo": id_text(branch.facts.repo_id),
+        "archived": branch.is_archived,
+        "commits": branch.commit_count - branch.void_count,
+        "heads": [id_text(commit_id) for commit_id, _ in heads],
+        "head_count": head_count,
+        "pending": waiting,
+        "unread": unread,
+        "void": branch.void_count,
+        "rejected": rejected,
+    }
+
+
+def peer_view(state: PeerState, branches: dict[bytes, Branch], now: int) -> JsonObject:
+    """A peer and, while it is connected, how each topic stands with it, at `now` in unix seconds."""
+    topics = state.connection.topics if state.connection is not None else []
+    return {
+        "peer": id_text(state.peer),
+        "address": state.address,
+        "direction": state.direction,
+        "state": state.state,
+        "since": int(state.since),
+        "last_error": state.last_error,
+        "relay": state.connection is not None and state.connection.peer_is_relay,
+        "source": state.source,
+        "reached_at": state.reached_at,
+        "topics": [
+            {
+                "branch": id_text(branches[topic.topic].branch_id),
+                "name": branches[topic.topic].name,
+                "state": topic.state,
+                "behind": topic.behind,
+                "bodiless": topic.bodiless > 0,
+                "to_send": topic.to_send,
+                "sent": topic.sent,
+                "confirmed": topic.confirmed,
+                "received": topic.received,
+                **_stalled(state, topic, now),
+            }
+            for topic in topics
+            if topic.topic in branches
+        ],
+    }
+
+
+def learned_view(learned: Learned, reached_at: int | None) -> JsonObject:
+    """An address that was learned of a peer that is not connected; unix seconds when it was last reached anywhere."""
+    return {
+        "peer": id_text(learned.peer),
+        "address": learned.address,
+        "source": learned.source,
+        "reached_at": reached_at,
+        "failures": learned.failures,
+    }
+
+
+def _stalled(state: PeerState, topic: TopicProgress, now: int) -> JsonObject:
+    """Unix seconds since when a peer has not taken what was sent on a topic, or not answered for it, and why; or None."""
+    assert state.connection is not None, "it has topics"
+    is_late, is_silent = (
+        now - at >= STALLED_SECONDS for at in (state.connection.progress_at, state.connection.heard_at)
+    )
+    if topic.in_flight and is_late:
+        since = state.connection.progress_at
+        return {"stalled_since": since, "stalled_because": "nothing_heard" if is_silent else "takes_nothing"}
+    if topic.state == "comparing" and is_silent:
+        return {"stalled_since": state.connection.heard_at, "stalled_because": "nothing_heard"}
+    return {"stalled_since": None, "stalled_because": None}
+
+
+def timeline_items(
+    connection: Connection, replica: Replica, rows: list[TimelineRow], position: int
+) -> list[JsonObject]:
+    """Timeline rows with their bodies opened, from `position` on."""
+    blocks = load_whole_blocks(connection, rows)
+    return [
+        _timeline_item(replica, row, blocks.get(row.num), position + index) for index, row in enumerate(rows)
+    ]
+
+
+def author_fields(replica: Replica, branch: Branch, author: bytes) -> JsonObject:
+    """Who wrote a commit: the member, and the one by which its person is known, which is another for a device."""
+    text, person = id_text(author), replica.persons(branch.facts.repo_id).get(author)
+    return {"author": text, "person": text if person is None else id_text(person)}
+
+
+def load_whole_blocks(connection: Connection, rows: list[TimelineRow]) -> dict[int, list[bytes]]:
+    """`load_blocks_of` these commits, those left out whose blocks were damaged."""
+    try:
+        return load_blocks_of(connection, rows)
+    except DamagedBlock:
+        found: dict[int, list[bytes]] = {}
+        for row in rows:
+            with suppress(DamagedBlock):
+                found |= load_blocks_of(connection, [row])
+        return found
+
+
+def stored_fields(branch: Branch, row: TimelineRow, encoded: list[bytes] | None) -> JsonObject:
+    """`body_fields` of a commit as it is stored; None where its blocks were damaged."""
+    if encoded is None:
+        return {"time": row.timestamp // 1000, "text": None, "damaged": True}
+    _, body = open_stored(branch, row, encoded)
+    return body_fields(body, row.timestamp)
+
+
+def _timeline_item(
+    replica: Replica, row: TimelineRow, encoded: list[bytes] | None, position: int
+) -> JsonObject:
+    branch = replica.on_topics[row.topic_num]
+    return {
+        "position": position,
+        "commit": id_text(row.commit_id),
+        "rank": row.rank,
+        **author_fields(replica, branch, row.author),
+        "kind": row.body_kind,
+        "acks": [id_text(ack) for ack in row.acks],
+        "place": place_text(row.passed, row.rank, row.commit_id),
+        **stored_fields(branch, row, encoded),
+    }
+
+
+def place_text(passed: int, rank: int, commit_id: bytes) -> str:
+    """A place in the canonical order. As texts, places stand in its order."""
+    return f"{passed:016x}{rank:016x}{commit_id.hex()}"
+
+
+def body_fields(body: Body | UnknownBody, timestamp_ms: int) -> JsonObject:
+    """`time` in unix seconds: what the imported commit says where there is one, else what the author says."""
+    match body:
+        case ErasedBody():
+            return {"time": timestamp_ms // 1000, "text": None, "erased": True}
+        case UnreadableBody():
+            return {"time": timestamp_ms // 1000, "text": None, "unreadable": True}
+        case Post():
+            return {"time": timestamp_ms // 1000, "text": body.text}
+        case Imported():
+            return {"time": body.time // 1000, "text": body.text, "imported_author": body.author}
+        case BranchFork():
+            return {
+                "time": timestamp_ms // 1000,
+                "text": None,
+                "continues": {
+                    "branch": id_text(body.origin),
+                    "commits": [id_text(raw) for raw in body.commits],
+                },
+            }
+        case Merge():
+            return {
+                "time": timestamp_ms // 1000,
+                "text": None,
+                "merged": {"branch": id_text(body.branch), "commits": [id_text(raw) for raw in body.commits]},
+            }
+        case Carried():
+            origin = {
+                "branch": id_text(body.branch),
+                "commit": id_text(body.commit),
+                "author": id_text(body.author),
+            }
+            return body_fields(content_of(body), body.time) | {"origin": origin}
+        case Files():
+            return {"time": timestamp_ms // 1000, "text": None, "files": [entry.name for entry in body.added]}
+        case _:
+            return {"time": timestamp_ms // 1000, "text": None}

@@ -1,0 +1,151 @@
+"""Why a commit stands as it does: its verdict in words, with the rule and the commits that decide it."""
+
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from node.ingest.opening import read_waiting
+from node.ingest.replica import Replica
+from node.ingest.voiding import Review
+from node.runtime.errors import ServiceError
+from node.runtime.resolve import PREFIX_SIZE_MIN
+from protocol.body import Grant, Join, Remove, RepoInit
+from protocol.codec import DecodeError
+from protocol.text import id_text, parse_id_prefix
+from storage.commits.commits import load_facts
+from storage.commits.lookup import FoundCommit, find_commits
+from storage.commits.pending import load_waiting_one
+from storage.commits.voids import load_judged, load_void_ids
+from storage.repos.repos import Branch
+from verifier.membership import Membership
+from verifier.operations import Operation
+from verifier.verify import find_causes
+from verifier.voiding import Void, find_adoption
+
+_VOIDS_SHOWN_MAX: Final = 1000
+JsonObject = dict[str, Any]
+
+
+def explain(replica: Replica, text: str) -> JsonObject:
+    """The verdict on the commit of that id or unique prefix. Raises ServiceError `not_found`, `ambiguous`."""
+    with replica.judging, replica.database.read() as connection:
+        found = find_commit(connection, text)
+        branch = replica.branches[found.branch_num]
+        answer: JsonObject = {
+            "commit": id_text(found.commit_id),
+            "branch": id_text(branch.branch_id),
+            "branch_name": branch.name,
+        }
+        if found.state == "rejected":
+            return answer | _verdict("rejected", found.code, found.detail, [])
+        if found.state == "unread":
+            return answer | _verdict("unread", "", "its format version is not known to this node", [])
+        if found.state == "pending":
+            causes = [id_text(cause) for cause in sorted(_find_missing(replica, connection, found.commit_id))]
+            return answer | _verdict("pending", "V5", "commits that it follows are not here", causes)
+        if not branch.facts.has_members:
+            reason = "a holder of the branch's write secret published it; members are not known here"
+            return answer | _verdict("accepted", "V7", reason, [])
+        membership = replica.membership(branch.facts.repo_id)
+        if branch.facts.is_root_branch:
+            return answer | _explain_operation(membership, membership.operations[found.commit_id])
+        review = Review(connection, replica.tables, branch.repo_num, membership)
+        (judged,) = load_judged(connection, branch.num, [found.commit_id])
+        adoption = find_adoption(membership, judged.commit_id, branch.branch_id)
+        if adoption is not None:
+            return answer | _verdict("accepted", "N3", "it was adopted", [id_text(adoption.commit_id)])
+        void = review.find_void(branch, judged)
+        if void is not None:
+            return answer | _explain_void(void)
+        grants = membership.now().effective_grants(judged.author)
+        return answer | _verdict(
+            "accepted", "M5", _rests_on(grants), [id_text(one.commit_id) for one in grants]
+        )
+
+
+def list_voids(replica: Replica, branch: Branch) -> list[JsonObject]:
+    """Void commits of a branch, the first of them, each with the rule and the operations that made it so."""
+    with replica.judging, replica.database.read() as connection:
+        membership = replica.membership(branch.facts.repo_id)
+        review = Review(connection, replica.tables, branch.repo_num, membership)
+        ids = load_void_ids(connection, branch.num)[:_VOIDS_SHOWN_MAX]
+        judged = {one.commit_id: one for one in load_judged(connection, branch.num, ids)}
+        voids = [(judged[raw], review.find_void(branch, judged[raw])) for raw in ids]
+        return [
+            {"commit": id_text(one.commit_id), "author": id_text(one.author), **_explain_void(void)}
+            for one, void in voids
+            if void is not None
+        ]
+
+
+def find_commit(connection: Connection, text: str) -> FoundCommit:
+    """What became of the commit of that id or unique prefix. Raises ServiceError `not_found`, `ambiguous`."""
+    try:
+        ids = parse_id_prefix(text) if len(text) >= PREFIX_SIZE_MIN else None
+    except DecodeError:
+        ids = None
+    found = find_commits(connection, *ids) if ids else []
+    if not found:
+        raise ServiceError("not_found", f"no commit is called {text!r}", "`ravel log` shows commits")
+    if len(found) > 1:
+        raise ServiceError("ambiguous", f"more than one commit fits {text!r}", "give more of the id")
+    return found[0]
+
+
+def _find_missing(replica: Replica, connection: Connection, commit_id: bytes) -> set[bytes]:
+    """What a waiting commit names and is not here."""
+    kept = load_waiting_one(connection, commit_id)
+    branch = None if kept is None else replica.on_topics.get(kept[0])
+    found = None if kept is None or branch is None else read_waiting(branch, kept[1])
+    if branch is None or found is None:
+        return set()
+    named = set(find_causes(found[0], branch.facts))
+    return named - load_facts(connection, named).keys()
+
+
+def _verdict(verdict: str, rule: str, reason: str, commits: list[str]) -> JsonObject:
+    return {"verdict": verdict, "rule": rule, "reason": reason, "by": commits}
+
+
+def _explain_void(void: Void) -> JsonObject:
+    reason = "its author's membership rests on what does not count any more"
+    if void.rule == "N4":
+        reason = "too few of the approvals count that it was made by"
+    if void.operations:
+        reason = "its author was removed, and the removal does not name this commit"
+    return _verdict("void", void.rule, reason, [id_text(one.commit_id) for one in void.operations])
+
+
+def _explain_operation(membership: Membership, operation: Operation) -> JsonObject:
+    now = membership.now()
+    if now.counts(operation):
+        grants = now.effective_grants(operation.author)
+        return _verdict("accepted", "", _rests_on(grants), [id_text(one.commit_id) for one in grants])
+    voiders = now.voiders(operation)
+    if voiders:
+        reason = "; ".join(_in_words(one) for one in voiders)
+        return _verdict("void", "R2", reason, [id_text(one.commit_id) for one in voiders])
+    if not now.are_met(operation.demands):
+        approvals = [id_text(raw) for demand in operation.demands for raw in demand.approvals]
+        return _verdict("void", "Q2", "too few of the approvals count that it was made by", approvals)
+    return _verdict("void", "R3", "its author's right to it rests on what does not count any more", [])
+
+
+def _rests_on(grants: list[Operation]) -> str:
+    return "; ".join(_in_words(one) for one in grants) or "its author was a member when it was made"
+
+
+def _in_words(operation: Operation) -> str:
+    who = id_text(operation.author)[:12]
+    match operation.body:
+        case RepoInit():
+            return "its author founded the repo"
+        case Grant():
+            return (
+                f"{who} made its author a member with the permission {operation.body.permission.name.lower()}"
+            )
+        case Join():
+            return "its author joined by an invitation"
+        case Remove():
+            return f"{who} removed its author"
+    return f"{who} revoked the invitation by which its author joined"
