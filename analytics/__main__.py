@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _analyze(options: argparse.Namespace, expected: Mapping[str, str] | None) -> int:
     from analytics import analyze
-    from analytics.fetching import fetch_exports
+    from analytics.reading.fetching import fetch_exports
 
     progress = progress_of("analyze")
     first, *merge = fetch_exports(options.export_dir, options.out, progress)

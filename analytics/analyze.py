@@ -21,14 +21,14 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from analytics.export_reader import Export, load_commits, read_export
-from analytics.findings import Findings, NoSuchBranch, find_branch
-from analytics.linearize import LINEARIZATION_COLUMNS, VOID, digest_orders, linearize
-from analytics.page import text_id
-from analytics.report import Verdict, render
+from analytics.order.linearize import LINEARIZATION_COLUMNS, VOID, digest_orders, linearize
+from analytics.reading.export_reader import Export, load_commits, read_export
+from analytics.report.findings import Findings, NoSuchBranch, find_branch
+from analytics.report.page import text_id
+from analytics.report.report import Verdict, render
 from analytics.session import start_session
-from analytics.stores import load_receipts
-from analytics.tables import TableWriter
+from analytics.tables.stores import load_receipts
+from analytics.tables.tables import TableWriter
 
 __all__ = ["AnalysisResult", "NoSuchBranch", "run"]
 

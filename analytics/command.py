@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from analytics.export_reader import ExportError
-from analytics.limits import GIANT_FROM
+from analytics.reading.export_reader import ExportError
+from analytics.reading.limits import GIANT_FROM
 
 EXIT_OK: Final = 0
 EXIT_UNEXPECTED: Final = 1
@@ -54,8 +54,8 @@ def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
     from pyspark.errors import PySparkException
 
+    from analytics.order.range_rank_jobs import GiantRefused
     from analytics.session import JavaMissing, MasterRefused, cause_of
-    from analytics.wave_jobs import GiantRefused
 
     log = options.out / "spark.log"
     try:

@@ -26,8 +26,8 @@ import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analytics import limits
-from analytics.linearize import linearize
+from analytics.order.linearize import linearize
+from analytics.reading import limits
 from analytics.session import start_session
 from benchmarks.common import figure, note, timed
 from benchmarks.memory import peak_of_all

@@ -27,12 +27,13 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analytics import columns, concurrency, statistics
 from analytics.analyze import place_commits
+from analytics.order import columns
+from analytics.reading.times import bucket_for
 from analytics.session import start_session
-from analytics.statistics import Period
-from analytics.tables import TableWriter
-from analytics.times import bucket_for
+from analytics.tables import concurrency, statistics
+from analytics.tables.statistics import Period
+from analytics.tables.tables import TableWriter
 from benchmarks import statistics_sql
 from benchmarks.common import figure, note, timed
 from benchmarks.memory import peak_of_all, processor_time_of_all

@@ -1,4 +1,4 @@
-"""Ravel's tables of statistics in DuckDB's SQL, word for word what `analytics.statistics` and `.concurrency` count.
+"""Ravel's tables of statistics in DuckDB's SQL, word for word what `analytics.tables.statistics` and `.concurrency` count.
 
 `commits` is the Parquet that both read. `in_period` and `bucket_of` are macros for the period, of whoever opens a database.
 """
@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from analytics.times import TIME_END, TIME_MIN
+from analytics.reading.times import TIME_END, TIME_MIN
 
 SETUP: Final = (
     f"CREATE MACRO plausible(t) AS CASE WHEN t BETWEEN {TIME_MIN} AND {TIME_END - 1} THEN t END",

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from analytics import columns
+from analytics.order import columns
 
 COMMITS_PER_TANGLE: Final = 50
 """In the mean of Zipf sizes."""

@@ -73,7 +73,7 @@ def audit(
     own, environment = ("", {}) if export_folders else _own_export(context)
     destinations = export_folders or [own]
     arguments = [*destinations, "--out", str(out), "--master", master, *_giant_options(giant_from)]
-    _run_spark("analytics.audit_command", arguments, as_json, environment)
+    _run_spark("analytics.audit.command", arguments, as_json, environment)
 
 
 def study(
@@ -101,7 +101,7 @@ def study(
     options += [f"--widths={widths}"] if widths is not None else []
     options += [f"--seeds={seeds}"] if seeds is not None else []
     options += ["--resume"] if resume else []
-    _run_spark("analytics.study_command", [name, *(exports or []), *options], as_json)
+    _run_spark("analytics.study.command", [name, *(exports or []), *options], as_json)
 
 
 def _own_export(context: typer.Context) -> tuple[str, dict[str, str]]:

@@ -10,7 +10,7 @@ from storage.engine.database import StorageError
 from storage.export.schema import EXPORT_FORMAT, SCHEMA_VERSION, TABLES
 
 MANIFEST_SIZE_MAX: Final = 1 << 28
-"""Bytes: over a million parts, at some 150 bytes each. `analytics.limits` has the same."""
+"""Bytes: over a million parts, at some 150 bytes each. `analytics.reading.limits` has the same."""
 
 _PART_PATH: Final = re.compile(r"[a-z_]+/[0-9A-Za-z-]+\.parquet")
 """A manifest may have been altered where it lay, and parts are deleted by their paths: no other is followed."""

@@ -24,7 +24,7 @@ from typing import Final
 
 from sqlalchemy import func, select
 
-from analytics.export_reader import read_export
+from analytics.reading.export_reader import read_export
 from node.care.backup import restore_backup
 from node.care.fsck import check_store
 from node.client.client import ApiClient

@@ -22,7 +22,7 @@ from typing import Any, Final
 import trio
 from trio.testing import MockClock
 
-from analytics.export_reader import ExportError, read_export
+from analytics.reading.export_reader import ExportError, read_export
 from node.care.fsck import check_store
 from node.care.repair import repair_store
 from node.content.files import Files

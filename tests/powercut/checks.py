@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from analytics.export_reader import ExportError, read_export
+from analytics.reading.export_reader import ExportError, read_export
 from node.authoring.outbound import Author
 from node.care.backup import restore_backup
 from node.care.fsck import check_store

@@ -17,7 +17,7 @@ from typing import ClassVar, Final
 
 from blake3 import blake3
 
-from analytics.export_reader import read_export
+from analytics.reading.export_reader import read_export
 from node.client.client import ApiClient
 from node.home.identity import open_keys
 from node.runtime.errors import ServiceError

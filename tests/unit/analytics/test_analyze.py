@@ -12,9 +12,10 @@ import pytest
 from blake3 import blake3
 from pyspark.sql import SparkSession
 
-from analytics import statistics, times
 from analytics.analyze import AnalysisResult, NoSuchBranch, run
-from analytics.export_reader import load_commits, read_export
+from analytics.reading import times
+from analytics.reading.export_reader import load_commits, read_export
+from analytics.tables import statistics
 from storage.export.schema import MANIFEST_NAME
 from tests.builders import World, timeline
 from tests.exports import DAY_MS, T0_MS, Row, export_node, id_of, naive_order, write_export

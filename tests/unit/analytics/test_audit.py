@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import audit, audit_command
-from analytics.audit_blocks import BlockCounts
+from analytics.audit import audit
+from analytics.audit import command as audit_command
+from analytics.audit.blocks import BlockCounts
 from analytics.command import EXIT_MISMATCH
-from analytics.limits import BLOCK_SIZE_MAX
+from analytics.reading.limits import BLOCK_SIZE_MAX
 from node.authoring.outbound import Author
 from protocol.block import seal_block
 from protocol.body import Grant, Permission, Remove
@@ -364,7 +365,7 @@ def test_a_job_that_fails_says_where_and_of_what(tmp_path: Path, stage: str) -> 
         sys.executable,
         "-P",
         "-m",
-        "analytics.audit_command",
+        "analytics.audit.command",
         str(folder),
         "--out",
         str(tmp_path / "out"),

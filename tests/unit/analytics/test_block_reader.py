@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics import limits
-from analytics.block_reader import NotABlock, read_clear
+from analytics.reading import limits
+from analytics.reading.block_reader import NotABlock, read_clear
 from protocol import limits as format_limits
 from protocol.block import decode_block, seal_block
 from protocol.codec import DecodeError

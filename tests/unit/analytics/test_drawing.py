@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree
 
-from analytics.drawing import LANES_MAX, LEGEND, DrawnCommit, draw_tangle
+from analytics.report.drawing import LANES_MAX, LEGEND, DrawnCommit, draw_tangle
 from tests.exports import id_of
 
 SVG = ElementTree.Element

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.edit_streams import EditCounts, replay
-from analytics.tangle_models import MODELS, Graph, deliver_in_order, deliver_random_feed, two_feeds
+from analytics.study.edit_streams import EditCounts, replay
+from analytics.study.tangle_models import MODELS, Graph, deliver_in_order, deliver_random_feed, two_feeds
 
 pytestmark = pytest.mark.extended  # the first of them waits for numba's compiler
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analytics.export_reader import SPARK_SCHEMAS, ExportError, read_export
-from analytics.limits import CREATED_AT_MAX, MANIFEST_NUMBER_MAX
-from analytics.times import TIME_END
+from analytics.reading.export_reader import SPARK_SCHEMAS, ExportError, read_export
+from analytics.reading.limits import CREATED_AT_MAX, MANIFEST_NUMBER_MAX
+from analytics.reading.times import TIME_END
 from storage.export.schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES
 from tests.exports import Row, listing, write_export
 

@@ -10,9 +10,12 @@ from blake3 import blake3
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analytics import giants, limits, wave_jobs, witness
-from analytics.export_reader import load_commits, read_export
-from analytics.linearize import digest_orders, linearize
+from analytics.order import large_branches as giants
+from analytics.order import range_rank_jobs as wave_jobs
+from analytics.order import rank_check as witness
+from analytics.order.linearize import digest_orders, linearize
+from analytics.reading import limits
+from analytics.reading.export_reader import load_commits, read_export
 from tests.builders import World, timeline
 from tests.exports import export_node, id_of
 

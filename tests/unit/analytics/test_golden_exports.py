@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics.export_reader import load_commits, read_export
-from analytics.linearize import digest_orders, linearize
+from analytics.order.linearize import digest_orders, linearize
+from analytics.reading.export_reader import load_commits, read_export
 from storage.export.schema import SCHEMA_VERSION
 
 GOLDEN = Path(__file__).with_name("golden")

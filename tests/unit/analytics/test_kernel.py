@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics import kernel
+from analytics.order import kernel
 from tests.exports import id_of
 
 # (tangle, name, acked names, mark); a name may be missing, the commit's own, or a later one.

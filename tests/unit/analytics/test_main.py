@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from analytics import __main__, analyze, audit, audit_command, command, session
-from analytics.wave_jobs import GiantRefused
+from analytics import __main__, analyze, command, session
+from analytics.audit import audit
+from analytics.audit import command as audit_command
+from analytics.order.range_rank_jobs import GiantRefused
 from node.runtime.errors import ERROR_KINDS, EXIT_OK
 from tests.exports import DAY_MS, T0_MS, Row, write_export
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analytics import members
 from analytics.analyze import place_commits, run
-from analytics.export_reader import load_commits, read_export
-from analytics.feed_forks import count_feed_forks
+from analytics.reading.export_reader import load_commits, read_export
+from analytics.tables import members
+from analytics.tables.feed_forks import count_feed_forks
 from storage.export.schema import MANIFEST_NAME, PERMISSIONS
 from tests.exports import DAY_MS, T0_MS, Row, id_of, naive_order, write_export
 

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics import analyze, audit, relays
-from analytics.export_reader import load_commits, read_export
-from analytics.stores import load_receipts
+from analytics import analyze
+from analytics.audit import audit
+from analytics.reading.export_reader import load_commits, read_export
+from analytics.tables import relays
+from analytics.tables.stores import load_receipts
 from tests.exports import DAY_MS, T0_MS, Relayed, Row, id_of, relayed, write_export
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]

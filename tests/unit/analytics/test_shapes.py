@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.shapes import find_shapes
+from analytics.order.shapes import find_shapes
 
 Commits = list[tuple[list[int], int, bool]]
 """For each: rows that it acks, which may stand there twice; its time; whether it has a place."""

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics import concurrency, statistics, stores
 from analytics.analyze import place_commits
-from analytics.export_reader import Holdings, load_commits, read_export
-from analytics.tables import TableWriter
+from analytics.reading.export_reader import Holdings, load_commits, read_export
+from analytics.tables import concurrency, statistics, stores
+from analytics.tables.tables import TableWriter
 from tests.exports import DAY_MS, T0_MS, Row, id_of, write_export
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]

@@ -13,14 +13,14 @@ import pytest
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 
-from analytics import study_command
-from analytics.edit_streams import replay
-from analytics.export_reader import read_export
-from analytics.real_branches import load_real_branches
-from analytics.study import FULL, PAPER_EDITS, PAPER_WIDTHS, QUICK, Plan, run_study
-from analytics.study_page import as_text, render_study, scale_of
-from analytics.study_runs import replay_all, task_code
-from analytics.tangle_models import DELIVERIES, MODELS
+from analytics.reading.export_reader import read_export
+from analytics.study import command as study_command
+from analytics.study.edit_streams import replay
+from analytics.study.page import as_text, render_study, scale_of
+from analytics.study.real_branches import load_real_branches
+from analytics.study.runs import replay_all, task_code
+from analytics.study.study import FULL, PAPER_EDITS, PAPER_WIDTHS, QUICK, Plan, run_study
+from analytics.study.tangle_models import DELIVERIES, MODELS
 from node.runtime.errors import ERROR_KINDS
 from tests.exports import T0_MS, Row, write_export
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.tangle_models import (
+from analytics.study.tangle_models import (
     LURKER_SHARE,
     LURKERS_PER_ACTIVE,
     MODELS,

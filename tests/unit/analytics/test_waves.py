@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics import kernel, waves
-from analytics.waves import MISSING, NO_ACK, RANGE_SHIFT, UNKNOWN, Block
+from analytics.order import kernel
+from analytics.order import range_ranks as waves
+from analytics.order.range_ranks import MISSING, NO_ACK, RANGE_SHIFT, UNKNOWN, Block
 
 Graph = list[tuple[int, list[int]]]
 """Each commit's range, and the commits it acks: indexes, -1 for one that is not there."""

@@ -4,8 +4,8 @@ import random
 
 import numpy as np
 
-from analytics import kernel
-from analytics.witness import Checked, Range, check_range
+from analytics.order import kernel
+from analytics.order.rank_check import Checked, Range, check_range
 from tests.exports import id_of
 
 Commit = tuple[int, bytes, tuple[bytes, ...], int]

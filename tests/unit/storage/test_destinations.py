@@ -8,8 +8,8 @@ from typing import Any
 import fsspec  # type: ignore[import-untyped]  # it has no types
 import pytest
 
-from analytics.export_reader import read_export
-from analytics.fetching import fetch_exports
+from analytics.reading.export_reader import read_export
+from analytics.reading.fetching import fetch_exports
 from storage.engine.database import StorageError
 from storage.export.destination_urls import check_destination, local_path
 from storage.export.destinations import RemoteFolder, open_destination

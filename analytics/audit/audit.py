@@ -1,0 +1,279 @@
+"""The integrity of exports, one or many: what contradicts itself, each other, or the rules of order.
+
+Every row of every export is looked at, with the node that states it. Each finding has a kind, and names branch, commit and
+nodes where there are such. An honest node's exports have none; those of honest nodes together neither.
+
+Ids are hashes of blocks, which an export holds where it was told to: of others ids are not recomputed, and the result counts
+them. Signatures lie inside of blocks' ciphertext: a node checks them whenever it takes a commit in, and nothing here does.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from analytics.audit import blocks as audit_blocks
+from analytics.audit import findings
+from analytics.audit.blocks import BlockCounts
+from analytics.audit.findings import FINDINGS_SCHEMA
+from analytics.command import Progress
+from analytics.order.linearize import digest_orders, linearize
+from analytics.order.range_rank_jobs import pin
+from analytics.reading.export_reader import (
+    Export,
+    authors_agree,
+    load_commits,
+    read_export,
+    read_parts,
+    read_table,
+)
+from analytics.session import start_session
+from storage.export.schema import BLOCK_TABLES
+
+_EXAMPLES_MAX: Final = 3
+"""Findings of each kind that a person is shown; the table has all."""
+_DETAIL_SIZE_MAX: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One finding, ids in hex; empty where there is none."""
+
+    kind: str
+    branch: str
+    commit: str
+    nodes: tuple[str, ...]
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """What was looked at and what was found."""
+
+    exports: int
+    rows: int
+    commits: int
+    branches: int
+    blocks: BlockCounts
+    without_blocks: tuple[str, ...]  # nodes whose exports have commits and no blocks, whatever they say
+    findings: Mapping[str, int]  # kind -> how many
+    examples: tuple[Example, ...]
+    tables: Path
+    seconds: float
+
+
+def run(
+    folders: Sequence[Path],
+    out_dir: Path,
+    *,
+    master: str = "local[*]",
+    progress: Progress,
+    giant_from: int | None = None,
+    spark: SparkSession | None = None,
+) -> AuditResult:
+    """Audit exports into `out_dir`/tables. Raises ExportError, JavaMissing, MasterRefused, GiantRefused, OSError.
+
+    Branches of `giant_from` commits and more are ordered by many tasks. A session given as `spark` is used instead of a
+    new one, and left running.
+    """
+    started = time.monotonic()
+    progress("1/4 check the exports")
+    exports = [read_export(folder, with_blocks=True) for folder in folders]
+    without_blocks = tuple(
+        label for label, export in zip(_labels(exports), exports, strict=True) if _lacks_blocks(export)
+    )
+    out_dir.mkdir(parents=True, exist_ok=True)
+    progress("2/4 start Spark")
+    session = spark or start_session(master, log_path=out_dir / "spark.log")
+    try:
+        progress("3/4 look at every row, and order every branch")
+        if not authors_agree(exports):
+            progress("    authors are hidden under different keys: not compared")
+        if without_blocks:
+            progress(f"    no blocks in {len(without_blocks)} of {len(exports)} exports: ids not recomputed")
+        commits = load_commits(session, *exports).persist()
+        judged = judge_rows(session, exports, linearize(commits, giant_from)).persist()
+        by_node = findings.count_copies(judged).persist()
+        try:
+            digests = _write(digest_common(by_node), out_dir / "tables" / "digests")
+            voids = _with_source(session, read_parts(session, exports, "voids"), exports)
+            found = find_all(judged, by_node, commits, voids, digests)
+            in_blocks, blocks = find_in_blocks(session, exports, by_node)
+            table = _write(found.unionByName(in_blocks), out_dir / "tables" / "findings")
+            progress("4/4 count")
+            counts = {row["kind"]: row["count"] for row in table.groupBy("kind").count().collect()}
+            return AuditResult(
+                exports=len(exports),
+                rows=judged.count(),
+                commits=commits.count(),
+                branches=commits.select("branch_id").distinct().count(),
+                blocks=blocks,
+                without_blocks=without_blocks,
+                findings=dict(sorted(counts.items())),
+                examples=tuple(example for kind in sorted(counts) for example in _examples(table, kind)),
+                tables=out_dir / "tables",
+                seconds=time.monotonic() - started,
+            )
+        finally:
+            for frame in (commits, judged, by_node):
+                frame.unpersist()
+    finally:
+        if spark is None:
+            session.stop()
+
+
+def judge_rows(spark: SparkSession, exports: Sequence[Export], order: DataFrame) -> DataFrame:
+    """Every row of every export with `node`, `file` and `row`, and with what the order of all of them says of it.
+
+    A number is added to the name of a node that has several exports. `order` is what `linearize` gives. Authors are null
+    where the exports hide them under different keys.
+    """
+    rows = _with_source(spark, read_parts(spark, exports, "commits"), exports)
+    if not authors_agree(exports):  # pseudonyms of several keys tell nothing of each other
+        rows = rows.withColumn("author", F.lit(None).cast("binary"))
+    given = order.withColumnsRenamed({"rank": "given_rank", "position": "given_position"})
+    return rows.join(given, on=["branch_id", "commit_id"], how="left")
+
+
+def find_all(
+    judged: DataFrame, by_node: DataFrame, commits: DataFrame, voids: DataFrame, digests: DataFrame
+) -> DataFrame:
+    """All findings: `kind`, `branch_id`, `commit_id`, `nodes`, `detail`."""
+    found = [
+        findings.duplicates(by_node),
+        findings.disagreements(by_node),
+        findings.row_findings(judged),
+        findings.missing_causes(judged, commits),
+        findings.wrong_positions(judged),
+        findings.strange_roots(judged),
+        findings.dangling_voids(voids, commits),
+        findings.divergences(digests),
+    ]
+    every = found[0]
+    for one in found[1:]:
+        every = every.unionByName(one)
+    return every
+
+
+def find_in_blocks(
+    spark: SparkSession, exports: Sequence[Export], by_node: DataFrame
+) -> tuple[DataFrame, BlockCounts]:
+    """What is found in blocks, and how much was looked at: nothing where no export has any."""
+    told = [
+        (is_relayed, label, export.relay_blocks_from if is_relayed else export.blocks_from)
+        for label, export in zip(_labels(exports), exports, strict=True)
+        if export.has_blocks
+        for is_relayed in (False, True)
+    ]
+    if not told and not any(export.tables[table] for export in exports for table in BLOCK_TABLES):
+        ids = by_node.select("commit_id").union(
+            read_table(spark, exports, "relay_commits").select("commit_id")
+        )
+        return spark.createDataFrame([], FINDINGS_SCHEMA), BlockCounts(ids=ids.distinct().count())
+    own, relayed, taken = (
+        _with_source(spark, read_parts(spark, exports, table), exports)
+        for table in ("blocks", "relay_blocks", "relay_commits")
+    )
+    rows = audit_blocks.label_rows(own, is_relayed=False).unionByName(
+        audit_blocks.label_rows(relayed, is_relayed=True)
+    )
+    read = audit_blocks.read_contents(rows).persist()
+    try:
+        stated = audit_blocks.state_commits(by_node, taken)
+        due = spark.createDataFrame(told, audit_blocks.DUE_SCHEMA)
+        found = pin(audit_blocks.find_all(rows, read, stated, by_node, due))
+        return found, audit_blocks.count_rows(rows, read, stated)
+    finally:
+        read.unpersist()
+
+
+def digest_common(by_node: DataFrame) -> DataFrame:
+    """For each branch that several nodes have: `digest` of what all of these have, in each `node`'s own order.
+
+    A node's order is by the ranks that it states, after the checkpoints passed. Commits without a place are left out.
+    """
+    holders = by_node.groupBy("branch_id").agg(F.collect_set("node").alias("holders"))
+    shared = holders.where(F.size("holders") > 1)
+    common = (
+        by_node.where("is_placed")
+        .groupBy("branch_id", "commit_id", "passed")
+        .agg(F.collect_list(F.struct("node", "rank")).alias("copies"))
+        .join(shared, on="branch_id", how="inner")
+        .where(F.size("copies") == F.size("holders"))
+        .select("branch_id", "commit_id", "passed", F.explode("copies").alias("copy"))
+    )
+    # `digest_orders` tells branches apart by 32 bytes: here those of a branch at a node.
+    views = common.select(
+        _view(F.col("copy.node")).alias("branch_id"),
+        F.struct("passed", "copy.rank", "commit_id").alias("position"),
+        "commit_id",
+        F.lit(None).alias("fault"),
+    )
+    named = shared.select("branch_id", F.explode("holders").alias("node"))
+    digested = digest_orders(views).withColumnRenamed("branch_id", "view")
+    return named.withColumn("view", _view(F.col("node"))).join(digested, on="view", how="inner").drop("view")
+
+
+def _view(node: Column) -> Column:
+    return F.unhex(F.sha2(F.concat(F.col("branch_id"), node.cast("binary")), 256))
+
+
+def _write(table: DataFrame, folder: Path) -> DataFrame:
+    """Write a table and read it back, so that nothing is computed twice."""
+    path = str(folder.absolute())
+    table.write.mode("overwrite").parquet(path)
+    return table.sparkSession.read.schema(table.schema).parquet(path)
+
+
+def _with_source(spark: SparkSession, read: DataFrame, exports: Sequence[Export]) -> DataFrame:
+    # Spark says a file's address in a spelling of its own: the paths that it stands for are found here.
+    labels = _labels(exports)
+    nodes = {
+        str(part.path.absolute()): (label, f"{export.folder.name}/{part.path.relative_to(export.folder)}")
+        for export, label in zip(exports, labels, strict=True)
+        for parts in export.tables.values()
+        for part in parts
+    }
+    if "file_path" not in read.columns:  # nothing was to be read
+        nothing = [F.lit("").alias(name) for name in ("node", "file")]
+        return read.select("*", *nothing, F.lit(0).cast("bigint").alias("row"))
+    addresses = [row["file_path"] for row in read.select("file_path").distinct().collect()]
+    sources = [
+        (address, *nodes["/" + unquote(address.partition(":")[2]).lstrip("/")]) for address in addresses
+    ]
+    known = spark.createDataFrame(sources, "file_path string, node string, file string")
+    return read.join(F.broadcast(known), on="file_path", how="inner").drop("file_path")
+
+
+def _labels(exports: Sequence[Export]) -> list[str]:
+    labels: list[str] = []
+    for export in exports:
+        same = sum(other.node == export.node for other in exports[: len(labels)])
+        labels.append(export.node if same == 0 else f"{export.node} ({same + 1})")
+    return labels
+
+
+def _lacks_blocks(export: Export) -> bool:
+    """Whether an export has commits, own or relayed, and no block of any."""
+    rows = {name: sum(part.rows for part in parts) for name, parts in export.tables.items()}
+    return rows["commits"] + rows["relay_commits"] > 0 == sum(rows[name] for name in BLOCK_TABLES)
+
+
+def _examples(table: DataFrame, kind: str) -> list[Example]:
+    rows = table.where(F.col("kind") == kind).orderBy("branch_id", "commit_id", "detail").limit(_EXAMPLES_MAX)
+    detail: Column = F.substring("detail", 1, _DETAIL_SIZE_MAX).alias("detail")
+    return [
+        Example(
+            row["kind"],
+            bytes(row["branch_id"] or b"").hex(),
+            bytes(row["commit_id"] or b"").hex(),
+            tuple(row["nodes"]),
+            row["detail"],
+        )
+        for row in rows.select("kind", "branch_id", "commit_id", "nodes", detail).collect()
+    ]

@@ -1,0 +1,106 @@
+"""`python -m analytics.audit.command EXPORT... --out DIR`: audit exports. `ravel audit` runs this as a process of its own.
+
+Results go to stdout (JSON with --json), progress and errors to stderr. Exit code 23 when something was found.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from analytics.command import (
+    EXIT_MISMATCH,
+    EXIT_OK,
+    add_common_options,
+    add_giant_option,
+    guarded,
+    progress_of,
+)
+
+_NAMED_MAX: Final = 3
+"""Nodes that a person is shown of those whose exports have no blocks."""
+
+if TYPE_CHECKING:
+    from analytics.audit.audit import AuditResult
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    options = _parse(arguments)
+    return guarded(options, lambda: _audit(options))
+
+
+def _audit(options: argparse.Namespace) -> int:
+    from analytics.audit import audit
+    from analytics.reading.fetching import fetch_exports
+
+    progress = progress_of("audit")
+    result = audit.run(
+        fetch_exports(options.export_dir, options.out, progress, with_blocks=True),
+        options.out,
+        master=options.master,
+        progress=progress,
+        giant_from=options.giant_from,
+    )
+    print(json.dumps(_as_json(result)) if options.json else as_text(result))
+    return EXIT_MISMATCH if result.findings else EXIT_OK
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m analytics.audit.command",
+        description="Look for contradictions in and between exports.",
+    )
+    parser.add_argument("export_dir", nargs="+", help="folders or URLs of exports, of one node or many")
+    add_common_options(parser, "the tables")
+    add_giant_option(parser)
+    return parser.parse_args(arguments)
+
+
+def _as_json(result: "AuditResult") -> dict[str, Any]:
+    return {
+        "exports": result.exports,
+        "rows": result.rows,
+        "commits": result.commits,
+        "branches": result.branches,
+        "blocks": asdict(result.blocks),
+        "without_blocks": list(result.without_blocks),
+        "findings": dict(result.findings),
+        "examples": [asdict(example) for example in result.examples],
+        "tables": str(result.tables),
+        "seconds": round(result.seconds, 3),
+    }
+
+
+def as_text(result: "AuditResult") -> str:
+    """What a person is told."""
+    lines = [
+        f"{result.rows:,} rows of {result.exports} exports: {result.commits:,} commits of {result.branches:,} branches, "
+        f"in {result.seconds:.1f} s",
+        f"tables   {result.tables}",
+    ]
+    if result.blocks.rows:
+        lines.append(
+            f"blocks   {result.blocks.rows:,}: {result.blocks.recomputed:,} ids recomputed, "
+            f"{result.blocks.absent:,} not at their nodes"
+        )
+    if result.blocks.ids_recomputed < result.blocks.ids:
+        lines.append(f"ids recomputed for {result.blocks.ids_recomputed:,} of {result.blocks.ids:,} commits")
+    if result.without_blocks:
+        some = ", ".join(result.without_blocks[:_NAMED_MAX])
+        more = "" if len(result.without_blocks) <= _NAMED_MAX else ", ..."
+        lines.append(f"{len(result.without_blocks)} of {result.exports} exports have no blocks: {some}{more}")
+    for kind, count in result.findings.items():
+        lines.append(f"FOUND: {count:,} times {kind}")
+        for example in result.examples:
+            if example.kind == kind:
+                where = [f"branch {example.branch[:16]}"] if example.branch else []
+                where += [f"commit {example.commit[:16]}"] if example.commit else []
+                lines.append(f"  {' '.join(where)} ({', '.join(example.nodes)}) {example.detail}".rstrip())
+    return "\n".join(lines if result.findings else [*lines, "nothing is wrong"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""Arrow columns of ids as numpy matrices and back, without making a Python object of any id.
+
+Arrow's arrays are `Any` here: these functions work on their buffers, which the stubs of pyarrow do not describe.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from analytics.order.kernel import ID_SIZE, Bytes, Ints
+
+
+def ids(column: Any) -> Bytes:  # noqa: ANN401  # see above
+    """A chunked binary column as rows of 32 bytes. Raises ValueError if a value is null or of another length."""
+    parts = [np.empty((0, ID_SIZE), np.uint8)]
+    for chunk in column.chunks:
+        if len(chunk) == 0:
+            continue
+        _, offsets_buffer, data = chunk.buffers()
+        offsets = np.frombuffer(offsets_buffer, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+        if chunk.null_count or (np.diff(offsets) != ID_SIZE).any():
+            raise ValueError(f"a column of ids holds one that is not {ID_SIZE} bytes")
+        parts.append(np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]].reshape(-1, ID_SIZE))
+    return np.concatenate(parts)
+
+
+def id_lists(column: Any) -> tuple[Bytes, Ints]:  # noqa: ANN401  # see above
+    """A chunked column of lists of ids: all ids one after the other, and where each list starts and the last ends."""
+    flat = [ids(pa.chunked_array([chunk.flatten()], pa.binary())) for chunk in column.chunks]
+    lengths = [chunk.value_lengths().to_numpy(zero_copy_only=False) for chunk in column.chunks]
+    offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]), dtype=np.int64)
+    return np.concatenate([np.empty((0, ID_SIZE), np.uint8), *flat]), offsets
+
+
+def binary(rows: Bytes) -> Any:  # noqa: ANN401  # see above
+    """Rows of 32 bytes as a binary array, which is of variable length: the only one Spark has."""
+    offsets = np.arange(len(rows) + 1, dtype=np.int32) * ID_SIZE
+    buffers: list[Any] = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(rows.tobytes())]
+    return pa.Array.from_buffers(pa.binary(), len(rows), buffers)

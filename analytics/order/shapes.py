@@ -1,0 +1,53 @@
+"""How commits of many tangles hang together, told at each commit: what it acks, and when it was acked.
+
+Pure numpy on the columns of `analytics.order.kernel`, which has looked up every ack already: what is counted of tangles then
+needs no join of acks with commits. Knows neither Spark nor files.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from analytics.order.kernel import Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """A row for each commit; only what has a place is told of, and only to what has one. An ack stated twice is one."""
+
+    acks_count: Ints  # commits that it acks, whether or not they have a place
+    acked_at: (
+        Ints  # times of the commits that ack it: row i has `acked_at[acked_offsets[i]:acked_offsets[i + 1]]`
+    )
+    acked_offsets: Ints
+    has_causes: NDArray[np.bool_]  # of merges: whether any of the commits that it acks has a place
+    causes_from: Ints  # of merges with such causes: their least time,
+    causes_until: Ints  # and their greatest
+
+
+def find_shapes(causes: Ints, ack_offsets: Ints, times: Ints, is_placed: NDArray[np.bool_]) -> Shapes:
+    """The shapes of commits whose acks are the rows `causes`, of what has a place all in range; `times` as stated."""
+    count = len(times)
+    effects = np.repeat(np.arange(count), np.diff(ack_offsets))
+    is_told = is_placed[effects]
+    # Each pair once, by effect: as one number, which fits for far more commits than fit a task. (`np.unique` is slower.)
+    pairs = np.sort(effects[is_told] * count + causes[is_told])
+    effects, causes = np.divmod(pairs[np.diff(pairs, prepend=-1) != 0], max(count, 1))
+    acks_count = np.bincount(effects, minlength=count)
+    is_told = is_placed[causes]
+    effects, causes = effects[is_told], causes[is_told]
+
+    by_cause = np.argsort(causes, kind="stable")
+    acked_offsets = np.concatenate([[0], np.cumsum(np.bincount(causes, minlength=count))])
+
+    is_merged = acks_count[effects] > 1
+    merges, merged_at = effects[is_merged], times[causes[is_merged]]
+    starts = np.flatnonzero(np.diff(merges, prepend=-1))
+    has_causes = np.zeros(count, np.bool_)
+    has_causes[merges] = True
+    causes_from, causes_until = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    if len(starts):
+        causes_from[merges[starts]] = np.minimum.reduceat(merged_at, starts)
+        causes_until[merges[starts]] = np.maximum.reduceat(merged_at, starts)
+    return Shapes(acks_count, times[effects[by_cause]], acked_offsets, has_causes, causes_from, causes_until)

@@ -1,0 +1,385 @@
+"""Reading an export: checked whole before Spark sees it, then one DataFrame of commits, each once.
+
+An export is a folder as `storage.export.schema` describes it. Whatever is wrong with one is an `ExportError` that names
+the file. Parts never change once a manifest lists them, so what was checked here is what Spark reads later.
+
+Exports of several nodes can be read together: a commit that more than one holds is taken once. Copies that contradict
+each other in what every node must agree on are marked (`is_disputed`), and never silently chosen between.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from blake3 import blake3
+
+from analytics.reading.limits import CREATED_AT_MAX, MANIFEST_NUMBER_MAX, MANIFEST_SIZE_MAX
+from storage.export.schema import (
+    BLOCK_TABLES,
+    COMMITS,
+    EXPORT_FORMAT,
+    MANIFEST_NAME,
+    SCHEMA_VERSION,
+    columns_of,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_HASH_CHUNK_SIZE: Final = 1 << 20
+_QUOTED_MAX: Final = 40
+"""Characters of what should be a number, in an error."""
+
+SPARK_SCHEMA: Final = """
+    sequence bigint, commit_id binary, topic binary, repo_id binary, branch_id binary, branch_name string, author binary,
+    acks array<binary>, rank bigint, position bigint, body_kind string, size bigint, time bigint, received_at bigint,
+    feed_sequence bigint, blocks bigint, position_at bigint
+"""
+"""`storage.export.schema.COMMITS` in Spark's words. What an older version lacks is null."""
+
+_BLOCKS: Final = """
+    sequence bigint, commit_id binary, block_id binary, size bigint, child_ids array<binary>, content binary
+"""
+
+SPARK_SCHEMAS: Final[Mapping[str, str]] = {
+    "commits": SPARK_SCHEMA,
+    "voids": "commit_id binary",
+    "edits": """
+        sequence bigint, branch_id binary, commit_id binary, kind string, passed_before bigint, passed_after bigint
+    """,
+    "relay_commits": """
+        sequence bigint, topic binary, commit_id binary, acks array<binary>, blocks bigint, size bigint,
+        received_at bigint
+    """,
+    "relay_topics": "topic binary, is_pinned boolean, commits bigint, size bigint, touched_at bigint",
+    "blocks": _BLOCKS,
+    "relay_blocks": _BLOCKS,
+    "memberships": """
+        sequence bigint, commit_id binary, repo_id binary, operation string, member binary, permission string, epoch binary,
+        reason string, sealed_to bigint, counts boolean
+    """,
+    "members": "repo_id binary, member binary, permission string, person binary",
+    "topics": "topic binary, repo_id binary, branch_id binary, epoch binary, generation bigint",
+}
+"""The tables that are read, and checked before; a test holds them together with `storage.export.schema`. Bodies are not:
+no job here has a use for what people wrote. Blocks are most of an export's bytes, and read where they are asked for."""
+
+
+class ExportError(Exception):
+    """The export is incomplete, altered, or of a schema this version does not know; the message names the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPart:
+    """One Parquet file of an export, found to be what the manifest says."""
+
+    path: Path
+    rows: int
+    size: int  # bytes
+    blake3: str  # hex
+
+
+@dataclass(frozen=True, slots=True)
+class Quotas:
+    """Bytes that a relay keeps for others at most: of all topics, and of one."""
+
+    total: int
+    topic: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """What a store holds in blocks, and what is named there, each as often as it is."""
+
+    blocks: int
+    bytes: int
+    referenced_blocks: int
+    referenced_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """An export that was checked."""
+
+    folder: Path
+    node: str
+    schema_version: int
+    created_at: int  # unix seconds
+    watermark: int
+    tables: Mapping[str, tuple[ExportPart, ...]]  # all of SPARK_SCHEMAS
+    pseudonyms: str = ""  # what tells keys of pseudonyms apart; "" where authors are themselves
+    quotas: Quotas | None = None  # of a relay
+    has_blocks: bool = False  # whether it was told to hold them
+    blocks_from: int = 0  # of what came later every commit has rows of blocks
+    relay_blocks_from: int = 0
+    holdings: Holdings | None = None  # None where they were not counted
+
+    @property
+    def parts(self) -> tuple[ExportPart, ...]:
+        """Of commits."""
+        return self.tables["commits"]
+
+    @property
+    def voids(self) -> tuple[ExportPart, ...]:
+        """Of voids."""
+        return self.tables["voids"]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all parts."""
+        return sum(part.rows for part in self.parts)
+
+
+def read_export(folder: Path, *, with_blocks: bool = False) -> Export:
+    """Check an export's manifest and every part that it lists, of blocks `with_blocks` alone. Raises ExportError."""
+    path = folder / MANIFEST_NAME
+    try:
+        manifest = load_manifest(path)
+        version = int(manifest["schema_version"])
+        tables = list_tables(manifest, folder, path, with_blocks=with_blocks)
+        for table, parts in tables.items():
+            for part in parts:
+                _check_part(part, columns_of(table, version))
+        quotas = manifest.get("quotas")
+        return Export(
+            folder=folder,
+            node=str(manifest["node"]),
+            schema_version=version,
+            created_at=_number(manifest["created_at"], CREATED_AT_MAX),
+            watermark=_number(manifest["watermark"]),
+            tables=tables,
+            pseudonyms=str(manifest.get("pseudonyms", "")),
+            quotas=Quotas(_number(quotas["total"]), _number(quotas["topic"])) if quotas else None,
+            has_blocks=manifest.get("has_blocks") is True,
+            blocks_from=_number(manifest.get("blocks_from", 0)),
+            relay_blocks_from=_number(manifest.get("relay_blocks_from", 0)),
+            holdings=_read_holdings(manifest.get("holdings")),
+        )
+    except OSError as error:
+        raise ExportError(f"{error.filename or folder} cannot be read: {error.strerror}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise ExportError(f"{path} is not a manifest: {type(error).__name__} {error}") from None
+
+
+def _read_holdings(stated: Mapping[str, object] | None) -> Holdings | None:
+    return Holdings(*(_number(stated[field.name]) for field in fields(Holdings))) if stated else None
+
+
+def _number(stated: object, largest: int = MANIFEST_NUMBER_MAX) -> int:
+    """A whole number from 0 to `largest`. JSON as Python reads it has fractions, infinities and truth values, too."""
+    if type(stated) is not int or not 0 <= stated <= largest:
+        said = str(stated)[:_QUOTED_MAX] if isinstance(stated, int | float | str) else type(stated).__name__
+        raise ValueError(f"{said} is no whole number from 0 to {largest}")
+    return stated
+
+
+def authors_agree(exports: Sequence[Export]) -> bool:
+    """Whether one author is called the same in all of these exports: themselves, or by pseudonyms of one key."""
+    return len({export.pseudonyms for export in exports}) <= 1
+
+
+def latest_exports(exports: Sequence[Export]) -> list[Export]:
+    """Of each node the export that was made last; of those of one second the last in the list."""
+    return [*{export.node: export for export in sorted(exports, key=lambda one: one.created_at)}.values()]
+
+
+def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
+    """The commits of one or more exports, one row per commit id, with the columns `is_disputed` and `is_void` added.
+
+    Of several copies the one of the smallest sequence stays, which is the same on every run. What one export calls void is
+    void: the others may not have heard of it. Authors are compared where they are called alike.
+    """
+    from pyspark.sql import functions as F
+
+    rows = read_table(spark, exports, "commits")
+    voids = read_table(spark, exports, "voids")
+    # Of several exports most commits have copies, so nobody looks whether none has.
+    if len(exports) == 1 and _ids_differ(rows):
+        found = rows.withColumn("is_disputed", F.lit(False))  # a column's value
+    else:
+        found = _take_once(rows, authors_agree(exports))
+    marked = voids.distinct().withColumn("is_void", F.lit(True))  # as above
+    return found.join(marked, on="commit_id", how="left").fillna(False, ["is_void"])  # as above
+
+
+def _ids_differ(rows: "DataFrame") -> bool:
+    """Whether no id stands twice, if hashes can tell: as many different ones as rows prove as many ids."""
+    from pyspark.sql import functions as F
+
+    # Rows are counted as they are read, in the same job: what a manifest or a footer states proves nothing of them.
+    counted = rows.agg(F.count("*"), F.count_distinct(F.xxhash64("commit_id"))).collect()[0]
+    return bool(counted[0] == counted[1])
+
+
+def _take_once(rows: "DataFrame", has_authors: bool) -> "DataFrame":
+    """One row per commit id, with `is_disputed`; whether copies must agree in their author, too."""
+    from pyspark.sql import functions as F
+
+    names = COMMITS.names
+    # What every node computes alike. Names, times of receipt and sequences may differ between nodes.
+    names_alike = ["branch_id", "acks", "rank", *(["author"] if has_authors else [])]
+    # Compared as they are: who chooses their bytes can find others of the same 64-bit hash.
+    agreed = F.struct(*names_alike)
+    grouped = (
+        rows.select(F.col("commit_id"), F.struct(*names).alias("row"), agreed.alias("agreed"))
+        .groupBy("commit_id")
+        .agg(
+            F.min("row").alias("row"),
+            (~F.min("agreed").eqNullSafe(F.max("agreed"))).alias("is_disputed"),
+        )
+    )
+    return grouped.select(*[F.col(f"row.{name}").alias(name) for name in names], F.col("is_disputed"))
+
+
+def read_table(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
+    """All rows of a table of SPARK_SCHEMAS as they stand in the files."""
+    return _read(spark, SPARK_SCHEMAS[table], [part for export in exports for part in export.tables[table]])
+
+
+def read_by_node(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
+    """The same with `node`, of all exports in one plan. What several exports of a node tell stands there several times."""
+    from pyspark.sql import functions as F
+
+    by_node: dict[str, list[Export]] = {}
+    for export in exports:
+        by_node.setdefault(export.node, []).append(export)
+    read = [read_table(spark, some, table).withColumn("node", F.lit(node)) for node, some in by_node.items()]
+    return reduce(lambda left, right: left.unionByName(right), read)
+
+
+def read_parts(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
+    """The same with `file_path` (as Spark spells it) and `row`, from 0.
+
+    These two are missing where there is no file to read.
+    """
+    from pyspark.sql import functions as F
+
+    rows = read_table(spark, exports, table)
+    if not any(export.tables[table] for export in exports):
+        return rows
+    return rows.select("*", F.col("_metadata.file_path"), F.col("_metadata.row_index").alias("row"))
+
+
+def _read(spark: "SparkSession", schema: str, parts: Sequence[ExportPart]) -> "DataFrame":
+    # Spark takes a path for a pattern; one that is escaped stands for itself.
+    paths = [re.sub(r"([\\*?\[\]{}])", r"\\\1", str(part.path.absolute())) for part in parts]
+    return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+
+
+def load_manifest(path: Path) -> dict[str, Any]:
+    """A manifest, of a version that is known. Raises ExportError, OSError."""
+    if not path.is_file():
+        raise ExportError(
+            f"{path} is not there: this is not an export, or one that was never finished (`ravel export` makes one)"
+        )
+    if path.stat().st_size > MANIFEST_SIZE_MAX:
+        raise ExportError(f"{path} is over {MANIFEST_SIZE_MAX >> 20} MiB, too large for a manifest")
+    try:
+        manifest = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        raise ExportError(f"{path} is not JSON: the export is damaged or was cut off") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != EXPORT_FORMAT:
+        raise ExportError(f"{path} is not the manifest of a Ravel export")
+    version = manifest.get("schema_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ExportError(f"{path} states no schema version")
+    if version > SCHEMA_VERSION:
+        raise ExportError(
+            f"{path} is of schema version {version}; this Ravel knows versions up to {SCHEMA_VERSION}: update Ravel"
+        )
+    return manifest
+
+
+def list_tables(
+    manifest: Mapping[str, Any], folder: Path, path: Path, *, with_blocks: bool
+) -> dict[str, tuple[ExportPart, ...]]:
+    """The parts of each table of SPARK_SCHEMAS that a manifest lists; `path` is what errors name.
+
+    Those of blocks are passed over unless `with_blocks`. Raises ExportError, KeyError, TypeError, ValueError.
+    """
+    listed = manifest["tables"]
+    tables = {"commits": listed["commits"]}
+    passed_over = () if with_blocks else BLOCK_TABLES
+    for name in SPARK_SCHEMAS:
+        if name != "commits":
+            tables[name] = [] if name in passed_over else listed.get(name, [])
+    return {name: tuple(_listed_parts(parts, folder, path)) for name, parts in tables.items()}
+
+
+def _listed_parts(listed: list[dict[str, Any]], folder: Path, path: Path) -> list[ExportPart]:
+    parts = []
+    for row in listed:
+        name = row["path"]
+        # A manifest may come from someone else: what it lists stays inside its folder.
+        if not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts:
+            raise ExportError(f"{path} lists a part outside of its folder: {name!r}")
+        parts.append(
+            ExportPart(folder / name, _number(row["rows"]), _number(row["bytes"]), str(row["blake3"]))
+        )
+    if len({part.path for part in parts}) != len(parts):
+        raise ExportError(f"{path} lists a part twice")
+    return parts
+
+
+def _check_part(part: ExportPart, expected: pa.Schema) -> None:
+    if not part.path.is_file():
+        raise ExportError(f"{part.path} is missing, but the manifest lists it")
+    size = part.path.stat().st_size
+    if size != part.size:
+        raise ExportError(f"{part.path} has {size} bytes, the manifest says {part.size}")
+    hasher = blake3()
+    with part.path.open("rb") as file:
+        while chunk := file.read(_HASH_CHUNK_SIZE):
+            hasher.update(chunk)
+    if hasher.hexdigest() != part.blake3:
+        raise ExportError(f"{part.path} was altered: its BLAKE3 checksum is not the manifest's")
+    try:
+        with pq.ParquetFile(part.path) as file:
+            footer, schema = file.metadata, file.schema_arrow
+            rows = footer.num_rows
+            in_groups = sum(footer.row_group(number).num_rows for number in range(footer.num_row_groups))
+    except pa.ArrowException as error:
+        raise ExportError(f"{part.path} is not a Parquet file: {error}") from None
+    if rows != part.rows:
+        raise ExportError(f"{part.path} has {rows} rows, the manifest says {part.rows}")
+    if in_groups != rows:
+        raise ExportError(f"{part.path} says that it has {rows} rows, its row groups have {in_groups}")
+    wrong = _wrong_columns(schema, expected)
+    if wrong:
+        raise ExportError(f"{part.path} lacks columns, or has them of other types: {', '.join(wrong)}")
+    _check_no_nulls(part, schema, expected)
+
+
+def _check_no_nulls(part: ExportPart, schema: pa.Schema, expected: pa.Schema) -> None:
+    """Columns have no nulls. Ravel's own files cannot hold any; those that can are looked through.
+
+    Nulls inside of lists are another type, which was refused before.
+    """
+    suspects = [field.name for field in expected if not field.nullable and schema.field(field.name).nullable]
+    if not suspects:
+        return
+    first = 0
+    try:
+        with pq.ParquetFile(part.path) as file:
+            for batch in file.iter_batches(columns=suspects):
+                for name in suspects:
+                    nulls = pc.indices_nonzero(pc.is_null(batch.column(name)))
+                    if len(nulls):
+                        raise ExportError(
+                            f"{part.path} row {first + nulls[0].as_py()} (from 0): {name} is null"
+                        )
+                first += batch.num_rows
+    except pa.ArrowException as error:
+        raise ExportError(f"{part.path} cannot be read near row {first}: {error}") from None
+
+
+def _wrong_columns(schema: pa.Schema, expected: pa.Schema) -> Sequence[str]:
+    found = {field.name: field.type for field in schema}
+    return [field.name for field in expected if found.get(field.name) != field.type]

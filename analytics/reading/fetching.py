@@ -1,0 +1,104 @@
+"""Exports that do not lie in a folder of this machine: brought here first, part by part, then read like any other.
+
+Any URL that fsspec has a driver for will do. Credentials are in the environment, where the driver finds them, or all its
+options as JSON in FSSPEC_S3 (or whatever the protocol is). The manifest is fetched first: the parts that it lists stay
+where they are for a while after newer ones have replaced them, so what is brought here is one moment of the export.
+"""
+
+import re
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+from urllib.parse import unquote
+
+from analytics.reading.export_reader import ExportError, list_tables, load_manifest
+from analytics.reading.limits import MANIFEST_SIZE_MAX
+from storage.export.schema import MANIFEST_NAME
+
+FOLDER_NAME: Final = "exports"
+_URL: Final = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
+T = TypeVar("T")
+
+
+class _Files(Protocol):
+    """What is asked of fsspec's file systems, which have no types."""
+
+    def info(self, path: str) -> Mapping[str, Any]:
+        """Facts of a file, its `size` among them."""
+        ...
+
+    def get_file(self, source: str, target: str) -> None:
+        """Copy a file here."""
+        ...
+
+
+def fetch_exports(
+    sources: Sequence[str], out: Path, progress: Callable[[str], None], *, with_blocks: bool = False
+) -> list[Path]:
+    """The folders of these exports, paths or URLs; those from elsewhere in `out`/exports, by their number, from 1.
+
+    Blocks are brought `with_blocks` alone. Raises ExportError, OSError.
+    """
+    folders = []
+    for number, source in enumerate(sources, 1):
+        url = _URL.fullmatch(source)
+        if url is None:
+            folders.append(Path(source))
+        elif url[1] == "file":
+            folders.append(Path(unquote(url[2])))
+        else:
+            progress(f"fetch {source}")
+            folders.append(_fetch(source, out / FOLDER_NAME / str(number), with_blocks=with_blocks))
+    return folders
+
+
+def _fetch(url: str, folder: Path, *, with_blocks: bool) -> Path:
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    manifest_path = folder / MANIFEST_NAME
+    files, root = _driven(url, lambda: _connect(url))
+    try:
+        size = _driven(url, lambda: files.info(f"{root}/{MANIFEST_NAME}")["size"])
+    except FileNotFoundError:
+        raise ExportError(f"{url}/{MANIFEST_NAME} is not there: this is not an export") from None
+    if size > MANIFEST_SIZE_MAX:
+        raise ExportError(
+            f"{url}/{MANIFEST_NAME} is over {MANIFEST_SIZE_MAX >> 20} MiB, too large for a manifest"
+        )
+    _driven(url, lambda: files.get_file(f"{root}/{MANIFEST_NAME}", str(manifest_path)))
+    manifest = load_manifest(manifest_path)
+    try:
+        tables = list_tables(manifest, folder, manifest_path, with_blocks=with_blocks)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ExportError(f"{url} has no good manifest: {type(error).__name__} {error}") from None
+    for part in (part for parts in tables.values() for part in parts):
+        part.path.parent.mkdir(exist_ok=True)
+        _bring(files, f"{root}/{part.path.relative_to(folder)}", part.path, url)
+    return folder
+
+
+def _bring(files: _Files, source: str, target: Path, url: str) -> None:
+    try:
+        _driven(url, lambda: files.get_file(source, str(target)))
+    except FileNotFoundError:
+        raise ExportError(f"{source} is missing, but the manifest of {url} lists it") from None
+
+
+def _connect(url: str) -> tuple[_Files, str]:
+    import fsspec  # type: ignore[import-untyped]  # it has no types
+
+    files, root = fsspec.core.url_to_fs(url)
+    return files, str(root).rstrip("/")
+
+
+def _driven(url: str, work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # of a driver's own library: to name them all would be to import them all
+        # What they say may hold credentials; which error it is does not.
+        missing = " (its driver is not installed)" if isinstance(error, ImportError) else ""
+        raise ExportError(f"{url} cannot be read: {type(error).__name__}{missing}") from None

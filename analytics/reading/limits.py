@@ -1,0 +1,34 @@
+"""Every bound on what an export can make an analysis hold, with its unit and its reason."""
+
+from typing import Final
+
+MIB: Final = 1 << 20
+
+MANIFEST_SIZE_MAX: Final = 256 * MIB
+"""Bytes. A part takes about 150 bytes of manifest, so this is over a million exports into one folder."""
+MANIFEST_NUMBER_MAX: Final = 2**62
+"""Rows, bytes, blocks, sequences that a manifest may state: no store has as many, and 64 bits hold them and their sums."""
+CREATED_AT_MAX: Final = 7_258_118_399
+"""Unix seconds at which an export may have been made: the last of the year 2199, as `analytics.reading.times` has it."""
+
+BLOCK_SIZE_MAX: Final = MIB
+"""Bytes of an encoded block. This and the next three are the format's (docs/protocol.md), restated: a test compares them."""
+BLOCK_CHILD_COUNT_MAX: Final = 15_887
+"""Children that a block names."""
+BLOCK_ACK_COUNT_MAX: Final = 128
+"""Acks that a block names."""
+BLOCK_CIPHERTEXT_SIZE_MAX: Final = MIB - 32
+"""Bytes of a block's ciphertext."""
+
+TASK_COMMITS: Final = 1_000_000
+"""Commits of many branches that are put into one task at most, on average: 0.7 GB of Python."""
+GIANT_FROM: Final = 2_000_000
+"""Commits from which on a branch is not ordered in one task, unless told otherwise: 1.4 GB of Python."""
+GIANT_CHECKPOINT_COUNT_MAX: Final = 4096
+"""Checkpoints of a giant. Each commit of a range may hold a bit for each: 0.5 GB for a million commits."""
+GIANT_ACKED_BY_COUNT_MAX: Final = 8_000_000
+"""Commits of a giant that ack one and the same, whose times are one row: some 250 MB of the Java process."""
+BOUNDARY_SIZE_MAX: Final = 512 * MIB
+"""Bytes of what ranges of a giant tell each other, which the driver holds and every task gets."""
+WAVE_COUNT_MAX: Final = 10_000
+"""Rounds in which ranges of a giant are ranked one after another: hours. Only a forged export needs more."""

@@ -1,0 +1,139 @@
+"""What the report says of members, epochs and stores. Computes nothing of its own; escapes what it is given."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from analytics.report import page
+from analytics.report.pictures import draw_members
+
+
+@dataclass(frozen=True, slots=True)
+class RepoLine:
+    """One repo in the report."""
+
+    repo_id: bytes
+    members: int
+    persons: int
+    admins: int
+    joins: int
+    removals: int
+    uncounted: int  # operations that others outrank
+    left_out: int
+    epochs: int
+    last_epoch: int | None  # unix milliseconds
+    last_reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberCurve:
+    """How many members one repo had over time."""
+
+    repo_id: bytes
+    points: tuple[tuple[int, int], ...]  # (start of a bucket in unix milliseconds, members at its end)
+    bucket: int  # milliseconds
+    epochs: tuple[int, ...]  # when they began: unix milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """What is told of repos."""
+
+    lines: tuple[RepoLine, ...] = ()  # those of most members, perhaps not all
+    repos: int = 0
+    curve: MemberCurve | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLine:
+    """What one node holds; None where its export does not say, or deduplicates nothing."""
+
+    node: str
+    commits: int
+    blocks: int | None
+    block_size: int | None  # bytes
+    referenced_size: int | None  # bytes
+    deduplication: float | None
+
+
+def render_members(members: Members) -> str:
+    """The section's content as HTML."""
+    rows = [
+        (
+            f'<th scope="row">{_id(line.repo_id)}</th>',
+            f"{line.members:,}",
+            f"{line.persons:,}",
+            f"{line.admins:,}",
+            f"{line.joins:,}",
+            f"{line.removals:,}",
+            f"{line.uncounted:,}",
+            f"{line.epochs:,}",
+            page.day(line.last_epoch),
+            line.last_reason or page.DASH,
+        )
+        for line in members.lines
+    ]
+    heads = (
+        "repo",
+        "members",
+        "persons",
+        "admins",
+        "came",
+        "went",
+        "uncounted",
+        "epochs",
+        "last epoch",
+        "for",
+    )
+    rest = members.repos - len(members.lines)
+    note = f"<p>And {rest:,} more, in <code>tables/repos</code>.</p>" if rest else ""
+    left_out = sum(line.left_out for line in members.lines)
+    bad = (
+        f'<p class="verdict bad">{page.counted(left_out, "operation")} on members left out: without a place in the order, '
+        "or not what such a commit says.</p>"
+        if left_out
+        else ""
+    )
+    return (
+        f"{bad}{_curve(members.curve)}{page.table(heads, rows)}{note}"
+        '<p class="note">Members as the node finds them now; who came and went by what counts of the root branch, in its '
+        "order. Uncounted are operations that others outrank. Each epoch has new secrets.</p>"
+    )
+
+
+def render_stores(lines: Sequence[StoreLine]) -> str:
+    """The section's content as HTML."""
+    rows = [
+        (
+            f'<th scope="row"><code title="{escape(line.node)}">{escape(page.short(line.node))}</code></th>',
+            f"{line.commits:,}",
+            page.DASH if line.blocks is None else f"{line.blocks:,}",
+            *(
+                page.DASH if size is None else page.sized(size)
+                for size in (line.block_size, line.referenced_size)
+            ),
+            page.DASH if line.deduplication is None else f"{line.deduplication:,.2f}",
+        )
+        for line in lines
+    ]
+    heads = ("node", "commits", "blocks", "held", "named", "deduplication")
+    return (
+        page.table(heads, rows)
+        + '<p class="note">Named: the blocks of each commit and file, as often as they are named. Deduplication is that '
+        "over what is held: 2 where all is named twice.</p>"
+    )
+
+
+def _curve(curve: MemberCurve | None) -> str:
+    if curve is None:
+        return ""
+    return (
+        f"<figure><h3>{_id(curve.repo_id)}</h3>{draw_members(curve.points, curve.bucket, curve.epochs)}"
+        "<figcaption>Members by the time that authors state (UTC); a dashed line where an epoch begins.</figcaption>"
+        "</figure>"
+    )
+
+
+def _id(raw: bytes) -> str:
+    text = page.text_id(raw)
+    return f'<code title="{text}">{page.short(text)}</code>'

@@ -1,0 +1,387 @@
+"""The report: one HTML file a person likes to look at, on a screen, a phone or paper, with nothing to fetch.
+
+Says what it was given and computes nothing of its own. Every string in it is escaped: names and authors come from anybody.
+"""
+
+from dataclasses import dataclass
+from html import escape
+
+from analytics.report import page
+from analytics.report.drawing import LEGEND, Drawing, draw_tangle
+from analytics.report.member_page import Members, StoreLine, render_members, render_stores
+from analytics.report.pictures import WidthBin, bins_are_wide, draw_growth, draw_heads, draw_widths
+
+
+@dataclass(frozen=True, slots=True)
+class BranchLine:
+    """One branch in the report."""
+
+    branch_id: bytes
+    name: str
+    commits: int
+    authors: int
+    depth: int
+    heads: int
+    forks: int
+    merges: int
+    width_max: int
+    width_mean: float
+    concurrency: float  # share of commits that share their rank
+    size: int
+    first_time: int | None  # unix milliseconds, as authors assert
+    last_time: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorLine:
+    """One author in the report."""
+
+    author: bytes
+    commits: int
+    branches: int
+    feed_forks: int
+    last_time: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Commits per time bucket, over all branches."""
+
+    points: tuple[tuple[int, int], ...]  # (start in unix milliseconds, commits)
+    bucket: int  # milliseconds
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class BranchShape:
+    """Widths along one branch, and its heads over time."""
+
+    name: str
+    ranks: int
+    bins: tuple[WidthBin, ...]
+    concurrency: float
+    heads: tuple[tuple[int, int], ...]  # (start of a bucket in unix milliseconds, heads at its end)
+    bucket: int  # milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class MergeLine:
+    """How long merges of one branch took, in milliseconds; None where none could be timed."""
+
+    name: str
+    branch_id: bytes
+    merges: int
+    backdated: int
+    waited_p50: int | None
+    waited_p90: int | None
+    waited_max: int | None
+    apart_p50: int | None
+    apart_p90: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationLine:
+    """How one branch came to one node; delays in milliseconds, None where nothing was late."""
+
+    name: str
+    branch_id: bytes
+    node: str
+    commits: int
+    lacking: int
+    first_here: int
+    delay_p50: int | None
+    delay_p90: int | None
+    delay_max: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RelayLine:
+    """What one relay has taken for others, and keeps."""
+
+    node: str
+    topics: int
+    kept_topics: int
+    commits: int
+    size: int  # bytes taken
+    kept_size: int  # bytes
+    quota_use: float | None  # None where the export states no quota
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether the order is the node's own."""
+
+    is_verified: bool
+    mismatches: int
+    faults: dict[str, int]  # why commits have no place -> how many
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that the page says."""
+
+    nodes: tuple[str, ...]
+    exported_at: int  # unix seconds
+    commits: int
+    branches: int
+    repos: int
+    authors: int
+    merges: int
+    size: int
+    verdict: Verdict
+    branch_lines: tuple[BranchLine, ...]  # the largest first, perhaps not all
+    author_lines: tuple[AuthorLine, ...]
+    merge_lines: tuple[MergeLine, ...]  # those with most merges
+    replication_lines: tuple[ReplicationLine, ...]  # none for one node alone
+    relay_lines: tuple[RelayLine, ...]  # none where nothing was taken for others
+    store_lines: tuple[StoreLine, ...]
+    members: Members
+    growth: Growth | None
+    shapes: tuple[BranchShape, ...]
+    drawing: Drawing | None
+
+
+def render(report: Report) -> str:
+    """The page as text."""
+    are_told = any(line.blocks is not None for line in report.store_lines)
+    sections = [
+        f"{_verdict(report)}<dl>{_tiles(report)}</dl>",
+        f"<h2>Growth over time</h2>{_growth(report.growth)}",
+        '<h2>Width and concurrency</h2><p class="note">Commits of one rank were written without knowing of one another. '
+        "Along a quiet branch the width is one. Heads are what nothing follows yet.</p>",
+        "".join(_shape(one, number) for number, one in enumerate(report.shapes)),
+        f"<h2>Merge latency</h2>{_merges(report)}",
+        f"<h2>Members and epochs</h2>{render_members(report.members)}" if report.members.lines else "",
+        f"<h2>Stores</h2>{render_stores(report.store_lines)}" if are_told else "",
+        f"<h2>Replication</h2>{_replication(report)}" if report.replication_lines else "",
+        f"<h2>Relays</h2>{_relays(report)}" if report.relay_lines else "",
+        f"<h2>A tangle</h2>{_drawing(report.drawing)}" if report.drawing else "",
+        f"<h2>Largest tangles</h2>{_branches(report)}",
+        f"<h2>Most active authors</h2>{_authors(report)}",
+    ]
+    return page.render("analysis of an export", _subtitle(report), "\n".join(sections))
+
+
+def _subtitle(report: Report) -> str:
+    nodes = "nodes" if len(report.nodes) > 1 else "node"
+    names = ", ".join(
+        f'<code title="{escape(node)}">{escape(page.short(node))}</code>' for node in report.nodes
+    )
+    return f"Exported by {nodes} {names} on {page.day(report.exported_at * 1000)}"
+
+
+def _verdict(report: Report) -> str:
+    lines = []
+    if not report.verdict.is_verified:
+        lines.append(("plain", "The order was computed anew, and not compared with the node's."))
+    elif report.verdict.mismatches:
+        lines.append(
+            (
+                "bad",
+                f"{page.counted(report.verdict.mismatches, 'commit')} stand elsewhere than the node says. "
+                "The export was altered, or one of the two has a defect.",
+            )
+        )
+    else:
+        lines.append(
+            (
+                "good",
+                "Spark computed the order of every branch anew, from acks alone, "
+                f"and agrees with the node on all {report.commits:,} commits.",
+            )
+        )
+    for fault, count in sorted(report.verdict.faults.items()):
+        lines.append(
+            (
+                "bad",
+                f"{page.counted(count, 'commit')} left out, having no place in the order: {escape(fault)}.",
+            )
+        )
+    return "".join(f'<p class="verdict {kind}">{text}</p>' for kind, text in lines)
+
+
+def _tiles(report: Report) -> str:
+    tiles = [
+        ("commits", f"{report.commits:,}"),
+        ("branches", f"{report.branches:,}"),
+        ("repos", f"{report.repos:,}"),
+        ("authors", f"{report.authors:,}"),
+        ("merges", f"{report.merges:,}"),
+        ("encrypted", page.sized(report.size)),
+    ]
+    return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in tiles)
+
+
+def _growth(growth: Growth | None) -> str:
+    if growth is None:
+        return "<p>No commit states a time.</p>"
+    left_out = (
+        f" {page.counted(growth.left_out, 'commit')} with no time, or one far from all others, "
+        f"{'is' if growth.left_out == 1 else 'are'} not shown."
+        if growth.left_out
+        else ""
+    )
+    return (
+        f"<figure>{draw_growth(growth.points, growth.bucket)}"
+        f"<figcaption>One bar is {page.duration(growth.bucket)}, by the time that authors state (UTC)."
+        f"{left_out}</figcaption>"
+        "</figure>"
+    )
+
+
+def _shape(shape: BranchShape, number: int) -> str:
+    note = f"{shape.concurrency:.1%} of the commits share their rank with others."
+    if bins_are_wide(shape.bins, shape.ranks):
+        note += " Neighbouring ranks are drawn together: the strong colour is their mean, the faint one the widest."
+    heads = draw_heads(shape.heads, shape.bucket, number) if shape.heads else ""
+    return (
+        f"<figure><h3>{page.named(shape.name)}</h3>{draw_widths(shape.bins, shape.ranks, number)}{heads}"
+        f"<figcaption>{note}</figcaption></figure>"
+    )
+
+
+def _merges(report: Report) -> str:
+    if not report.merge_lines:
+        return "<p>Nothing was merged.</p>"
+    rows = [
+        (
+            _branch_cell(line.name, line.branch_id),
+            f"{line.merges:,}",
+            *(page.lasted(value) for value in (line.waited_p50, line.waited_p90, line.waited_max)),
+            *(page.lasted(value) for value in (line.apart_p50, line.apart_p90)),
+            f"{line.backdated:,}",
+        )
+        for line in report.merge_lines
+    ]
+    heads = (
+        "branch",
+        "merges",
+        "half waited",
+        "nine of ten",
+        "longest",
+        "half apart",
+        "nine of ten",
+        "backdated",
+    )
+    return (
+        page.table(heads, rows)
+        + '<p class="note">Waited: from the last commit that a merge acks to the merge. Apart: from the first of them. By '
+        "the times that authors state; a merge older than what it merges is backdated, and not timed.</p>"
+    )
+
+
+def _replication(report: Report) -> str:
+    rows = [
+        (
+            _branch_cell(line.name, line.branch_id),
+            f'<code title="{escape(line.node)}">{escape(page.short(line.node))}</code>',
+            f"{line.commits:,}",
+            f"{line.lacking:,}",
+            f"{line.first_here:,}",
+            *(page.lasted(value) for value in (line.delay_p50, line.delay_p90, line.delay_max)),
+        )
+        for line in report.replication_lines
+    ]
+    heads = ("branch", "node", "commits", "lacks", "first here", "half within", "nine of ten", "slowest")
+    return (
+        page.table(heads, rows)
+        + '<p class="note">From the first of these nodes that had a commit to this one, each by its own clock.</p>'
+    )
+
+
+def _relays(report: Report) -> str:
+    rows = [
+        (
+            f'<th scope="row"><code title="{escape(line.node)}">{escape(page.short(line.node))}</code></th>',
+            f"{line.topics:,}",
+            f"{line.kept_topics:,}",
+            f"{line.commits:,}",
+            page.sized(line.size),
+            page.sized(line.kept_size),
+            "" if line.quota_use is None else f"{line.quota_use:.1%}",
+        )
+        for line in report.relay_lines
+    ]
+    heads = ("relay", "topics", "kept", "commits taken", "taken", "kept now", "of its quota")
+    return (
+        page.table(heads, rows)
+        + '<p class="note">A relay opens nothing: it knows topics, ids, acks and sizes.</p>'
+    )
+
+
+def _drawing(drawing: Drawing) -> str:
+    count, total = len(drawing.commits), drawing.total
+    which = (
+        f"All {page.counted(total, 'commit')}"
+        if count == total
+        else f"The last {count:,} of {total:,} commits"
+    )
+    return (
+        f"<figure><h3>{_branch_label(drawing.name, drawing.branch_id)}</h3>"
+        f'<div class="drawing" tabindex="0">{draw_tangle(drawing.commits)}</div>{LEGEND}'
+        f"<figcaption>{which}, from left to right by rank; a lane for each author.</figcaption></figure>"
+    )
+
+
+def _branch_label(name: str, branch_id: bytes) -> str:
+    text = page.text_id(branch_id)
+    return f'{page.named(name)} <code title="{text}">{page.short(text)}</code>'
+
+
+def _branch_cell(name: str, branch_id: bytes) -> str:
+    return f'<th scope="row">{_branch_label(name, branch_id)}</th>'
+
+
+def _branches(report: Report) -> str:
+    rows = [
+        (
+            _branch_cell(line.name, line.branch_id),
+            f"{line.commits:,}",
+            f"{line.authors:,}",
+            f"{line.depth:,}",
+            f"{line.heads:,}",
+            f"{line.forks:,}",
+            f"{line.merges:,}",
+            f"{line.width_max:,}",
+            f"{line.width_mean:,.2f}",
+            f"{line.concurrency:.0%}",
+            page.sized(line.size),
+            page.day(line.first_time),
+            page.day(line.last_time),
+        )
+        for line in report.branch_lines
+    ]
+    heads = (
+        "branch",
+        "commits",
+        "authors",
+        "depth",
+        "heads",
+        "forks",
+        "merges",
+        "widest",
+        "mean width",
+        "concurrent",
+        "size",
+    )
+    rest = report.branches - len(report.branch_lines)
+    note = f"<p>And {rest:,} smaller ones, in <code>tables/branches</code>.</p>" if rest else ""
+    return page.table((*heads, "first", "last"), rows) + note
+
+
+def _authors(report: Report) -> str:
+    most = max((line.commits for line in report.author_lines), default=1)
+    rows = [
+        (
+            f'<th scope="row"><code title="{page.text_id(line.author)}">{page.short(page.text_id(line.author))}</code></th>',
+            f'<span class="bar" style="--part:{line.commits / most:.3f}"></span>{line.commits:,}',
+            f"{line.commits / max(report.commits, 1):.1%}",
+            f"{line.branches:,}",
+            f"{line.feed_forks:,}",
+            page.day(line.last_time),
+        )
+        for line in report.author_lines
+    ]
+    rest = report.authors - len(report.author_lines)
+    note = f"<p>And {rest:,} more, in <code>tables/authors</code>.</p>" if rest else ""
+    return page.table(("author", "commits", "share", "branches", "feed forks", "last"), rows) + note

@@ -1,0 +1,4 @@
+"""Replay studies: how many edits keep a timeline in order while commits arrive in any order.
+
+Research; no other room needs it. Start with `study`.
+"""
