@@ -36,7 +36,7 @@ from storage.export.destinations import LocalFolder
 from storage.export.export import ExportPlan, export_store
 from storage.export.space_accounting import count_holdings
 from tests.e2e.cluster import Peer
-from tests.keys import no_passphrase
+from tests.support.keys import no_passphrase
 
 _ROUNDS = 4
 _SPAN_SECONDS = 8.0

@@ -17,7 +17,7 @@ from benchmarks.common import figure, note, percentile, write_history
 from benchmarks.daemons import running
 from node.home.identity import open_keys
 from tests.e2e.cluster import JsonObject, Peer, digest, until
-from tests.keys import no_passphrase
+from tests.support.keys import no_passphrase
 
 _POLL_SECONDS = 0.0005
 

@@ -13,7 +13,7 @@ from benchmarks.common import figure, note, percentile, write_history
 from benchmarks.daemons import resident_megabytes, running
 from node.home.identity import open_keys
 from tests.e2e.cluster import Peer, digest, until
-from tests.keys import no_passphrase
+from tests.support.keys import no_passphrase
 
 _LATENCY_ROUNDS = 200
 _POLL_SECONDS = 0.0005

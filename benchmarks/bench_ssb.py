@@ -22,7 +22,7 @@ from benchmarks.common import figure
 from node.importers.ssb_feeds import SsbFeeds
 from node.importers.ssb_messages import SsbMessage, read_ssb_message
 from node.runtime.blocking import tune_interpreter
-from tests.ssb import Feed, key_of_line
+from tests.support.ssb import Feed, key_of_line
 
 _ROUNDS = 5
 _FEED_COUNT = 10

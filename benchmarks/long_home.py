@@ -21,7 +21,7 @@ from node.ingest.replica import Replica
 from protocol.content import Post
 from storage.engine.revisions import newest_revision
 from tests.e2e.cluster import Peer
-from tests.keys import no_passphrase
+from tests.support.keys import no_passphrase
 
 REPO = "long"
 _COMPLETE = "complete"

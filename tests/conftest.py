@@ -5,7 +5,8 @@
 - The network is loopback on port 0, or memory streams. Nothing needs the internet. No port is chosen before it is bound.
 - Every async test has a deadline (`tests.support.machine.fail_after`), far above what it needs and longer on a slow machine.
   The timeout in pyproject.toml is only the net below.
-- Fakes, not mocks: real stores in `tmp_path`, real nodes (`tests/nodes.py`), real signed commits (`tests/builders.py`).
+- Fakes, not mocks: real stores in `tmp_path`, real nodes (`tests/support/nodes.py`), real signed commits
+(`tests/support/builders.py`).
 - Warnings are errors. An exception is listed in pyproject.toml with its reason.
 - A test that takes over a quarter of a second is marked `slow`, or the run fails (`tests/support/timing.py`).
 - A test about cost counts steps, events or SQL statements.
@@ -33,7 +34,7 @@ from tests.e2e.cluster import Peer
 from tests.support.stores import share_compiled_statements, use_memory_for_files
 
 if TYPE_CHECKING:
-    from tests.postgresql import PostgresqlServer
+    from tests.support.postgresql import PostgresqlServer
 
 pytest_plugins = ["pytester", "tests.support.timing"]
 
@@ -42,13 +43,20 @@ _HERE = Path(__file__).parent
 _TWICE = [
     _HERE / "unit" / "storage",
     *(
-        _HERE / "unit" / "node" / f"test_{name}.py"
-        for name in (
-            "fsck", "voids", "watching", "inbound", "relay", "branch_links", "inbox", "names", "merging", "repair",
-            "mending", "devices", "compacting", "body_fetching", "said_kinds", "reconciling", "export_rights",
-        )
+        _HERE / "unit" / "node" / f"{room}/test_{name}.py"
+        for room, names in {
+            "care": ("fsck", "repair"),
+            "content": ("compacting",),
+            "exports": ("export_rights",),
+            "ingest": ("inbound", "said_kinds"),
+            "membership": ("branch_links", "devices", "inbox", "merging", "names"),
+            "observe": ("watching",),
+            "sync": ("block_repair", "body_fetching", "reconciling", "relay"),
+            "timelines": ("voids",),
+        }.items()
+        for name in names
     ),
-]  # fmt: skip
+]
 """Tests of storage, and those that lean on it most: they run once more with rows in PostgreSQL."""
 _NO_SERVER = (
     "PostgreSQL is not here: nothing was tested with it (apt-get install postgresql; its driver: make setup)"
@@ -145,7 +153,7 @@ def rows_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def postgresql_server(request: pytest.FixtureRequest) -> "Iterator[PostgresqlServer]":
     """A real server, started for the first test that asks for it. In CI there is one, or the tests fail."""
     try:
-        from tests.postgresql import PostgresqlServer, find_programs
+        from tests.support.postgresql import PostgresqlServer, find_programs
 
         programs = find_programs()
     except ModuleNotFoundError:  # its driver

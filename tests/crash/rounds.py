@@ -34,10 +34,10 @@ from node.runtime.errors import ServiceError
 from storage.engine.database import Database
 from storage.schema.peer_schema import peers as stored_peers
 from tests.e2e.cluster import Peer, join, peers, until_equal
-from tests.keys import no_passphrase
-from tests.older_stores import make_older_store
-from tests.postgresql import PostgresqlServer, find_programs
+from tests.support.keys import no_passphrase
 from tests.support.machine import patience
+from tests.support.older_stores import make_older_store
+from tests.support.postgresql import PostgresqlServer, find_programs
 from tests.support.processes import RAVEL
 
 _WRITERS: Final = 2

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.rounds import play
-from tests.postgresql import PostgresqlServer
+from tests.support.postgresql import PostgresqlServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 

@@ -24,7 +24,7 @@ from storage.commits.commits import iterate_arrivals
 from storage.engine.database import read_store
 from storage.repos.repos import load_branches, load_epochs, load_repos
 from tests.e2e.cluster import Peer, digest, join, peers, run_ravel, until, until_equal
-from tests.keys import no_passphrase
+from tests.support.keys import no_passphrase
 from tests.support.machine import patience
 from tests.support.processes import RAVEL
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.cluster import ANY_PORT, JsonObject, Peer, peers, run_ravel, until, until_equal
-from tests.multicast import need_multicast
+from tests.support.multicast import need_multicast
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 

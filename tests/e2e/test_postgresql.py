@@ -8,7 +8,7 @@ import pytest
 
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from tests.e2e.cluster import Peer, digest, join, run_ravel, until, until_equal
-from tests.postgresql import PostgresqlServer
+from tests.support.postgresql import PostgresqlServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.postgresql]
 

@@ -13,7 +13,7 @@ from protocol.text import id_text, parse_id
 from storage.commits.commits import iterate_arrivals
 from storage.schema.schema import authors
 from tests.e2e.cluster import Peer, run_ravel, until
-from tests.keys import no_passphrase
+from tests.support.keys import no_passphrase
 
 pytestmark = pytest.mark.slow
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from storage.commits.commits import count_commits
-from tests.builders import World
-from tests.exports import export_node
-from tests.spark_cluster import environment, spark_cluster
+from tests.support.builders import World
+from tests.support.exports import export_node
+from tests.support.spark_cluster import environment, spark_cluster
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 

@@ -15,7 +15,7 @@ from node.home.home import read_token
 from node.home.identity import open_keys
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from tests.e2e.cluster import Peer, digest, join, peers, run_ravel, until, until_equal
-from tests.keys import no_passphrase
+from tests.support.keys import no_passphrase
 from tests.support.machine import patience
 from tests.support.processes import RAVEL
 from tests.support.tiers import in_tiers

@@ -22,8 +22,8 @@ from node.api.service import NodeService
 from node.client.errors import error_of
 from node.content.files import OpenFile
 from node.runtime.errors import ERROR_KINDS
-from tests.streams import ScriptedStream
 from tests.support.machine import fail_after
+from tests.support.streams import ScriptedStream
 
 TOKEN: Final = "t" * 64
 CONTENT: Final = bytes(range(100))

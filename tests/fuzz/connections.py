@@ -13,7 +13,7 @@ from protocol import node_identity
 from protocol.limits import FRAME_SIZE_MAX
 from protocol.noise import CipherState, Handshake, HandshakeError
 from protocol.signing import public_key
-from tests.streams import (
+from tests.support.streams import (
     ACCEPTOR_EPHEMERAL,
     ACCEPTOR_SEED,
     DIALER_EPHEMERAL,

@@ -19,7 +19,7 @@ from protocol.symbols import (
     opening,
 )
 from protocol.unreconciled import Unreconciled
-from tests.sets import KEY, at_depths, ids, prefix_of
+from tests.support.sets import KEY, at_depths, ids, prefix_of
 
 _IDS: Final = ids(60)
 _SYMBOLS: Final = prefix_of(_IDS, 256).symbols()

@@ -42,7 +42,7 @@ from protocol.publication import decode_publication
 from protocol.signing import key_pair, public_key, sign
 from protocol.text import PeerAddress, id_text
 from tests.fuzz import api, connections, decoders, reconciliation, session
-from tests.streams import ACCEPTOR_SEED, recorded_session
+from tests.support.streams import ACCEPTOR_SEED, recorded_session
 
 Seeds = dict[str, bytes]
 CORPUS: Final = Path(__file__).parent / "corpus"

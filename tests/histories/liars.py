@@ -6,8 +6,8 @@ from typing import Final
 
 from tests.histories.members import Members
 from tests.histories.tales import BRANCHES, FOUNDING
-from tests.reference_histories import ROOT, End, Step
-from tests.reference_membership import READ, WRITE
+from tests.support.reference_histories import ROOT, End, Step
+from tests.support.reference_membership import READ, WRITE
 
 _NOBODY: Final = -1
 

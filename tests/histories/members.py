@@ -7,9 +7,9 @@ from typing import Final
 
 from protocol.commit import lipmaa
 from tests.histories.tales import BRANCHES, FOUNDING
-from tests.memberships import NAMES
-from tests.reference_histories import ROOT, End, History, Step
-from tests.reference_membership import ADMIN, OWNER, READ, WRITE
+from tests.support.memberships import NAMES
+from tests.support.reference_histories import ROOT, End, History, Step
+from tests.support.reference_membership import ADMIN, OWNER, READ, WRITE
 
 LEVELS: Final = (READ, WRITE, WRITE, ADMIN, ADMIN, ADMIN, ADMIN, ADMIN, OWNER)
 """What is granted, as often as it stands here."""

@@ -10,8 +10,8 @@ from random import Random
 from tests.histories.liars import Liars
 from tests.histories.members import LEVELS
 from tests.histories.tales import BRANCHES, Tale
-from tests.reference_histories import Step
-from tests.reference_membership import ADMIN, OWNER, READ, WRITE
+from tests.support.reference_histories import Step
+from tests.support.reference_membership import ADMIN, OWNER, READ, WRITE
 
 
 def tell(seed: int) -> Tale:

@@ -17,9 +17,9 @@ from protocol.proofs import prove_invitation
 from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
 from protocol.signing import key_pair
 from storage.repos.repos import Branch, Repo
-from tests.builders import NOW_MS, timeline
 from tests.histories.tales import BRANCHES, FOUNDING, Tale
-from tests.reference_histories import ROOT, Step
+from tests.support.builders import NOW_MS, timeline
+from tests.support.reference_histories import ROOT, Step
 from verifier.tangle_kinds import GROUP
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from tests.reference_histories import Step
+from tests.support.reference_histories import Step
 
 BRANCHES: Final = ("main", "side")
 FOUNDING: Final = (

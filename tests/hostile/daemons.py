@@ -25,7 +25,7 @@ from tests.hostile.attacks import ATTACKS
 from tests.hostile.raid import Raid, Raided, raid, warm_up
 from tests.hostile.stage import Stage, furnish, stage_of
 from tests.hostile.table import Role
-from tests.keys import no_passphrase
+from tests.support.keys import no_passphrase
 
 WRITE_PAUSE_SECONDS: Final = 0.05
 READ_PAUSE_SECONDS: Final = 0.02

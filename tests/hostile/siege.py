@@ -33,9 +33,9 @@ from storage.engine import sqlite as sqlite_module
 from storage.schema.columns import metadata
 from storage.schema.schema import commits  # noqa: F401  # the tables are in the metadata once their modules are imported
 from tests.hostile.stage import Stage, furnish, stage_of
-from tests.nodes import Node, open_nodes, share, together, until_equal
-from tests.relays import PLENTY
 from tests.support.machine import fail_after
+from tests.support.nodes import Node, open_nodes, share, together, until_equal
+from tests.support.relays import PLENTY
 
 PLACES: Final = 16
 """Connections that a victim accepts here: as many as are needed to take all of them quickly."""

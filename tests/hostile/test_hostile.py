@@ -13,7 +13,6 @@ from trio.testing import MockClock
 from node.content.erasing import erase_store
 from protocol.content import Compaction
 from storage.blobs.garbage_collection import collect_garbage
-from tests.builders import STORE_KEY
 from tests.hostile.attacks import ATTACKS
 from tests.hostile.peer import Attacker, Parted
 from tests.hostile.siege import (
@@ -28,8 +27,9 @@ from tests.hostile.siege import (
 )
 from tests.hostile.stage import Stage
 from tests.hostile.table import OVER_BUDGET, Attack, Role
-from tests.nodes import connected, open_nodes, until_equal
+from tests.support.builders import STORE_KEY
 from tests.support.machine import fail_after
+from tests.support.nodes import connected, open_nodes, until_equal
 
 OPEN: Final[dict[str, str]] = {"backdated_commits": "L8"}
 """Attacks that do not hold yet, and the finding: a fix takes its line away."""

@@ -50,10 +50,10 @@ from storage.commits.commits import digest_timeline
 from storage.commits.damaged import Awaited, count_awaited
 from storage.engine.database import DATABASE_NAME, StorageError
 from storage.export.schema import MANIFEST_NAME
-from tests.builders import STORE_KEY
-from tests.keys import no_passphrase
-from tests.nodes import Node, connected, share, until_equal
 from tests.powercut.looking import hash_files, in_memory, sharing_statements
+from tests.support.builders import STORE_KEY
+from tests.support.keys import no_passphrase
+from tests.support.nodes import Node, connected, share, until_equal
 
 _NOW_MS: Final = 1_800_000_000_000
 _HEAL_SECONDS: Final = 60

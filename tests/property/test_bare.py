@@ -16,9 +16,9 @@ from protocol.content import Post
 from protocol.publication import decode_publication
 from storage.commits.commits import digest_timeline, load_timeline
 from storage.repos.repos import Branch
-from tests.builders import STORE_KEY, World, give
-from tests.forging import BAD_BODIES, Forger, bare_of
-from tests.strategies import histories
+from tests.support.builders import STORE_KEY, World, give
+from tests.support.forging import BAD_BODIES, Forger, bare_of
+from tests.support.strategies import histories
 
 _SLOW_STORE = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage.topics.difference import load_publications, plan_sending, summarise
-from tests.builders import World, give, timeline
-from tests.strategies import histories
+from tests.support.builders import World, give, timeline
+from tests.support.strategies import histories
 
 _SLOW_STORE = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.content import DictEdit, DictEntry, SetEdit, TextSnapshot, TextUpdate
-from tests.strategies import histories
+from tests.support.strategies import histories
 from verifier.documents import Entry, Said, in_byte_order, reduce_dict, reduce_set, reduce_text
 
 KEYS = ("", "B", "a", "ä")  # by their bytes, which is no language's order

@@ -15,9 +15,9 @@ from storage.commits.edit_positions import find_edit_positions
 from storage.commits.edits import START, Cursor, load_edits
 from storage.commits.voids import load_judged, mark_void
 from storage.repos.repos import Branch
-from tests.builders import STORE_KEY, World, give, timeline
-from tests.replicas import ListCopy, TableCopy, follow
-from tests.strategies import histories
+from tests.support.builders import STORE_KEY, World, give, timeline
+from tests.support.replicas import ListCopy, TableCopy, follow
+from tests.support.strategies import histories
 
 _SLOW_STORE = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 

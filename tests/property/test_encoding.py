@@ -12,7 +12,7 @@ from protocol.codec import DecodeError, encode, peek_tag
 from protocol.messages import Message, Receipt, Want, decode_message, encode_message
 from protocol.publication import decode_publication
 from protocol.text import id_text, parse_id, parse_invitation
-from tests.strategies import bodies, ids
+from tests.support.strategies import bodies, ids
 
 DECODERS: dict[str, Callable[[bytes], object]] = {
     "block": decode_block,

@@ -20,8 +20,8 @@ from node.runtime.errors import ServiceError
 from protocol.body import Permission
 from protocol.text import id_text
 from storage.topics.difference import load_publications, plan_sending
-from tests.nodes import Node, connected, ids, members_of, open_nodes, renewing_of, share
 from tests.support.machine import fail_after
+from tests.support.nodes import Node, connected, ids, members_of, open_nodes, renewing_of, share
 from tests.support.tiers import in_tiers
 
 KEPT_SEEDS: Final = (98, 106)

@@ -28,13 +28,13 @@ from storage.commits.pending import count_waiting
 from storage.commits.voids import load_void_ids
 from storage.engine import database
 from storage.schema.schema import commits, rejections
-from tests.builders import give
 from tests.histories.plots import tell
 from tests.histories.sealing import Founded, Sealed, found, seal, user_of
 from tests.histories.tales import BRANCHES, FOUNDING, Tale
-from tests.memberships import NAMES
-from tests.reference_histories import ROOT, End, History, Step
-from tests.reference_membership import ADMIN, WRITE
+from tests.support.builders import give
+from tests.support.memberships import NAMES
+from tests.support.reference_histories import ROOT, End, History, Step
+from tests.support.reference_membership import ADMIN, WRITE
 from tests.support.tiers import in_tiers
 
 KEPT_SEEDS: Final = (624, 1418, 1737, 2138)

@@ -19,7 +19,7 @@ from storage.commits.commits import load_rows, load_timeline
 from storage.commits.order import FIRST, OrderKey, find_position, find_start
 from storage.commits.voids import mark_void
 from storage.engine.database import Database
-from tests.rows import put_branch, put_commits, some_id
+from tests.support.rows import put_branch, put_commits, some_id
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from protocol.riblt import SHORT_ID_SIZE, Peeler, Prefix
 from protocol.set_digest import SetDigest
 from protocol.symbols import SymbolsAsker
 from protocol.unreconciled import Unreconciled
-from tests.sets import KEY, at_depths, ids, prefix_of, talk_ranges, talk_symbols
-from tests.strategies import ids as any_ids
+from tests.support.sets import KEY, at_depths, ids, prefix_of, talk_ranges, talk_symbols
+from tests.support.strategies import ids as any_ids
 
 # Few bytes to choose from, so that ids with long common beginnings are usual; the whole short id never is common.
 _alike = st.builds(

@@ -20,7 +20,7 @@ from protocol.content import (
     TextSnapshot,
     TextUpdate,
 )
-from tests.strategies import histories
+from tests.support.strategies import histories
 from verifier.documents import (
     Entry,
     ErasedWords,

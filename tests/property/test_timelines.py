@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.timeline_models import (
+from tests.support.timeline_models import (
     ScuttleSort,
     complete,
     fewest_edits,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import World
+from tests.support.builders import World
 
 
 @pytest.fixture

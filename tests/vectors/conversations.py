@@ -18,7 +18,7 @@ from protocol.ranges import RangesAsker, answer_ranges
 from protocol.riblt import SHORT_ID_SIZE, Prefix, prefix_length
 from protocol.signing import key_pair, public_key, sign
 from protocol.symbols import encode_lacks, opening
-from tests.streams import Recording
+from tests.support.streams import Recording
 
 JsonObject = dict[str, Any]
 

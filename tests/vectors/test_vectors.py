@@ -17,7 +17,7 @@ from protocol.publication import decode_publication
 from protocol.signing import BadSignature, verify_signature
 from storage.commits.commits import load_timeline
 from storage.repos.repos import Branch, Epoch, Repo, add_repo
-from tests.builders import NOW_MS, STORE_KEY, give
+from tests.support.builders import NOW_MS, STORE_KEY, give
 from tests.vectors.defects import open_vector
 from tests.vectors.generate import FILES, render
 

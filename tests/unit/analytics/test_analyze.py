@@ -17,8 +17,8 @@ from analytics.reading import times
 from analytics.reading.export_reader import load_commits, read_export
 from analytics.tables import statistics
 from storage.export.schema import MANIFEST_NAME
-from tests.builders import World, timeline
-from tests.exports import DAY_MS, T0_MS, Row, export_node, id_of, naive_order, write_export
+from tests.support.builders import World, timeline
+from tests.support.exports import DAY_MS, T0_MS, Row, export_node, id_of, naive_order, write_export
 
 pytestmark = pytest.mark.slow
 

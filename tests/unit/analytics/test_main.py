@@ -10,7 +10,7 @@ from analytics.audit import audit
 from analytics.audit import command as audit_command
 from analytics.order.range_rank_jobs import GiantRefused
 from node.runtime.errors import ERROR_KINDS, EXIT_OK
-from tests.exports import DAY_MS, T0_MS, Row, write_export
+from tests.support.exports import DAY_MS, T0_MS, Row, write_export
 
 
 def test_exit_codes_are_those_of_the_one_table() -> None:

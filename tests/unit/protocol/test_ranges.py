@@ -24,7 +24,7 @@ from protocol.ranges import (
     decode_ranges,
 )
 from protocol.unreconciled import Unreconciled
-from tests.sets import KEY, Talk, at_depths, ids, talk_ranges
+from tests.support.sets import KEY, Talk, at_depths, ids, talk_ranges
 
 
 def _reconcile(ours: list[Item], theirs: list[Item]) -> tuple[RangesAsker, Talk]:

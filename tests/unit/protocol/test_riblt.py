@@ -17,7 +17,7 @@ from protocol.riblt import (
     unpack_symbols,
 )
 from protocol.unreconciled import Unreconciled
-from tests.sets import KEY, ids, prefix_of
+from tests.support.sets import KEY, ids, prefix_of
 
 
 def _short(members: list[bytes]) -> set[bytes]:

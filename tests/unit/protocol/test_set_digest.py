@@ -6,7 +6,7 @@ from protocol import set_digest
 from protocol.codec import DecodeError
 from protocol.hashing import set_lanes
 from protocol.set_digest import LANES_SIZE, SetDigest
-from tests.sets import ids
+from tests.support.sets import ids
 
 
 def _of(members: list[bytes]) -> SetDigest:

@@ -25,7 +25,7 @@ from protocol.symbols import (
     opening,
 )
 from protocol.unreconciled import Unreconciled
-from tests.sets import KEY, Talk, ids, prefix_of, talk_symbols
+from tests.support.sets import KEY, Talk, ids, prefix_of, talk_symbols
 
 
 def _reconcile(

@@ -11,8 +11,8 @@ from protocol.devices import Device, DeviceBody, DeviceEnd, DevicesRepo, HandOn
 from protocol.limits import DEVICE_COUNT_MAX
 from protocol.proofs import device_digest, device_end_digest
 from protocol.signing import key_pair, sign
-from tests.memberships import REPO, USERS, commit_id, make_commit, replay
-from tests.memberships import parse as steps_of
+from tests.support.memberships import REPO, USERS, commit_id, make_commit, replay
+from tests.support.memberships import parse as steps_of
 from verifier.devices import find_persons
 from verifier.refusal import Refused
 

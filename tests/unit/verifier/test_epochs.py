@@ -12,7 +12,7 @@ from protocol.limits import ACK_COUNT_MAX
 from protocol.proofs import certify_repo
 from protocol.sealing import SEALED_SECRET_SIZE
 from storage.export.schema import REASONS
-from tests.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
+from tests.support.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
 from verifier.epochs import (
     describe_epoch,
     find_opened,

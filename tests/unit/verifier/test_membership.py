@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.memberships import NAMES, Step, Twins, antichains, parse, replay
-from tests.reference_membership import ADMIN
+from tests.support.memberships import NAMES, Step, Twins, antichains, parse, replay
+from tests.support.reference_membership import ADMIN
 
 DOCS = Path(__file__).parents[3] / "docs" / "membership.md"
 SCENARIO = re.compile(

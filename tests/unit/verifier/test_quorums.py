@@ -14,7 +14,7 @@ from protocol.body import (
     RepoInit,
 )
 from protocol.proofs import certify_repo
-from tests.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
+from tests.support.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
 from verifier.membership import Membership
 from verifier.refusal import Refused
 

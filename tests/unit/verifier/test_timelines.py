@@ -5,7 +5,7 @@ import random
 import pytest
 
 from protocol.limits import ACK_COUNT_MAX, TIMELINE_WAITING_COUNT_MAX
-from tests.timeline_models import fewest_edits, ordered, replay
+from tests.support.timeline_models import fewest_edits, ordered, replay
 from verifier.causes import Refusal
 from verifier.ranked_order import RankedOrder
 from verifier.timelines import CausalTimeline, EagerTimeline, Insert, Taken, WaitingRoomTimeline

@@ -1,0 +1,101 @@
+"""Commits by a member who holds the secrets and writes what no Ravel would: any body, under any word about its kind."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from protocol import signing
+from protocol.block import Block, Reference
+from protocol.body import (
+    Body,
+    BranchFork,
+    Carried,
+    Checkpoint,
+    Grant,
+    Permission,
+    encode_body,
+)
+from protocol.commit import Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
+from protocol.content import Compaction, Files, Post
+from protocol.limits import BODY_SIZE_MAX, LEAF_SIZE
+from protocol.object import build_object
+from protocol.publication import decode_publication, encode_bare, encode_publication, seal_publication
+from protocol.said_kind import say_kind
+from storage.repos.repos import Branch
+from tests.support.builders import NOW_MS, World
+
+BAD_BODIES: Final[dict[str, bytes]] = {
+    "no value": b"\xc1",
+    "no tag": b"\x90",
+    "bad shape": b"\x91\xa5post1",
+    "another version": b"\x92\xa5post2\xa1x",
+    "a byte over the bound": b"\x92\xa5post1\xc6" + bytes(BODY_SIZE_MAX - 6),
+    "a tree": bytes(LEAF_SIZE + 1),
+    "compaction": encode_body(Compaction()),
+    "checkpoint": encode_body(Checkpoint(b"p" * 32)),
+    "files": encode_body(Files(())),
+    "fork": encode_body(BranchFork(b"b" * 32, (b"c" * 32,))),
+    "carried": encode_body(Carried(b"b" * 32, b"c" * 32, b"a" * 32, 1, encode_body(Post("words")))),
+}
+"""Bodies that are none, or of other kinds than posts."""
+POST: Final[Body] = Post("words")
+
+
+class Forger:
+    """A member with the right to write, and its feed in the world's branch, or in another one."""
+
+    def __init__(self, world: World, seed: bytes = b"f" * 32, branch: Branch | None = None) -> None:
+        self.user, self._secret = signing.key_pair(seed)
+        self._world, self._branch = world, branch or world.branch
+        grant, _ = world.author.write(
+            world.replica.root_branch(world.repo), Grant(self.user, Permission.WRITE, None)
+        )
+        self._seen = grant.commit_id
+        self._feed: list[bytes] = []
+
+    def write(
+        self,
+        body: bytes,
+        metadata: bytes | None = None,
+        acks: Sequence[bytes] = (),
+        *,
+        body_key: bytes | None = None,
+    ) -> bytes:
+        """A publication of a commit with this body, said to be a post; `body_key` is another than it has."""
+        branch = self._branch
+        reference, blocks = build_object(body, branch.convergence_secret)
+        reference = Reference(reference.object_id, body_key or reference.key)
+        follows = tuple(acks) or (self._seen if branch.facts.is_root_branch else branch.facts.root_id,)
+        group = TanglePlace("group", self._world.repo.init_id, (self._seen,))
+        sequence = len(self._feed) + 1
+        skip = lipmaa(sequence)
+        content = Content(
+            self.user,
+            branch.branch_id,
+            self._world.repo.init_id,
+            sequence,
+            self._feed[-1] if self._feed else None,
+            () if branch.facts.is_root_branch else (group,),
+            NOW_MS + sequence,
+            say_kind(POST) if metadata is None else metadata,
+            reference,
+            HeaderKeys(acks=(b"",) * len(follows)),
+        )
+        links = Links(lipmaa=self._feed[skip - 1] if skip != sequence - 1 else None)
+        commit, block = seal_commit(follows, links, content, self._secret, branch.convergence_secret)
+        self._feed.append(commit.commit_id)
+        return self.publish(commit.key, (block, blocks[-1]))
+
+    def publish(self, key: bytes, blocks: tuple[Block, ...]) -> bytes:
+        """Blocks as they travel on the branch's topic."""
+        branch = self._branch
+        assert branch.topic_seed is not None
+        publication = seal_publication(branch.topic_seed, branch.read_key, key, blocks, b"n" * 24)
+        encoded = tuple(block.encoded for block in publication.blocks)
+        return encode_publication(publication.topic, publication.sealed_key, encoded, publication.signature)
+
+
+def bare_of(encoded: bytes) -> bytes:
+    """The bare publication of a whole one: whoever has this can make it."""
+    whole = decode_publication(encoded)
+    own, body = whole.blocks
+    return encode_bare(whole.topic, whole.sealed_key, own.encoded, body.block_id, whole.signature)

@@ -1,0 +1,73 @@
+"""A node's API over a real server and a real connection, in this process."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import httpx
+import trio
+
+from node.api.api import create_app
+from node.api.event_streams import EventStreams
+from node.api.http_server import open_api_listener, serve_api
+from node.api.service import NodeService
+from node.exports.exports import Exports
+from node.home.config import Config
+from node.home.home import Home
+from node.sync.network import Network
+from protocol.text import id_text
+from tests.support.builders import STORE_KEY
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, open_nodes
+
+TOKEN: Final = "t" * 64
+AUTH: Final = {"Authorization": f"Bearer {TOKEN}"}
+
+
+def service_of(node: Node, folder: Path, listen: str = "127.0.0.1:7474", advertise: str = "") -> NodeService:
+    """A node's service, as a daemon makes it."""
+    return NodeService(
+        hub=node.hub,
+        network=Network(node.hub, node.seed, lambda: 0.0),
+        author=node.author,
+        joiner=node.joiner,
+        node_key=node.key,
+        home=folder,
+        listen=listen,
+        advertise=advertise,
+        exports=Exports(
+            Home(node.replica.database.folder, Config()),
+            id_text(node.key),
+            lambda: 1_700_000_000.0,
+            STORE_KEY,
+            has_quotas=False,
+        ),
+        clock=lambda: 1_700_000_000.0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A served node, and a client that has the token."""
+
+    node: Node
+    client: httpx.AsyncClient
+    streams: EventStreams
+
+
+@asynccontextmanager
+async def served(folder: Path) -> AsyncIterator[Served]:
+    """A node and its server, for at most half a minute."""
+    with fail_after(30), open_nodes(folder, "alice") as (node,):
+        streams = EventStreams()
+        app = create_app(service_of(node, folder), TOKEN, streams)
+        async with trio.open_nursery() as nursery:
+            listener = open_api_listener("127.0.0.1", 0)
+            port = listener.getsockname()[1]
+            nursery.start_soon(streams.run)
+            nursery.start_soon(serve_api, app, listener)
+            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=AUTH) as client:
+                yield Served(node, client, streams)
+            nursery.cancel_scope.cancel()

@@ -1,0 +1,380 @@
+"""The audit: nothing is found in what honest nodes export, and each lie is found with its branch, commit and node."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from analytics.audit import audit
+from analytics.audit import command as audit_command
+from analytics.audit.blocks import BlockCounts
+from analytics.command import EXIT_MISMATCH
+from analytics.reading.limits import BLOCK_SIZE_MAX
+from node.authoring.outbound import Author
+from protocol.block import seal_block
+from protocol.body import Grant, Permission, Remove
+from protocol.publication import decode_publication
+from storage.export.schema import MANIFEST_NAME
+from storage.relay.quotas import Visitor
+from storage.relay.relay import open_topics, take_publications
+from tests.support.builders import NOW_MS, World
+from tests.support.exports import (
+    Relayed,
+    Row,
+    change_rows,
+    export_node,
+    id_of,
+    listing,
+    relayed,
+    write_export,
+)
+from tests.support.hard_stores import harden
+from tests.support.relays import PLENTY
+
+pytestmark = [pytest.mark.slow, pytest.mark.extended]
+
+DIAMOND = [Row("root"), Row("left", ("root",)), Row("right", ("root",)), Row("merge", ("left", "right"))]
+
+Found = set[tuple[str, str, str, tuple[str, ...]]]
+"""Kind, branch, commit (names), nodes."""
+
+
+def _audit(spark: SparkSession, out: Path, *exports: Path) -> audit.AuditResult:
+    return audit.run(exports, out, progress=lambda _: None, spark=spark)
+
+
+def _found(spark: SparkSession, result: audit.AuditResult, *names: str) -> Found:
+    """All findings, in the names of which ids are hashes."""
+    named = {id_of(name): name for name in names} | {b"": ""}
+    rows = spark.read.parquet(str(result.tables / "findings")).collect()
+    assert sum(result.findings.values()) == len(rows)
+    return {
+        (
+            row["kind"],
+            named[bytes(row["branch_id"] or b"")],
+            named[bytes(row["commit_id"] or b"")],
+            tuple(row["nodes"]),
+        )
+        for row in rows
+    }
+
+
+def test_exports_of_one_store_at_two_moments_contradict_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    world = World(tmp_path / "world")
+    world.name_quorum()
+    bob = Author(world.replica, b"b" * 32, lambda: NOW_MS)
+    root = world.replica.root_branch(world.repo)
+    world.author.write(root, Grant(bob.user, Permission.WRITE, None))
+    world.write("a, a <- b, a <- c, b <- d")
+    world.write_one("f", ["c"], bob)
+    export_node(world.replica.database, tmp_path / "early", "early", 1_700_000_000)
+    world.checkpoint_one("e", ["d"])
+    world.write("c <- g, e <- h")
+    world.author.write(root, Remove(bob.user, None, ()))
+    world.write("f <- i")
+    harden(world)
+    for name in ("early", "late"):
+        export_node(world.replica.database, tmp_path / name, name, 1_700_000_001, blocks=True)
+    relay = _relay(tmp_path / "relay", world)
+    world.close()
+    result = _audit(spark, tmp_path / "out", tmp_path / "early", tmp_path / "late", relay)
+    assert result.findings == {}
+    assert (result.exports, result.branches) == (3, 4), "the relay has a repo of its own"
+    commits = result.commits - 3
+    assert result.rows == 2 * commits + 3
+    assert result.blocks.recomputed == 2 * (commits - 1) + 3 + 3, (
+        "but for the awaited one's, and what was relayed, too"
+    )
+    assert result.blocks.absent == 2 * 5
+    assert result.without_blocks == ()
+    assert (result.blocks.ids, result.blocks.ids_recomputed) == (result.commits, result.commits - 1)
+
+
+def _relay(folder: Path, world: World) -> Path:
+    """The export of a store of its own that was given three publications of the world's branch."""
+    node = World(folder / "store")
+    visitor = Visitor(b"p" * 32)
+    with node.replica.database.write() as connection:
+        open_topics(node.replica.database, connection, [world.branch.topic], visitor, PLENTY, 5)
+        items = [(decode_publication(one), one) for one in world.publications(world.branch)[:3]]
+        take_publications(node.replica.database, connection, 1, visitor, items, PLENTY, 7)
+    export_node(node.replica.database, folder / "export", "relay", 1, blocks=True)
+    node.close()
+    return folder / "export"
+
+
+def test_what_contradicts_itself_or_others_is_found_with_its_node(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    honest = write_export(tmp_path / "honest", [*DIAMOND, Row("fifth", ("merge",))], node="same")
+    liar = write_export(
+        tmp_path / "liar%20 [1]",  # Spark spells this in a way of its own
+        [
+            Row("root"),
+            Row("right", ("root",), rank=0),  # its rank here, so that the liar's order differs as well
+            Row("left", ("root",), rank=4),
+            Row("other root"),
+            Row("merge", ("left",)),
+            Row("fifth", ("merge", "root")),
+            Row("orphan", ("nowhere",)),
+            Row("child", ("orphan",)),
+            Row("self", ("self",), branch="loop"),
+            Row("twice", ("root",)),
+            Row("negative", ("root",), size=-1, position=0),
+        ],
+        [Row("twice", ("root",))],
+        node="same",
+        voids=["ghost"],
+    )
+    result = _audit(spark, tmp_path / "out", honest, liar)
+    names = ["main", "loop", "ghost", *(row.name for row in DIAMOND)]
+    names += ["other root", "orphan", "child", "self", "twice", "negative", "fifth"]
+    assert _found(spark, result, *names) == {
+        ("disagreement", "main", "right", ("same", "same (2)")),
+        ("disagreement", "main", "left", ("same", "same (2)")),
+        ("disagreement", "main", "merge", ("same", "same (2)")),
+        ("disagreement", "main", "fifth", ("same", "same (2)")),
+        ("wrong rank", "main", "right", ("same (2)",)),
+        ("wrong rank", "main", "left", ("same (2)",)),
+        ("divergence", "main", "", ("same", "same (2)")),
+        ("several roots", "main", "", ("same", "same (2)")),
+        ("missing cause", "main", "orphan", ("same (2)",)),
+        ("behind a missing cause", "main", "child", ("same (2)",)),
+        ("cycle", "loop", "self", ("same (2)",)),
+        ("no root", "loop", "", ("same (2)",)),
+        ("duplicate", "main", "twice", ("same (2)",)),
+        ("absurd value", "main", "negative", ("same (2)",)),
+        ("dangling void", "", "ghost", ("same (2)",)),
+        ("wrong position", "main", "negative", ("same (2)",)),
+    }
+    rows = spark.read.parquet(str(result.tables / "findings")).where("kind = 'disagreement'").collect()
+    assert {(bytes(row["commit_id"]), row["detail"]) for row in rows} == {
+        (id_of("left"), "copies differ in rank"),
+        (id_of("right"), "copies differ in rank"),
+        (id_of("merge"), "copies differ in acks"),
+        (id_of("fifth"), "copies differ in acks"),
+    }
+    details = {example.kind: example.detail for example in result.examples}
+    assert details["missing cause"] == f"no export has {id_of('nowhere').hex()}"
+    assert details["duplicate"].count("liar%20 [1]/commits/part-0000000") == 2
+    assert details["absurd value"].startswith("size -1 in liar%20 [1]/commits/part-00000001.parquet row 10")
+
+
+BLOCK_KINDS = {"wrong id", "wrong acks", "malformed block", "missing block", "stray block", "dangling block"}
+
+
+def test_blocks_that_are_not_what_is_said_of_them_are_found(spark: SparkSession, tmp_path: Path) -> None:
+    world = World(tmp_path / "world")
+    names = [
+        "early",
+        "gone",
+        "sound",
+        "flipped",
+        "cut",
+        "long",
+        "hidden",
+        "sized",
+        "mothered",
+        "dangling",
+        "acks",
+        "extra",
+    ]
+    world.write(", ".join(names))
+    ids = {name: written.commit_id for name, written in world.commits.items()}
+    for name in ("forged", "honest"):
+        export_node(world.replica.database, tmp_path / name, name, 1, blocks=True)
+    world.close()
+
+    def change(rows: list[dict[str, Any]]) -> None:
+        own = {name: next(row for row in rows if row["block_id"] == raw) for name, raw in ids.items()}
+        body = {
+            name: next(row for row in rows if row["commit_id"] == raw and row["content"] is None)
+            for name, raw in ids.items()
+        }
+        content = own["flipped"]["content"]
+        own["flipped"]["content"] = content[:-1] + bytes([content[-1] ^ 1])
+        own["cut"].update(content=own["cut"]["content"][:-1], size=own["cut"]["size"] - 1)
+        own["long"].update(content=bytes(BLOCK_SIZE_MAX + 1), size=BLOCK_SIZE_MAX + 1)
+        own["hidden"]["content"] = None
+        own["sized"]["size"] += 1
+        own["mothered"]["child_ids"] = [id_of("nowhere")]
+        body["dangling"]["child_ids"] = [body["dangling"]["block_id"], id_of("nowhere")]
+        body["sound"]["size"] = -1
+        rows.remove(own["gone"])
+        rows.remove(own["early"])
+        rows.remove(body["early"])
+        rows.append(
+            own["sound"] | {"commit_id": id_of("stray"), "block_id": id_of("stray's"), "content": None}
+        )
+
+    change_rows(tmp_path / "forged", "blocks", change)
+    root = world.branch.facts.root_id
+
+    def lie(rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            if row["commit_id"] == ids["acks"]:
+                row["acks"] = [ids["sound"]]
+
+    change_rows(tmp_path / "forged", "commits", lie)
+    # Up to there commits may have been forgotten before blocks were asked for; the next one may not.
+    path = tmp_path / "forged" / MANIFEST_NAME
+    manifest = json.loads(path.read_bytes())
+    exported = pq.read_table(tmp_path / "forged" / manifest["tables"]["commits"][0]["path"]).to_pylist()
+    manifest["blocks_from"] = next(row["sequence"] for row in exported if row["commit_id"] == ids["early"])
+    path.write_text(json.dumps(manifest))
+    path = tmp_path / "honest" / MANIFEST_NAME
+    path.write_text(
+        json.dumps(json.loads(path.read_bytes()) | {"has_blocks": False})
+    )  # though there are some
+    relay = _forged_relay(tmp_path)
+    result = _audit(spark, tmp_path / "out", tmp_path / "forged", tmp_path / "honest", relay)
+    assert result.without_blocks == ()
+    rows = [
+        row
+        for row in spark.read.parquet(str(result.tables / "findings")).collect()
+        if row["kind"] in BLOCK_KINDS | {"absurd value"}
+    ]
+    named = {raw: name for name, raw in ids.items()} | {
+        id_of("stray"): "stray",
+        **{block.block_id: name for name, block in RELAYED.items()},
+    }
+    assert {(row["kind"], named[bytes(row["commit_id"])], *row["nodes"]) for row in rows} == {
+        ("wrong id", "flipped", "forged"),
+        ("wrong id", "cut", "forged"),
+        ("malformed block", "cut", "forged"),
+        ("malformed block", "long", "forged"),
+        ("malformed block", "hidden", "forged"),
+        ("malformed block", "sized", "forged"),
+        ("malformed block", "mothered", "forged"),
+        ("dangling block", "mothered", "forged"),
+        ("dangling block", "dangling", "forged"),
+        ("missing block", "gone", "forged"),
+        ("stray block", "stray", "forged"),
+        ("wrong acks", "acks", "forged"),
+        ("absurd value", "sound", "forged"),
+        ("wrong acks", "other acks", "relay"),
+        ("missing block", "bodies alone", "relay"),
+        ("missing block", "lost", "relay"),
+        ("stray block", "unknown", "relay"),
+    }
+    assert len(rows) == 17
+    details = {(row["kind"], named[bytes(row["commit_id"])]): row["detail"] for row in rows}
+    assert details["wrong acks", "acks"] == f"its block has 1: {root.hex()}"
+    assert details["malformed block", "long"].startswith("1048577 bytes, at most 1048576, in forged/blocks/")
+    assert details["dangling block", "dangling"] == f"no export has {id_of('nowhere').hex()}"
+    assert details["missing block", "gone"] == "its own block has no row"
+    assert details["stray block", "stray"].startswith("no row states its commit, in forged/blocks/")
+    branches = {named[bytes(row["commit_id"])]: row["branch_id"] for row in rows}
+    assert bytes(branches["gone"] or b"") == world.branch.branch_id
+    assert branches["stray"] is branches["other acks"] is None
+
+
+RELAYED = {
+    name: seal_block(name.encode().ljust(size), b"c" * 32, acks=(id_of("cause"),))[0]
+    for name, size in [
+        ("forgotten", 9),
+        ("lost", 9),
+        ("full", BLOCK_SIZE_MAX - 49),
+        ("other acks", 9),
+        ("bodies alone", 9),
+        ("unknown", 9),
+    ]
+}
+"""Blocks of commits that a relay has; one is as large as there can be."""
+
+
+def _forged_relay(tmp_path: Path) -> Path:
+    taken = [name for name in RELAYED if name != "unknown"]
+    commits = relayed(*[Relayed(name, ("cause",)) for name in taken])
+    for row, name in zip(commits, taken, strict=True):
+        row["commit_id"] = RELAYED[name].block_id
+    commits[taken.index("other acks")]["acks"] = [id_of("another cause")]
+    sequences = dict(zip(taken, range(1, 9), strict=False)) | {"unknown": 9}
+    blocks: list[dict[str, object]] = [
+        {
+            "sequence": sequences[name],
+            "commit_id": block.block_id,
+            "block_id": block.block_id,
+            "size": len(block.encoded),
+            "child_ids": [],
+            "content": block.encoded,
+        }
+        for name, block in RELAYED.items()
+        if name not in ("forgotten", "lost")
+    ]
+    for block in blocks:
+        if block["commit_id"] == RELAYED["bodies alone"].block_id:
+            block |= {"block_id": id_of("a body"), "content": None}
+    tables = {"relay_commits": commits, "relay_blocks": blocks}
+    return write_export(tmp_path / "relay", [], node="relay", tables=tables, blocks_from=1)
+
+
+def test_a_person_is_told_how_much_was_recomputed_and_for_whom_nothing(tmp_path: Path) -> None:
+    result = audit.AuditResult(
+        5, 7, 6, 1, BlockCounts(12, 5, 2, 6, 3), ("n1", "n2", "n3", "n4"), {}, (), tmp_path, 1.0
+    )
+    assert audit_command.as_text(result).splitlines()[2:] == [
+        "blocks   12: 5 ids recomputed, 2 not at their nodes",
+        "ids recomputed for 3 of 6 commits",
+        "4 of 5 exports have no blocks: n1, n2, n3, ...",
+        "nothing is wrong",
+    ]
+    whole = replace(result, blocks=BlockCounts(12, 6, 2, 6, 6), without_blocks=())
+    assert len(audit_command.as_text(whole).splitlines()) == 4
+
+
+def test_the_command_says_what_it_found_and_ends_with_its_exit_code(tmp_path: Path) -> None:
+    rows = [Row("root"), Row("tip", ("root",), rank=7)]
+    folder = write_export(tmp_path / "export", rows, blocks_from=2)
+    manifest = json.loads((folder / MANIFEST_NAME).read_bytes())
+    (folder / MANIFEST_NAME).write_text(json.dumps(manifest | {"blocks_from": 2}))
+    command = [sys.executable, "-P", "-m", "node.cli.main", "--home", str(tmp_path), "audit", str(folder)]
+    command += ["--out", str(tmp_path / "out"), "--master", "local[1]", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == EXIT_MISMATCH, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["findings"] == {"wrong rank": 1}
+    counts = {"rows": 0, "recomputed": 0, "absent": 0, "ids": 2, "ids_recomputed": 0}
+    assert (answer["without_blocks"], answer["blocks"]) == (["node"], counts), (
+        "though it says that it has them"
+    )
+    assert answer["examples"][0]["detail"] == "states 7, the acks give 1"
+    assert "4/4 count" in done.stderr
+
+
+@pytest.mark.parametrize("stage", ["3/4 look at every row", "2/4 start Spark"])
+def test_a_job_that_fails_says_where_and_of_what(tmp_path: Path, stage: str) -> None:
+    folder = write_export(tmp_path / "export", DIAMOND)
+    if stage.startswith("3"):
+        # A page that was altered before the manifest was made: only reading it shows that.
+        path = folder / "commits" / "part-00000001.parquet"
+        content = bytearray(path.read_bytes())
+        content[4:400] = bytes(396)
+        path.write_bytes(content)
+        manifest = json.loads((folder / MANIFEST_NAME).read_bytes())
+        manifest["tables"]["commits"] = [listing(path, len(DIAMOND))]
+        (folder / MANIFEST_NAME).write_text(json.dumps(manifest))
+    master = "local[1]" if stage.startswith("3") else "nonsense"
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "analytics.audit.command",
+        str(folder),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    done = subprocess.run([*command, "--master", master], capture_output=True, text=True, check=False)
+    said = done.stderr.splitlines()[-2]
+    if stage.startswith("3"):
+        assert (done.returncode, said[:29]) == (1, "error: Spark failed at 3/4 lo")
+        assert str(folder) in said
+    else:
+        assert (done.returncode, said[:28]) == (3, "error: Spark does not start ")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,218 @@
+"""The study as a Spark job: each run is what a replay without Spark counts; the page says the scale."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NoReturn, cast
+
+import pytest
+from pyspark.sql import Row as SparkRow
+from pyspark.sql import SparkSession
+
+from analytics.reading.export_reader import read_export
+from analytics.study import command as study_command
+from analytics.study.edit_streams import replay
+from analytics.study.page import as_text, render_study, scale_of
+from analytics.study.real_branches import load_real_branches
+from analytics.study.runs import replay_all, task_code
+from analytics.study.study import FULL, PAPER_EDITS, PAPER_WIDTHS, QUICK, Plan, run_study
+from analytics.study.tangle_models import DELIVERIES, MODELS
+from node.runtime.errors import ERROR_KINDS
+from tests.support.exports import T0_MS, Row, write_export
+
+TINY = Plan((60, 120), (4, 8), 2)
+
+
+def test_the_full_study_is_the_papers_grid_with_ten_seeds() -> None:
+    assert (FULL.heights, FULL.widths, FULL.seeds) == (tuple(PAPER_EDITS), PAPER_WIDTHS, 10)
+    scenarios = {(one.model, one.delivery, one.height): one.widths for one in FULL.scenarios()}
+    assert all(scenarios["two feeds", "random feed", height] == PAPER_WIDTHS for height in PAPER_EDITS)
+    assert scenarios["lurkers", "random feed", 256_000] == (32,)
+    assert {model for model, _, _ in scenarios} == set(MODELS)
+    assert "scaled down" in scale_of(QUICK)
+    assert "scaled down" not in scale_of(FULL)
+
+
+@pytest.mark.extended
+@pytest.mark.slow
+def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [
+        Row(
+            f"c{n}",
+            tuple({f"c{max(0, n - back)}" for back in (1, 3)} - {f"c{n}"}),
+            author=f"a{n % 3}",
+            received=T0_MS + n,
+        )
+        for n in range(30)
+    ]
+    real = load_real_branches(spark, [read_export(write_export(tmp_path / "export", rows))])
+    assert [len(branch.graph) for branch in real] == [30]
+    assert [len(causes) for causes in real[0].graph.causes][:5] == [0, 1, 2, 2, 2]
+    (tmp_path / "out").mkdir()
+    said: list[str] = []
+    result = run_study(spark, TINY, tmp_path / "out", said.append, real)
+    assert said[-1].startswith("  26/26 runs (")
+    found = spark.read.parquet(str(tmp_path / "out" / "tables" / "runs")).collect()
+    assert len(found) == result.runs == 2 * (2 * 2 + 2 * 3) + 2 + 1 + 1 + 2
+    for run in found:
+        if run["model"] in MODELS:
+            graph = MODELS[run["model"]](run["height"], run["width"], run["seed"])
+            counts = replay(graph, DELIVERIES[run["delivery"]](graph, run["seed"]))
+            figures = (counts.reference / counts.commits, counts.net / counts.commits, counts.most_waiting)
+            assert (run["reference"], run["net"], run["most_waiting"]) == figures
+    as_received = [run for run in found if run["delivery"] == "as received"]
+    assert [(run["model"], run["reference"], run["width"]) for run in as_received] == [
+        (real[0].label, 1.0, 3)
+    ]
+    for row in result.percentiles:
+        seeds = [
+            run["net"]
+            for run in found
+            if all(run[key] == row[key] for key in ("model", "delivery", "height", "width"))
+        ]
+        assert len(seeds) == row["seeds"]
+        assert row["net_mean"] == pytest.approx(sum(seeds) / len(seeds))
+        assert min(seeds) <= row["net_p10"] <= row["net_p50"] <= row["net_p90"] <= max(seeds)
+        assert row["paper"] is None, "the paper has no tangles so small"
+
+    journal = tmp_path / "out" / "runs.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    assert len(lines) == result.runs
+    chosen = json.loads(lines[-1])
+    no_runs = ["[]", '{"model": 1}', "[" * 100_000, lines[-3][:30]]
+    no_runs += [json.dumps([*chosen[:at], value, *chosen[at + 1 :]]) for at, value in _NO_FIGURES]
+    of_others = json.dumps(["two feeds", "gone", 60, 4, 0, *[1.0] * 3, 1, *[1.0] * 2, ""])
+    kept = [*lines[:-3], of_others + "\n"]
+    journal.write_text("".join(kept) + "\n".join(no_runs))
+    again = run_study(spark, TINY, tmp_path / "out", said.append, real, resume=True)
+    assert f"3 runs, 2 at once, {result.runs - 3} done before" in said
+    assert journal.read_text().splitlines(keepends=True)[: len(kept)] == kept, "other studies go on, too"
+    assert len(journal.read_text().splitlines()) == len(kept) + 3
+    assert [_figures(row) for row in again.percentiles] == [_figures(row) for row in result.percentiles]
+
+    late = [replace(real[0], received=real[0].received[::-1])]
+    run_study(spark, TINY, tmp_path / "out", said.append, late, resume=True)
+    of_real = 2 + sum(run["delivery"] == "random feed" and run["model"] not in MODELS for run in found)
+    assert f"{of_real} runs, 2 at once, {result.runs - of_real} done before" in said, "another branch by now"
+
+    page = render_study(TINY, result)
+    assert page.count('<svg role="img"') == 3
+    assert "scaled down" in page
+    assert real[0].label in as_text(result)
+
+
+_NO_FIGURES = [
+    (5, float("nan")),
+    (5, float("inf")),
+    (5, -1.0),
+    (5, "1"),
+    (2, 60.9),
+    (2, 10**400),
+    (8, True),
+    (0, 7),
+]
+"""Place in a line of the journal, and what no run has there."""
+
+
+class _OneThatFails:
+    """What `replay_all` asks of a Spark context, in its words; every job fails."""
+
+    defaultParallelism = 1
+
+    def __init__(self) -> None:
+        self.begun = 0
+
+    def parallelize(self, data: object, slices: int) -> NoReturn:
+        self.begun += 1
+        raise RuntimeError(f"job {self.begun}")
+
+    def cancelAllJobs(self) -> None:
+        """Nothing runs."""
+
+
+def test_after_a_job_that_failed_no_other_begins(tmp_path: Path) -> None:
+    context = _OneThatFails()
+    cases = [("two feeds", "in order", 60, 4, seed) for seed in range(50)]
+    with pytest.raises(RuntimeError, match="job 1"):
+        replay_all(
+            cast(SparkSession, SimpleNamespace(sparkContext=context)),
+            cases,
+            {},
+            tmp_path / "runs.jsonl",
+            resume=False,
+            progress=lambda _: None,
+        )
+    assert context.begun == 1
+
+
+def _figures(row: SparkRow) -> dict[str, object]:
+    return {key: value for key, value in row.asDict().items() if key != "seconds_mean"}
+
+
+@pytest.mark.extended
+@pytest.mark.slow
+def test_a_task_needs_no_copy_of_ravel_where_it_runs(tmp_path: Path) -> None:
+    """As on a cluster. Compiled functions too come with the task."""
+    (tmp_path / "code").write_bytes(task_code())
+    case = ("two feeds", "random feed", 60, 4, 1)
+    script = (
+        "import sys\nfor name in ('analytics', 'storage', 'node'): sys.modules[name] = None\n"
+        "from pyspark import cloudpickle\n"
+        f"task = cloudpickle.loads(open(sys.argv[1], 'rb').read())\nprint(task({case!r}, None))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script, str(tmp_path / "code")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    graph = MODELS["two feeds"](60, 4, 1)
+    counts = replay(graph, DELIVERIES["random feed"](graph, 1))
+    assert done.stdout.startswith(repr((*case, counts.reference / 60, counts.net / 60))[:-1])
+
+
+@pytest.mark.parametrize(
+    "option", ["--heights=1", "--heights=8M", "--widths=3", "--widths=16385", "--seeds=1001", "--seeds=x"]
+)
+def test_sizes_out_of_bounds_are_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        study_command.main(["scuttlesort", "--out", "unused", option])
+    assert "is not a number from" in capsys.readouterr().err
+
+
+def test_an_export_that_is_none_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = study_command.main(["scuttlesort", str(tmp_path), "--out", str(tmp_path / "out"), "--json"])
+    assert code == ERROR_KINDS["bad_export"].exit_code
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "bad_export"
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.extended
+@pytest.mark.slow
+def test_the_command_runs_as_a_process_of_its_own(tmp_path: Path) -> None:
+    arguments = [
+        "scuttlesort",
+        "--heights=100",
+        "--widths=4",
+        "--seeds=1",
+        "--out",
+        str(tmp_path / "out"),
+        "--master",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "node.cli.main", "study", *arguments, "local[1]", "--json"],
+        # To compile takes a minute; what is compiled is the same Python.
+        capture_output=True, text=True, check=False, env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["runs"], result["heights"], result["widths"]) == (5, [100], [4])
+    assert Path(result["report"]).is_file()
+    assert "[study]   5/5 runs (" in done.stderr

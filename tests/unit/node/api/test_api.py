@@ -1,0 +1,614 @@
+"""The HTTP API against a whole node: who may call, what is refused, and what answers look like."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+import trio
+import trio.testing
+from starlette.types import Receive, Scope, Send
+from trio.testing import MockClock, memory_stream_pair
+
+from node.api import http_server as http_server_module
+from node.api import requests as api_requests
+from node.api.api import create_app
+from node.api.gate import TRUSTED
+from node.api.http_server import serve_connection
+from node.api.service import NodeService
+from node.client.calls import path_part
+from node.runtime.errors import ERROR_KINDS
+from protocol.limits import (
+    API_STRANGER_SECONDS,
+    IMPORT_BATCH_COUNT_MAX,
+    IMPORTED_WINDOW_MAX,
+    PAGE_CODE_BODY_SIZE_MAX,
+    TEXT_SIZE_MAX,
+)
+from protocol.text import id_text, parse_invitation
+from tests.fuzz.api import Loopback
+from tests.fuzz.seeds import CORPUS
+from tests.support.machine import fail_after
+from tests.support.nodes import open_nodes
+from tests.support.served import AUTH, TOKEN, served, service_of
+
+ITEM = {"id": "a", "parents": [], "author": "me", "time": 1, "text": "hello"}
+
+
+@asynccontextmanager
+async def _api(
+    folder: Path, *, listen: str = "127.0.0.1:7474", advertise: str = ""
+) -> AsyncIterator[httpx.AsyncClient]:
+    with fail_after(300), open_nodes(folder, "alice") as (node,):
+        app = create_app(service_of(node, folder, listen, advertise), TOKEN)
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://127.0.0.1:7475", headers=AUTH
+        ) as client:
+            yield client
+
+
+async def _post(client: httpx.AsyncClient, path: str, body: Any) -> httpx.Response:  # noqa: ANN401  # any JSON
+    return await client.post(f"/api/v1{path}", json=body)
+
+
+@pytest.mark.slow
+async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
+    async with _api(tmp_path) as client:
+        repo = (await _post(client, "/repos", {"name": "notes"})).json()
+        assert repo | {"repo": ""} == {
+            "repo": "",
+            "name": "notes",
+            "permission": "owner",
+            "branches": 1,
+            "commits": 3,
+        }
+        branch = (await client.get("/api/v1/repos/notes/branches")).json()["branches"][0]
+        written = (await _post(client, "/branches/main/commits", {"text": "hello"})).json()
+        assert written["rank"] == 1
+        timeline = (await client.get("/api/v1/branches/notes:main/timeline")).json()
+        assert [item["text"] for item in timeline["items"]] == [None, "hello"]
+        assert (timeline["total"], timeline["next"]) == (2, None)
+        prefix = branch["branch"][:6]
+        window = (await client.get(f"/api/v1/branches/{prefix}/timeline?after_position=0&limit=1")).json()
+        assert [item["commit"] for item in window["items"]] == [written["commit"]]
+        imported = await _post(client, "/branches/main/import", {"items": [ITEM], "source": "test"})
+        assert imported.json() == {"imported": 1, "already": 0, "heads": 2}
+        known = (await client.get("/api/v1/branches/main/imported?source=test")).json()
+        assert known == {"items": [ITEM["id"]], "next": None}
+        digest = (await client.get("/api/v1/branches/main/digest")).json()
+        assert (digest["commits"], len(digest["heads"])) == (3, 2)
+        export = (await _post(client, "/export", {})).json()
+        assert (export["commits"], export["parts"]) == (5, 4)
+        for kind in ("members", "epoch", "group"):
+            shown = (await client.get(f"/api/v1/repos/notes/tangles/{kind}")).json()
+            assert (shown["kind"], shown["count"] > 0) == (kind, True)
+        members = (await client.get("/api/v1/repos/notes/members")).json()["members"]
+        assert [member["permission"] for member in members] == ["owner"]
+        second = await _post(client, "/repos/notes/branches", {"name": "side"})
+        assert second.json()["name"] == "side"
+        status = (await client.get("/api/v1/status")).json()
+        assert (status["repos"], status["commits"], status["peers"]) == (1, 7, [])
+
+
+REFUSED: dict[str, tuple[str, str, Any, str]] = {
+    "unknown_repo": ("GET", "/repos/nope/branches", None, "not_found"),
+    "unknown_branch": ("GET", "/branches/nope/digest", None, "not_found"),
+    "short_prefix": ("GET", "/branches/ab/digest", None, "not_found"),
+    "unknown_endpoint": ("GET", "/nothing", None, "not_found"),
+    "wrong_method": ("DELETE", "/status", None, "not_found"),
+    "not_json": ("POST", "/repos", b"{", "bad_request"),
+    "deep_json": ("POST", "/repos", b"[" * 100_000, "bad_request"),
+    "missing_field": ("POST", "/repos", {}, "bad_request"),
+    "surplus_field": ("POST", "/repos", {"name": "x", "y": 1}, "bad_request"),
+    "empty_name": ("POST", "/repos", {"name": ""}, "bad_request"),
+    "unprintable_name": ("POST", "/repos", {"name": "a\x1b[31m"}, "bad_request"),
+    "name_with_a_colon": ("POST", "/repos", {"name": "a:b"}, "bad_request"),
+    "name_that_is_a_folder": ("POST", "/repos", {"name": ".."}, "bad_request"),
+    "name_that_is_an_option": ("POST", "/repos", {"name": "-x"}, "bad_request"),
+    "name_with_a_space_at_its_end": ("POST", "/repos", {"name": "x "}, "bad_request"),
+    "text_over_its_bound": (
+        "POST",
+        "/branches/main/commits",
+        {"text": "x" * (TEXT_SIZE_MAX + 1)},
+        "bad_request",
+    ),
+    "lone_surrogate": ("POST", "/branches/main/commits", b'{"text": "\\ud800"}', "bad_request"),
+    "limit_over_its_bound": ("GET", "/branches/main/timeline?limit=1001", None, "bad_request"),
+    "imported_over_its_bound": (
+        "GET",
+        f"/branches/main/imported?source=x&limit={IMPORTED_WINDOW_MAX + 1}",
+        None,
+        "bad_request",
+    ),
+    "two_sides_of_a_timeline": (
+        "GET",
+        "/branches/main/timeline?after_position=1&before_position=9",
+        None,
+        "bad_request",
+    ),
+    "a_commit_as_a_position": ("GET", "/branches/main/timeline?after=abcdef", None, "bad_request"),
+    "a_position_by_time": ("GET", "/branches/main/timeline?order=time&after_position=1", None, "bad_request"),
+    "an_order_of_its_own": ("GET", "/branches/main/timeline?order=size", None, "bad_request"),
+    "a_commit_that_is_not_here": (
+        "GET",
+        "/branches/main/timeline?order=time&before=abcdef",
+        None,
+        "not_found",
+    ),
+    "limit_not_a_number": ("GET", "/branches/main/timeline?limit=x", None, "bad_request"),
+    "limit_of_two_signs": ("GET", "/branches/main/timeline?limit=--5", None, "bad_request"),
+    "limit_of_5000_digits": ("GET", "/branches/main/timeline?limit=" + "9" * 5000, None, "bad_request"),
+    "too_many_items": (
+        "POST",
+        "/branches/main/import",
+        {"items": [ITEM] * (IMPORT_BATCH_COUNT_MAX + 1), "source": "x"},
+        "bad_request",
+    ),
+    "unknown_parent": (
+        "POST",
+        "/branches/main/import",
+        {"items": [ITEM | {"parents": ["b"]}], "source": "x"},
+        "unknown_parent",
+    ),
+    "unknown_permission": ("POST", "/repos/notes/invitations", {"permission": "owner"}, "bad_request"),
+    "expiry_in_the_past": ("POST", "/repos/notes/invitations", {"expires_seconds": 0}, "bad_request"),
+    "no_link": ("POST", "/join", {"invitation": "hello"}, "bad_link"),
+    "an_invitation_is_no_capability": ("POST", "/follow", {"capability": "ravel:invite:aa"}, "bad_link"),
+    "a_capability_is_no_invitation": ("POST", "/join", {"invitation": "ravel:read:aa"}, "bad_link"),
+    "link_over_its_bound": ("POST", "/follow", {"capability": "ravel:read:" + "a" * 4086}, "bad_link"),
+    "peer_without_port": ("POST", "/peers", {"address": "host", "peer": id_text(b"p" * 32)}, "bad_request"),
+    "peer_on_every_interface": (
+        "POST",
+        "/peers",
+        {"address": "0.0.0.0:1", "peer": id_text(b"p" * 32)},
+        "bad_request",
+    ),
+    "peer_of_a_bad_id": ("POST", "/peers", {"address": "host:1", "peer": "abc"}, "bad_request"),
+    "unknown_file": ("GET", "/branches/main/files/nothing", None, "not_found"),
+    "file_without_a_name": ("POST", "/branches/main/files", b"content", "bad_request"),
+    "too_many_files_asked_for": ("GET", "/branches/main/files?limit=1001", None, "bad_request"),
+    "too_many_set_items": ("POST", "/branches/main/set", {"add": ["x"] * 1025}, "bad_request"),
+    "set_item_over_its_bound": ("POST", "/branches/main/set", {"remove": ["x" * 1025]}, "bad_request"),
+    "too_much_of_a_set_asked_for": ("GET", "/branches/main/set?limit=1001", None, "bad_request"),
+    "dict_value_not_a_text": ("POST", "/branches/main/dict", {"put": {"k": 1}}, "bad_request"),
+    "dict_key_over_its_bound": ("POST", "/branches/main/dict", {"put": {"k" * 256: ""}}, "bad_request"),
+    "unknown_key": ("GET", "/branches/main/dict/entry?key=nothing", None, "not_found"),
+    "update_not_in_base64": ("POST", "/branches/main/text", {"update": "?"}, "bad_request"),
+    "update_that_is_none": ("POST", "/branches/main/text", {"update": "AQID"}, "bad_input"),
+    "unknown_peer": ("DELETE", "/peers/abcdefgh", None, "not_found"),
+}
+
+
+@pytest.mark.slow
+async def test_documents_are_squeezed_and_branches_compacted(tmp_path: Path) -> None:
+    async with _api(tmp_path) as client:
+        await _post(client, "/repos", {"name": "notes"})
+        await _post(client, "/branches/main/set", {"add": ["pears"], "remove": []})
+        await _post(client, "/branches/main/dict", {"put": {"colour": "red"}, "erase": []})
+        planned = (await _post(client, "/branches/main/compactions", {"dry_run": True})).json()
+        assert (planned["bodies"], planned["commits"], planned["dry_run"]) == (2, [], True)
+        for kind in ("set", "dict"):
+            squeezed = (await _post(client, f"/branches/notes:main/{kind}/squeezes", {})).json()
+            assert len(squeezed["commits"]) == 1
+        done = (await _post(client, "/branches/main/compactions", {})).json()
+        assert (len(done["commits"]), done["bodies"], done["erased"]) == (1, 2, 0)
+        refused = await _post(client, "/branches/main/compactions", {"dry_run": "yes"})
+        assert refused.json()["error"]["code"] == "bad_request"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("defect", REFUSED)
+async def test_a_bad_request_is_refused_with_its_code(tmp_path: Path, defect: str) -> None:
+    method, path, body, code = REFUSED[defect]
+    async with _api(tmp_path) as client:
+        await _post(client, "/repos", {"name": "notes"})
+        before = (await client.get("/api/v1/branches/main/digest")).json()
+        content = {"content": body} if isinstance(body, bytes) else {"json": body}
+        answer = await client.request(method, f"/api/v1{path}", **(content if body is not None else {}))
+        error = answer.json()["error"]
+        assert error["code"] == code, error
+        assert answer.status_code == ERROR_KINDS[code].http_status
+        assert error["message"]
+        assert (await client.get("/api/v1/branches/main/digest")).json() == before
+
+
+async def test_names_that_fit_more_than_one_are_ambiguous(tmp_path: Path) -> None:
+    async with _api(tmp_path) as client:
+        for name in ("one", "two"):
+            await _post(client, "/repos", {"name": name})
+        answer = await client.get("/api/v1/branches/main/digest")
+        assert answer.json()["error"]["code"] == "ambiguous"
+        assert "REPO:NAME" in answer.json()["error"]["next"]
+        assert answer.status_code == 409
+        assert (await client.get("/api/v1/branches/two:main/digest")).status_code == 200
+
+
+@pytest.mark.slow
+async def test_a_timeline_is_read_in_both_directions(tmp_path: Path) -> None:
+    async with _api(tmp_path) as client:
+        await _post(client, "/repos", {"name": "notes"})
+        commits = [(await client.get("/api/v1/branches/main/timeline")).json()["items"][0]["commit"]]
+        for number in range(4):
+            written = await _post(client, "/branches/main/commits", {"text": str(number)})
+            commits.append(written.json()["commit"])
+
+        async def ask(query: str) -> tuple[list[int], Any, Any]:
+            answer = (await client.get(f"/api/v1/branches/main/timeline?{query}")).json()
+            assert answer["total"] == 5
+            return (
+                [commits.index(item["commit"]) for item in answer["items"]],
+                answer["previous"],
+                answer["next"],
+            )
+
+        assert await ask("limit=2") == ([0, 1], None, 1)
+        assert await ask("after_position=1&limit=2") == ([2, 3], 2, 3)
+        assert await ask("after_position=3&limit=2") == ([4], 4, None)
+        assert await ask("before_position=99&limit=2") == ([3, 4], 3, None)
+        assert await ask("before_position=3&limit=2") == ([1, 2], 1, 2)
+        assert await ask("before_position=1&limit=2") == ([0], None, 0)
+        assert await ask("before_position=0&limit=2") == ([], None, None)
+        assert await ask("after_position=7") == ([], None, None)
+        by_time = "order=time&limit=2"
+        assert await ask(by_time) == ([3, 4], commits[3], None)
+        assert await ask(f"{by_time}&before={commits[3]}") == ([1, 2], commits[1], commits[2])
+        assert await ask(f"{by_time}&before={commits[2]}") == ([0, 1], None, commits[1])
+        assert await ask(f"{by_time}&after={commits[0]}") == ([1, 2], commits[1], commits[2])
+        assert await ask(f"{by_time}&after={commits[2]}") == ([3, 4], commits[3], None)
+        assert await ask(f"{by_time}&after={commits[4]}") == ([], None, None)
+        for position, commit in enumerate(commits):
+            assert (await client.get(f"/api/v1/commits/{commit}")).json()["position"] == position
+
+
+@pytest.mark.parametrize("name", ["feature/x", "a/timeline", "/", "%2F", "what?", "#1", "é ß", "a/../b"])
+async def test_names_of_any_printable_characters_can_be_asked_for(tmp_path: Path, name: str) -> None:
+    async with _api(tmp_path) as client:
+        assert (await _post(client, "/repos", {"name": name})).status_code == 200
+        part = quote(name, safe="")
+        assert (await _post(client, f"/repos/{part}/branches", {"name": name})).status_code == 200
+        timeline = await client.get(f"/api/v1/branches/{part}:{part}/timeline")
+        assert timeline.json()["total"] == 1
+
+
+async def test_a_name_is_given_once(tmp_path: Path) -> None:
+    async with _api(tmp_path) as client:
+        for path, status in (
+            ("/repos", 200),
+            ("/repos", 409),
+            ("/repos/x/branches", 200),
+            ("/repos/x/branches", 409),
+        ):
+            answer = await _post(client, path, {"name": "x"})
+            assert answer.status_code == status
+        assert answer.json()["error"]["code"] == "already_exists"
+
+
+@pytest.mark.slow
+async def test_a_link_names_only_addresses_that_can_be_dialed(tmp_path: Path) -> None:
+    for listen, advertise, expected in (
+        ("127.0.0.1:7474", "", ["127.0.0.1:7474"]),
+        ("0.0.0.0:7474", "relay.example:1", ["relay.example:1"]),
+        ("0.0.0.0:7474", "", None),
+        ("[::]:7474", "", None),
+    ):
+        folder = tmp_path / f"{listen} {advertise}"
+        async with _api(folder, listen=listen, advertise=advertise) as client:
+            await _post(client, "/repos", {"name": "notes"})
+            answer = (await _post(client, "/repos/notes/invitations", {})).json()
+            if expected is None:
+                assert answer["error"]["code"] == "bad_config"
+                assert "advertise" in answer["error"]["next"]
+                continue
+            assert answer["addresses"] == expected
+            link = parse_invitation(answer["invitation"])
+            assert [peer.address for peer in link.peers] == expected
+
+
+@pytest.mark.slow
+async def test_a_file_over_the_api_whole_by_range_and_removed(tmp_path: Path) -> None:
+    data = bytes(range(256)) * 20_000
+    async with _api(tmp_path) as client:
+        await _post(client, "/repos", {"name": "notes"})
+        base = "/api/v1/branches/main/files"
+        added = await client.post(base, params={"name": "a/b ü.bin"}, content=data)
+        assert added.status_code == 200, added.text
+        path = f"{base}/{added.json()['file']}"
+        whole = await client.get(path)
+        assert (whole.status_code, whole.content) == (200, data)
+        assert whole.headers["etag"] == f'"{added.json()["file"]}"'
+        assert whole.headers["x-content-type-options"] == "nosniff"
+        assert whole.headers["content-disposition"] == "attachment; filename*=UTF-8''a%2Fb%20%C3%BC.bin"
+        for text, expected in (
+            ("bytes=0-0", data[:1]),
+            ("bytes=1048543-1048545", data[1048543:1048546]),
+            ("bytes=5119990-", data[5119990:]),
+            ("bytes=5119990-99999999", data[5119990:]),
+            ("bytes=-10", data[-10:]),
+        ):
+            part = await client.get(path, headers={"Range": text})
+            assert (part.status_code, part.content) == (206, expected)
+            assert part.headers["content-range"].endswith(f"/{len(data)}")
+        for text in (
+            "bytes=5-3",
+            "bytes=a-b",
+            "bytes=-",
+            "lines=1-2",
+            "bytes=0-1,4-5",
+            "bytes=" + "9" * 5000 + "-",
+        ):
+            assert (await client.get(path, headers={"Range": text})).status_code == 200
+        for text in (f"bytes={len(data)}-", "bytes=-0"):
+            behind = await client.get(path, headers={"Range": text})
+            assert (behind.status_code, behind.headers["content-range"]) == (416, f"bytes */{len(data)}")
+        other = await client.get(path, headers={"Range": "bytes=0-0", "If-Range": '"another"'})
+        assert other.status_code == 200
+        timeline = (await client.get("/api/v1/branches/main/timeline")).json()["items"]
+        assert timeline[-1]["files"] == ["a/b ü.bin"]
+        assert (await client.delete(path)).json()["names"] == ["a/b ü.bin"]
+        assert (await client.get(path)).status_code == 404
+        assert (await client.get(base)).json() == {"files": [], "next": None}
+
+
+STRANGERS: dict[str, tuple[dict[str, str], int]] = {
+    "no_token": ({"Authorization": ""}, 401),
+    "wrong_token": ({"Authorization": "Bearer " + "u" * 64}, 401),
+    "prefix_of_the_token": ({"Authorization": "Bearer " + "t" * 63}, 401),
+    "other_scheme": ({"Authorization": f"Basic {TOKEN}"}, 401),
+    "foreign_host": ({"Host": "evil.example"}, 403),
+    "host_that_begins_like_ours": ({"Host": "127.0.0.1.evil.example"}, 403),
+    "host_that_ends_like_ours": ({"Host": "evil.localhost:7475"}, 403),
+    "host_with_a_bad_port": ({"Host": "localhost:evil"}, 403),
+    "foreign_origin": ({"Origin": "https://evil.example"}, 403),
+    "null_origin": ({"Origin": "null"}, 403),
+    "origin_of_another_port": ({"Origin": "http://127.0.0.1:1"}, 403),
+}
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+async def test_strangers_and_foreign_pages_are_refused(tmp_path: Path, stranger: str) -> None:
+    headers, status = STRANGERS[stranger]
+    async with _api(tmp_path) as client:
+        answer = await client.post("/api/v1/repos", json={"name": "x"}, headers=headers)
+        assert answer.status_code == status
+        assert (await client.get("/api/v1/repos")).json() == {"repos": []}
+
+
+async def test_a_token_in_the_address_is_no_token(tmp_path: Path) -> None:
+    async with _api(tmp_path) as client:
+        answer = await client.get(f"/api/v1/status?token={TOKEN}", headers={"Authorization": ""})
+        assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("host", ["localhost:7475", "127.0.0.1", "[::1]:7475"])
+async def test_loopback_names_and_our_own_origin_are_served(tmp_path: Path, host: str) -> None:
+    async with _api(tmp_path) as client:
+        headers = {"Host": host, "Origin": f"http://{host}"}
+        assert (await client.get("/api/v1/status", headers=headers)).status_code == 200
+        assert (await client.get("/healthz", headers={"Authorization": ""})).json() == {"status": "ok"}
+
+
+@pytest.mark.slow
+async def test_a_defect_answers_without_inner_details(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_service: NodeService) -> dict[str, Any]:
+        raise ZeroDivisionError("secret detail")
+
+    monkeypatch.setattr(NodeService, "status", fail)
+    async with _api(tmp_path) as client:
+        answer = await client.get("/api/v1/status")
+        assert answer.status_code == 500
+        assert "secret detail" not in answer.text
+
+
+@asynccontextmanager
+async def _served(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
+    """The same over a real server and a real connection."""
+    async with served(folder) as one:
+        yield one.client
+
+
+async def test_the_server_reports_its_port_and_serves(tmp_path: Path) -> None:
+    async with _served(tmp_path) as client:
+        assert (await client.get("/api/v1/status")).json()["repos"] == 0
+
+
+@pytest.mark.parametrize("path", sorted((CORPUS / "http").iterdir()), ids=lambda path: path.name)
+async def test_no_connection_ends_the_server(
+    tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server_module, "_AFTER_CLIENT_LEFT_SECONDS", 0.05)
+    said = path.read_bytes()  # noqa: ASYNC240  # a small file, before anything runs
+    async with _served(tmp_path) as client:
+        stream = await trio.open_tcp_stream("127.0.0.1", client.base_url.port or 0)
+        async with stream:
+            await stream.send_all(said)
+            await stream.send_eof()
+            with contextlib.suppress(trio.BrokenResourceError):
+                async for _ in stream:
+                    pass
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+
+
+@pytest.mark.slow
+async def test_more_connections_than_are_served_wait_for_their_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server_module, "API_CONNECTIONS_MAX", 2)
+    monkeypatch.setattr(http_server_module, "_AFTER_CLIENT_LEFT_SECONDS", 0.05)
+    async with _served(tmp_path) as client:
+        port = client.base_url.port or 0
+        idle = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(2)]
+        for stream in idle:
+            await stream.send_all(b"GET")
+        answered = trio.Event()
+
+        async def ask() -> None:
+            assert (await client.get("/healthz")).json() == {"status": "ok"}
+            answered.set()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            assert not answered.is_set()
+            for stream in idle:
+                await stream.aclose()
+
+
+@pytest.mark.slow
+async def test_the_server_stops_although_a_client_does_not_read(tmp_path: Path) -> None:
+    async with _served(tmp_path) as client:
+        await _post(client, "/repos", {"name": "notes"})
+        await client.post("/api/v1/branches/main/files?name=big", content=bytes(20 << 20))
+        stream = await trio.open_tcp_stream("127.0.0.1", client.base_url.port or 0)
+        lines = ["GET /api/v1/branches/main/files/big HTTP/1.1", f"Host: 127.0.0.1:{client.base_url.port}"]
+        lines += [f"Authorization: {AUTH['Authorization']}", "", ""]
+        await stream.send_all("\r\n".join(lines).encode())
+        assert await stream.receive_some(10)
+        await trio.testing.wait_all_tasks_blocked(0.05)
+    await stream.aclose()
+
+
+async def test_a_body_over_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_requests, "REQUEST_SIZE_MAX", 100)
+    async with _served(tmp_path) as client:
+        answer = await _post(client, "/repos", {"name": "x" * 200})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+        assert (await client.get("/api/v1/repos")).json() == {"repos": []}
+
+
+async def test_a_body_that_stops_coming_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api_requests, "BODY_WAIT_SECONDS", 0.05)
+    async with _served(tmp_path) as client:
+        async with await trio.open_tcp_stream("127.0.0.1", client.base_url.port or 0) as stream:
+            lines = ["POST /api/v1/repos HTTP/1.1", f"Host: 127.0.0.1:{client.base_url.port}"]
+            lines += [f"Authorization: {AUTH['Authorization']}", "Content-Length: 100", "", "{"]
+            await stream.send_all("\r\n".join(lines).encode())
+            assert b"interrupted" in b"".join([part async for part in stream])
+        assert (await client.get("/api/v1/repos")).json() == {"repos": []}
+
+
+async def test_an_answer_may_take_its_time(autojump_clock: MockClock) -> None:
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await trio.sleep(3600)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"at last"})
+
+    client, stream = memory_stream_pair()
+    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    with fail_after(7200):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert b"at last" in b"".join([part async for part in client])
+
+
+async def test_headers_that_come_byte_by_byte_are_given_up(autojump_clock: MockClock) -> None:
+    async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise AssertionError("a request that never came whole")
+
+    client, stream = memory_stream_pair()
+    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    began = trio.current_time()
+    with fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            with pytest.raises(trio.BrokenResourceError):
+                for byte in b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + bytes([97]) * 100:
+                    await client.send_all(bytes([byte]))
+                    await trio.sleep(1)
+    assert trio.current_time() - began < 10
+
+
+_UNFINISHED = b"POST /open HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n{"
+
+
+async def test_a_body_of_a_stranger_that_comes_byte_by_byte_is_given_up(autojump_clock: MockClock) -> None:
+    async def app(_scope: Scope, receive: Receive, _send: Send) -> None:
+        while (await receive())["type"] == "http.request":
+            pass
+
+    client, stream = memory_stream_pair()
+    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    began = trio.current_time()
+    with fail_after(600):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            await client.send_all(_UNFINISHED)
+            with pytest.raises(trio.BrokenResourceError):
+                for _ in range(400):
+                    await client.send_all(b" ")
+                    await trio.sleep(1)
+    assert trio.current_time() - began <= API_STRANGER_SECONDS + 2
+
+
+async def test_who_has_shown_the_token_may_take_its_time(autojump_clock: MockClock) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        scope["extensions"][TRUSTED]()
+        while (await receive()).get("more_body"):
+            pass
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"at last"})
+
+    client, stream = memory_stream_pair()
+    stream.socket = Loopback()  # type: ignore[attr-defined]  # what the server looks at
+    with fail_after(600):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_connection, app, stream)  # type: ignore[arg-type]  # a stream is enough
+            await client.send_all(_UNFINISHED)
+            for _ in range(499):
+                await trio.sleep(API_STRANGER_SECONDS / 10)
+                await client.send_all(b" ")
+            said = b""
+            while b"at last" not in said:
+                said += await client.receive_some()
+            await client.aclose()
+
+
+async def test_strangers_do_not_keep_the_api_from_who_has_the_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_server_module, "API_CONNECTIONS_MAX", 5)
+    monkeypatch.setattr(http_server_module, "API_STRANGERS_MAX", 3)
+    async with _served(tmp_path) as client:
+        port = client.base_url.port or 0
+        strangers = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(20)]
+        for stream in strangers:
+            with contextlib.suppress(trio.BrokenResourceError):
+                await stream.send_all(_UNFINISHED)
+        assert (await client.get("/api/v1/status")).status_code == 200
+        for stream in strangers:
+            await stream.aclose()
+
+
+async def test_a_code_is_short(tmp_path: Path) -> None:
+    async with _served(tmp_path) as client:
+        answer = await client.post("/open", json={"code": "x" * PAGE_CODE_BODY_SIZE_MAX})
+        assert answer.json()["error"]["code"] == "too_large"
+
+
+@pytest.mark.parametrize("name", ["../../x", "..", "a/b", "/etc/passwd"])
+async def test_a_file_is_asked_for_by_its_name_whatever_that_is(tmp_path: Path, name: str) -> None:
+    async with _served(tmp_path) as client:
+        await _post(client, "/repos", {"name": "notes"})
+        path = f"/api/v1/branches/main/files/{path_part(name)}"
+        error = (await client.get(path)).json()["error"]
+        assert (error["code"], error["message"]) == ("not_found", f"no file is called {name!r}")
+        await client.post("/api/v1/branches/main/files", params={"name": name}, content=b"content")
+        assert (await client.get(path)).content == b"content"
+
+
+async def test_a_clock_that_cannot_be_read_ends_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> float:
+        raise OverflowError("timestamp too large to convert to C _PyTime_t")
+
+    async with _served(tmp_path) as client:
+        monkeypatch.setattr("hypercorn.config.time", fail)
+        assert (await client.get("/healthz")).json() == {"status": "ok"}

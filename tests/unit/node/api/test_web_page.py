@@ -1,0 +1,85 @@
+"""The page's files and codes: who gets them, with which headers, and how often."""
+
+from pathlib import Path
+
+import pytest
+
+from node.api.web_page import OPEN_PATHS, PageCodes
+from node.runtime.errors import ServiceError
+from protocol.limits import PAGE_CODE_SECONDS, PAGE_CODES_MAX
+from tests.support.served import TOKEN, served
+
+WEB = Path(__file__).parents[4] / "node" / "web"
+
+
+async def test_files_need_no_token_and_forbid_everything_foreign(tmp_path: Path) -> None:
+    async with served(tmp_path) as one:
+        del one.client.headers["Authorization"]
+        for path in OPEN_PATHS - {"/open"}:
+            answer = await one.client.get(path)
+            assert answer.status_code == 200, path
+            policy = answer.headers["content-security-policy"]
+            assert policy.startswith("default-src 'none'; script-src 'self';")
+            assert "unsafe" not in policy
+            assert "frame-ancestors 'none'" in policy
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+            assert "set-cookie" not in answer.headers
+            assert "access-control-allow-origin" not in answer.headers
+        for path in (
+            "/web/../api.py",
+            "/web/%2e%2e/api.py",
+            "/web/",
+            "/web/app.js/",
+            "/web",
+            "/api/v1/status",
+        ):
+            assert (await one.client.get(path)).status_code == 401, path
+        foreign = {"Origin": "http://example.org"}
+        assert (await one.client.get("/", headers=foreign)).status_code == 403
+        assert (await one.client.get("/", headers={"Host": "example.org"})).status_code == 403
+
+
+@pytest.mark.slow
+async def test_a_code_gives_the_token_once_and_to_our_own_page_alone(tmp_path: Path) -> None:
+    async with served(tmp_path) as one:
+        code = (await one.client.post("/api/v1/codes")).json()
+        assert code["path"] == f"/#code={code['code']}", "behind the #, which browsers do not send"
+        del one.client.headers["Authorization"]
+        assert (await one.client.post("/api/v1/codes")).status_code == 401
+        body = {"code": code["code"]}
+        foreign = {"Origin": "http://example.org"}
+        assert (await one.client.post("/open", json=body, headers=foreign)).status_code == 403
+        assert (await one.client.get("/open")).status_code == 404
+        assert (await one.client.post("/open", json=body)).json() == {"token": TOKEN}
+        again = await one.client.post("/open", json=body)
+        assert (again.status_code, again.json()["error"]["code"]) == (401, "unauthorized")
+        for bad in ({}, {"code": ""}, {"code": "x" * 65}, {"code": 1}, {"code": "x", "more": 1}):
+            assert (await one.client.post("/open", json=bad)).status_code == 400
+
+
+async def test_codes_are_few_and_soon_too_old() -> None:
+    now = 0.0
+    codes = PageCodes(TOKEN, lambda: now)
+    made = [(await codes.make())["code"] for _ in range(PAGE_CODES_MAX + 1)]
+    assert len(set(made)) == len(made)
+    with pytest.raises(ServiceError, match="too old"):
+        codes.redeem(made[0])
+    now = PAGE_CODE_SECONDS - 0.1
+    assert codes.redeem(made[1]) == TOKEN
+    now = float(PAGE_CODE_SECONDS)
+    with pytest.raises(ServiceError, match="too old"):
+        codes.redeem(made[2])
+
+
+def test_the_page_names_nothing_of_others_and_writes_no_markup() -> None:
+    for path in WEB.iterdir():
+        text = path.read_text(encoding="utf-8")
+        assert "http://" not in text.replace("http://www.w3.org/2000/svg", ""), path
+        assert "https://" not in text, path
+        assert path.suffix != ".js" or not any(
+            word in text for word in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(")
+        )
+    html = (WEB / "index.html").read_text(encoding="utf-8")
+    assert " style=" not in html
+    assert " onclick=" not in html

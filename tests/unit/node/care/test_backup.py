@@ -1,0 +1,242 @@
+"""Backups: whole or not there, the same node again, and nothing in them is believed before it was checked."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from node.care.backup import MANIFEST_NAME, create_backup, restore_backup
+from node.home.home import create_home, hold_content, lock_home, open_home
+from node.home.identity import read_keys
+from node.runtime.errors import ServiceError
+from protocol.block import seal_block
+from protocol.limits import BACKUP_MANIFEST_SIZE_MAX
+from storage.engine.database import Database, NewerSchema, NoStore, OlderSchema, StorageError
+from tests.support.nodes import Node
+from tests.support.older_stores import make_older_store
+
+NOW = 1_700_000_000
+
+
+def _node(folder: Path) -> Node:
+    """A home with a store that has a branch of three posts and a pack."""
+    create_home(folder)
+    node = Node(folder, "alice")
+    _, branch = node.create_repo()
+    for text in "abc":
+        node.write(branch, text)
+    block, _ = seal_block(b"x" * 500_000, b"c" * 32)
+    with node.replica.packs.draft() as draft:
+        draft.put(block)
+        draft.finish()
+        with node.replica.database.write() as connection:
+            draft.keep(connection)
+        draft.is_kept = True
+    return node
+
+
+def test_a_backup_beside_a_running_node_is_the_node_as_it_was(tmp_path: Path) -> None:
+    os.umask(0)
+    node = _node(tmp_path / "home")
+    with lock_home(tmp_path / "home"):
+        made = create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    before = node.digest(node.branch())
+    node.write(node.branch(), "after it")
+    node.replica.close()
+    os.umask(0o022)
+    entries = json.loads((tmp_path / "backup" / MANIFEST_NAME).read_text())["files"]
+    assert made.files == len(entries) == 5  # database, pack, configuration, keys, token
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "backup").rglob("*")}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    restored = restore_backup(tmp_path / "backup", tmp_path / "again")
+    assert restored.created_at == NOW
+    assert stat.S_IMODE((tmp_path / "again").stat().st_mode) == 0o700
+    assert read_keys(open_home(tmp_path / "again").path) == read_keys(tmp_path / "home")
+    again = Node(tmp_path / "again", "alice")
+    assert again.digest(again.branch()) == before
+    block, _ = seal_block(b"x" * 500_000, b"c" * 32)
+    with again.replica.database.read() as connection:
+        assert again.replica.packs.find(connection, block.block_id) == block
+    again.replica.close()
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite  # rows of an older schema in PostgreSQL are refused
+def test_a_backup_of_an_older_store_says_its_schema(tmp_path: Path) -> None:
+    create_home(tmp_path / "home")
+    make_older_store(tmp_path / "home", "r0009")
+    create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    assert json.loads((tmp_path / "backup" / MANIFEST_NAME).read_text())["schema"] == "r0009"
+    restore_backup(tmp_path / "backup", tmp_path / "again")
+    Database(tmp_path / "again").close()
+
+
+@pytest.mark.parametrize(
+    "error, code, next_step",
+    [
+        (NewerSchema("newer"), "newer_schema", "a newer one"),
+        (OlderSchema("older"), "storage_failed", "ravel run"),
+        (NoStore("none"), "storage_failed", "ravel run"),
+        (StorageError("gone"), "storage_failed", "[storage] url"),
+    ],
+)
+def test_a_store_that_cannot_be_copied_is_answered_by_what_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: StorageError, code: str, next_step: str
+) -> None:
+    create_home(tmp_path / "home")
+
+    def fail(_home: Path, _url: str, _path: Path) -> None:
+        raise error
+
+    monkeypatch.setattr("node.care.backup.save_database", fail)
+    with pytest.raises(ServiceError) as caught:
+        create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    assert (caught.value.code, caught.value.message) == (code, str(error))
+    assert next_step in caught.value.next_step
+    assert {path.name for path in tmp_path.iterdir()} == {"home"}
+
+
+def test_a_node_without_a_store_is_not_backed_up_and_none_is_made(tmp_path: Path) -> None:
+    create_home(tmp_path / "home")
+    before = {path.name for path in (tmp_path / "home").iterdir()}
+    with pytest.raises(ServiceError, match="no store yet"):
+        create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    assert {path.name for path in (tmp_path / "home").iterdir()} - {"content.lock"} == before
+
+
+def test_what_is_of_the_moment_is_left_out(tmp_path: Path) -> None:
+    node = _node(tmp_path / "home")
+    for name in (
+        "run.json",
+        "ravel-of-r0001.sqlite",
+        "config.toml.new",
+        "keys.json.0011223344556677.new",
+        "daemon.log",
+    ):
+        (tmp_path / "home" / name).write_text("x")
+    with lock_home(tmp_path / "home"):
+        create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    node.replica.close()
+    names = {path.name for path in (tmp_path / "backup").iterdir()}
+    assert names == {
+        "manifest.json",
+        "ravel.sqlite",
+        "packs",
+        "config.toml",
+        "keys.json",
+        "api-token",
+    }
+
+
+def test_nothing_is_written_over(tmp_path: Path) -> None:
+    _node(tmp_path / "home").replica.close()
+    create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    with pytest.raises(ServiceError) as caught:
+        create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    assert caught.value.code == "already_exists"
+    with pytest.raises(ServiceError) as caught:
+        restore_backup(tmp_path / "backup", tmp_path / "home")
+    assert caught.value.code == "already_exists"
+    (tmp_path / "empty").mkdir()
+    restore_backup(tmp_path / "backup", tmp_path / "empty")
+
+
+def test_what_a_killed_backup_left_is_removed_and_one_at_work_is_not(tmp_path: Path) -> None:
+    _node(tmp_path / "home").replica.close()
+    part = tmp_path / ".backup.part"
+    (part / "packs").mkdir(parents=True)
+    (part / "ravel.sqlite").write_text("half")
+    create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    assert not part.exists()
+    restore_backup(tmp_path / "backup", tmp_path / "again")
+
+
+def test_a_backup_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    _node(tmp_path / "home").replica.close()
+    (pack,) = (tmp_path / "home" / "packs").iterdir()
+    pack.unlink()
+    with pytest.raises(ServiceError) as caught:
+        create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    assert caught.value.code == "storage_failed"
+    assert pack.name in caught.value.message
+    assert {path.name for path in tmp_path.iterdir()} == {"home"}
+
+
+def test_no_backup_is_made_while_content_is_collected(tmp_path: Path) -> None:
+    _node(tmp_path / "home").replica.close()
+    with hold_content(tmp_path / "home", alone=True), pytest.raises(ServiceError) as caught:
+        create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    assert caught.value.code == "already_running"
+    with (
+        hold_content(tmp_path / "home", alone=False),
+        pytest.raises(ServiceError),
+        hold_content(tmp_path / "home", alone=True),
+    ):
+        raise AssertionError("held")
+
+
+@pytest.mark.parametrize("name", ["ravel.sqlite", "keys.json", "packs"])
+def test_a_flipped_bit_is_found_before_anything_is_restored(tmp_path: Path, name: str) -> None:
+    _node(tmp_path / "home").replica.close()
+    create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    path = tmp_path / "backup" / name
+    (path,) = path.iterdir() if path.is_dir() else (path,)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    _refused(tmp_path, "is not what it was")
+
+
+def _refused(tmp_path: Path, why: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        restore_backup(tmp_path / "backup", tmp_path / "again")
+    assert caught.value.code == "bad_input"
+    assert why in caught.value.message
+    assert not (tmp_path / "again").exists()
+    assert not (tmp_path / ".again.part").exists()
+
+
+MANIFESTS: dict[str, tuple[str, str, str]] = {
+    "leaves_the_folder": ('"path": "keys.json"', '"path": "../node.key"', "expected form"),
+    "leaves_it_below": ('"path": "keys.json"', '"path": "packs/../../x"', "expected form"),
+    "absolute": ('"path": "keys.json"', '"path": "/etc/passwd"', "expected form"),
+    "hidden": ('"path": "keys.json"', '"path": ".bashrc"', "expected form"),
+    "no_key": ('"path": "keys.json"', '"path": "other.key"', "not all that a node has"),
+    "twice": ('"path": "api-token"', '"path": "keys.json"', "twice"),
+    "other_format": ("ravel-backup1", "ravel-backup2", "its format"),
+    "not_json": ("{", "{{", "expected form"),
+    "missing": ('"path": "api-token"', '"path": "gone.key"', "is not there"),
+}
+
+
+@pytest.mark.parametrize("defect", MANIFESTS)
+def test_a_manifest_is_not_believed(tmp_path: Path, defect: str) -> None:
+    old, new, why = MANIFESTS[defect]
+    _node(tmp_path / "home").replica.close()
+    create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    path = tmp_path / "backup" / MANIFEST_NAME
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    _refused(tmp_path, why)
+
+
+def test_a_manifest_has_a_bound(tmp_path: Path) -> None:
+    (tmp_path / "backup").mkdir()
+    with (tmp_path / "backup" / MANIFEST_NAME).open("wb") as file:
+        file.truncate(BACKUP_MANIFEST_SIZE_MAX + 1)
+    _refused(tmp_path, "bytes")
+
+
+def test_a_link_in_a_backup_leads_nowhere(tmp_path: Path) -> None:
+    _node(tmp_path / "home").replica.close()
+    create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+    key = tmp_path / "backup" / "keys.json"
+    key.rename(tmp_path / "elsewhere")
+    key.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ServiceError):
+        restore_backup(tmp_path / "backup", tmp_path / "again")
+    assert not (tmp_path / "again").exists()

@@ -1,0 +1,321 @@
+"""Repair of a store: each kind of damage is put right, or asked of peers, or named; and nothing else is touched."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, insert, select, text
+
+from node.care.fsck import check_store
+from node.care.repair import Repair, repair_store
+from node.home.home import lock_home
+from node.ingest.replica import Replica
+from node.runtime.errors import ServiceError
+from protocol.publication import decode_publication
+from storage.commits.edits import START, load_edits
+from storage.engine.database import Database, StorageError, read_store
+from storage.relay.quotas import Visitor
+from storage.relay.relay import load_kept, open_topics, take_publications
+from storage.schema.schema import commits, sketches
+from storage.schema.tables import metadata
+from storage.topics.difference import REPLICA
+from storage.topics.topic_sets import TopicSet
+from tests.support.builders import STORE_KEY, World, give, timeline
+from tests.support.relays import PLENTY
+from tests.unit.node.care.test_fsck import HARM, PACKS, RELAYED, SQL, with_file
+
+_NOT_COMPARED = {"changes", "numbers", "awaited_commits", "awaited_blocks"}
+
+
+def _repair(folder: Path, *, dry_run: bool = False) -> Repair:
+    return repair_store(folder, STORE_KEY, dry_run=dry_run)
+
+
+def _dump(connection: Connection) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of all tables but those that say how it came to this; blocks by their bytes."""
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for table in metadata.sorted_tables:
+        if table.name in _NOT_COMPARED:
+            continue
+        columns = [column for column in table.c if column.name != "changes_from"]
+        found[table.name] = sorted(map(tuple, connection.execute(select(*columns))), key=repr)
+    return found
+
+
+def _dump_of(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
+    with read_store(folder, STORE_KEY) as connection:
+        return _dump(connection)
+
+
+def _story(folder: Path) -> World:
+    """Forks and merges, a void commit, and two checkpoints."""
+    world = World(folder)
+    world.tell_story()
+    return world
+
+
+def _topic_set(num: int, topic: bytes) -> TopicSet:
+    return TopicSet(REPLICA, num, topic)
+
+
+@pytest.mark.slow
+def test_a_good_store_is_left_as_it_is(tmp_path: Path) -> None:
+    world = _story(tmp_path)
+    world.close()
+    before = _dump_of(tmp_path)
+    repair = _repair(tmp_path)
+    assert (repair.found.kinds, repair.left.kinds, repair.changed, repair.copy) == ({}, {}, {}, None)
+    assert _dump_of(tmp_path) == before
+    assert sorted(path.name for path in tmp_path.iterdir() if "repair" in path.name) == []
+
+
+DERIVED = {
+    name: SQL[name][0]
+    for name in (
+        "rank",
+        "ack_that_is_not_there",
+        "head_that_is_missing",
+        "head_that_is_none",
+        "head_marked",
+        "branch_count",
+        "void_count",
+        "topic_count",
+        "order_shown",
+        "order_size",
+        "order_missing",
+        "order_begins_late",
+        "order_higher_level",
+        "display_time",
+        "passed",
+        "void",
+        "feed_evidence",
+        "author",
+        "sequence",
+        "body_kind",
+        "timestamp",
+        "commit_key",
+        "id_key",
+        "checkpoint_forgotten",
+        "waiting",
+    )
+} | {
+    "ranks_of_all": "UPDATE commits SET rank = 0",
+    "passed_by_all": "UPDATE commits SET passed = 7",
+    "all_void": "UPDATE commits SET is_void = true",
+    "none_void": "UPDATE commits SET is_void = false",
+    "heads_gone": "DELETE FROM heads",
+    "checkpoint_of_nothing": "UPDATE checkpoints SET merged = :junk",
+    "erasure_that_was_none": "INSERT INTO erasures SELECT num, branch_num, :junk, 5, false FROM commits WHERE rank = 3",
+    "causes_of_nothing": "INSERT INTO pending_causes VALUES (5, 77)",
+    "heads_of_nothing": "INSERT INTO heads VALUES (77, :junk, 2, 1, false)",
+}
+_PARTS = 5
+"""Of the damages: in each part are some that do not undo each other."""
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite  # with rows in PostgreSQL: several at once, below
+@pytest.mark.parametrize("damage", DERIVED)
+def test_what_follows_from_commits_is_made_again(tmp_path: Path, damage: str) -> None:
+    _harm_and_repair(tmp_path, [damage])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_several_damages_at_once_are_made_good(tmp_path: Path, part: int) -> None:
+    _harm_and_repair(tmp_path, list(DERIVED)[part::_PARTS])
+
+
+def _harm_and_repair(tmp_path: Path, damages: list[str]) -> None:
+    world = _story(tmp_path)
+    before = _dump_of(tmp_path)
+    with world.replica.database.write() as connection:
+        for damage in damages:
+            assert connection.execute(text(DERIVED[damage]), HARM).rowcount > 0, "the damage is done"
+    world.close()
+    harmed = _dump_of(tmp_path)
+    assert harmed != before
+    foreseen = _repair(tmp_path, dry_run=True)
+    assert _dump_of(tmp_path) == harmed, "a dry run changes nothing"
+    repair = _repair(tmp_path)
+    assert repair.found.kinds, "it was found"
+    assert (repair.left.problems, foreseen.left.problems) == ([], [])
+    assert repair.changed == foreseen.changed != {}
+    assert _dump_of(tmp_path) == before
+    assert check_store(tmp_path, STORE_KEY).problems == []
+    assert repair.copy == tmp_path / "ravel-before-repair.sqlite"
+    with closing(sqlite3.connect(repair.copy)) as copy:
+        assert copy.execute("SELECT count(*) FROM commits").fetchone()[0] == len(before["commits"])
+
+
+DAMAGED = {
+    "block_bytes": "UPDATE blocks SET encoded = :junk WHERE num = 9",
+    "block_missing": "DELETE FROM blocks WHERE num = 9",
+    "blocks_gone": "DELETE FROM blocks WHERE num > 3",
+    "block_of_another": SQL["block_of_another"][0],
+    "sealed_key": SQL["sealed_key"][0],
+    "block_key": "UPDATE blocks SET id_key = 5 WHERE num = 9",
+    "block_nums_cut": "UPDATE commits SET block_nums = substr(block_nums, 1, 11) WHERE branch_num = 2 AND rank = 2",
+    "block_nums_wild": "UPDATE commits SET block_nums = :junk WHERE branch_num = 2 AND rank = 2",
+    "body_forgotten": "UPDATE commits SET block_nums = substr(block_nums, 1, 8) WHERE branch_num = 2 AND rank = 2",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_what_only_peers_have_is_asked_of_them(tmp_path: Path, damage: str) -> None:
+    """And comes back with any publication of it, whoever brings it."""
+    world = _story(tmp_path)
+    items = {branch.topic: world.publications(branch) for branch in world.replica.on_topics.values()}
+    before, digest = _dump_of(tmp_path), timeline(world.replica, world.branch)
+    with world.replica.database.write() as connection:
+        assert connection.execute(text(DAMAGED[damage]), HARM).rowcount > 0, "the damage is done"
+    world.close()
+    repair = _repair(tmp_path)
+    assert repair.found.kinds
+    assert repair.left.kinds == {"awaited": repair.awaited.commits}
+    assert check_store(tmp_path, STORE_KEY).kinds == repair.left.kinds
+    again = _repair(tmp_path)
+    assert (again.changed, again.left.kinds, again.copy) == ({}, repair.left.kinds, None)
+    replica = Replica(tmp_path, STORE_KEY)
+    assert replica.has_awaited
+    assert timeline(replica, replica.by_topic[world.branch.topic]) == digest, "places are known"
+    for topic, encoded in items.items():
+        give(replica, replica.by_topic[topic], encoded)
+    replica.close()
+    assert check_store(tmp_path, STORE_KEY).problems == []
+    after = _dump_of(tmp_path)
+    for name in before.keys() - {"blocks", "commits"}:
+        assert after[name] == before[name], name
+
+
+UNREPAIRABLE = {
+    "topic_missing": ("UPDATE commits SET topic_num = 99 WHERE rank = 2", "reference"),
+    "repo_secret": ("UPDATE epochs SET read_secret = :junk", "repo"),
+    "commit_gone": ("DELETE FROM commits WHERE branch_num = 2 AND rank = 2", "ack"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", UNREPAIRABLE)
+def test_what_cannot_be_put_right_is_named(tmp_path: Path, damage: str) -> None:
+    world = _story(tmp_path)
+    statement, kind = UNREPAIRABLE[damage]
+    with world.replica.database.write() as connection:
+        assert connection.execute(text(statement), HARM).rowcount > 0, "the damage is done"
+    world.close()
+    repair = _repair(tmp_path)
+    assert kind in repair.left.kinds
+    assert kind in _repair(tmp_path).left.kinds
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", PACKS)
+def test_packs_are_repaired_as_far_as_they_are_here(tmp_path: Path, damage: str) -> None:
+    with_file(tmp_path).replica.close()
+    (pack,) = (tmp_path / "packs").iterdir()
+    PACKS[damage][0](pack)
+    repair = _repair(tmp_path)
+    assert repair.awaited.commits == 0
+    assert repair.awaited.blocks == repair.left.kinds["awaited"] == repair.changed["blocks"] > 0
+    assert pack.exists() == (damage != "gone")
+    assert check_store(tmp_path, STORE_KEY).kinds == repair.left.kinds
+
+
+FILES = {
+    "name": "UPDATE files SET name = 'other'",
+    "gone": "DELETE FROM files",
+    "removed": "INSERT INTO file_removals VALUES (1, 2)",
+    "one_more": "INSERT INTO files SELECT 77, branch_num, commit_num, object_id, object_key, name, size FROM files",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", FILES)
+def test_files_are_kept_as_commits_say(tmp_path: Path, damage: str) -> None:
+    node = with_file(tmp_path)
+    before = _dump_of(tmp_path)
+    with node.replica.database.write() as connection:
+        connection.execute(text(FILES[damage]))
+    node.replica.close()
+    assert _repair(tmp_path).left.problems == []
+    assert _dump_of(tmp_path) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", RELAYED)
+def test_what_is_kept_for_others_is_put_right_or_goes(tmp_path: Path, damage: str) -> None:
+    world = World(tmp_path / "writer")
+    world.write("a, a <- b")
+    items = [(decode_publication(item), item) for item in world.publications(world.branch)]
+    world.close()
+    folder = tmp_path / "relay"
+    folder.mkdir()
+    database = Database(folder, STORE_KEY)
+    with database.write() as connection:
+        visitor = Visitor(b"p" * 32)
+        open_topics(database, connection, [world.branch.topic], visitor, PLENTY, 1)
+        (kept,) = load_kept(connection).values()
+        take_publications(database, connection, kept.num, visitor, items, PLENTY, 2)
+    before = _dump_of(folder)
+    with database.write() as connection:
+        assert connection.execute(text(RELAYED[damage][0]), HARM).rowcount > 0, "the damage is done"
+    database.close()
+    repair = _repair(folder)
+    assert repair.found.kinds
+    assert repair.left.problems == []
+    if damage not in ("publication", "topic"):  # of which nothing is left
+        assert _dump_of(folder) == before
+
+
+@pytest.mark.slow
+def test_sketches_that_are_wrong_are_made_anew(tmp_path: Path) -> None:
+    world = _story(tmp_path)
+    kept = _topic_set(world.branch.topic_num, world.branch.topic)
+    values = {"topic": kept.topic, "place": kept.place, "upto": 5, "digest": b"", "prefix": b"junk"}
+    with world.replica.database.write() as connection:
+        connection.execute(insert(sketches).values(values))
+    world.close()
+    repair = _repair(tmp_path)
+    assert (repair.found.kinds, repair.left.kinds) == ({"sketch": 1}, {})
+
+
+@pytest.mark.slow
+def test_followers_read_a_repaired_timeline_anew(tmp_path: Path) -> None:
+    world = _story(tmp_path)
+    branch_num = world.branch.num
+    with world.replica.database.read() as connection:
+        cursor = load_edits(connection, branch_num, START, 1000).next
+        assert not load_edits(connection, branch_num, cursor, 1000).is_reset
+    with world.replica.database.write() as connection:
+        connection.execute(text("UPDATE commits SET is_void = true WHERE branch_num = 2 AND rank = 2"))
+    world.close()
+    _repair(tmp_path)
+    with read_store(tmp_path, STORE_KEY) as connection:
+        window = load_edits(connection, branch_num, cursor, 1000)
+        assert window.is_reset
+        assert {edit.commit_id for edit in window.edits} == set(load_ids(connection, branch_num))
+
+
+def load_ids(connection: Connection, branch_num: int) -> list[bytes]:
+    """The timeline."""
+    query = select(commits.c.commit_id).where(commits.c.branch_num == branch_num, ~commits.c.is_void)
+    return list(connection.execute(query).scalars())
+
+
+@pytest.mark.slow
+def test_a_running_node_is_not_repaired(tmp_path: Path) -> None:
+    _story(tmp_path).close()
+    with lock_home(tmp_path), pytest.raises(ServiceError) as caught:
+        _repair(tmp_path)
+    assert caught.value.code == "already_running"
+
+
+@pytest.mark.slow
+def test_a_store_of_another_key_is_left_alone(tmp_path: Path) -> None:
+    _story(tmp_path).close()
+    with pytest.raises(StorageError):
+        repair_store(tmp_path, b"another".ljust(32, b"-"))

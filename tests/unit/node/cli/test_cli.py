@@ -1,0 +1,137 @@
+"""The command line without a daemon: help, exit codes, JSON, and texts that cannot steer a terminal."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from node.cli import main as main_module
+from node.cli.main import app
+from node.cli.progress import show_progress
+from node.cli.shared import display_safe, fail, first_line, print_fields
+from node.runtime.errors import ERROR_KINDS, ServiceError
+from tests.support.processes import RAVEL
+
+DOCS = Path(__file__).parents[4] / "docs"
+
+
+def _commands() -> list[list[str]]:
+    found: list[list[str]] = []
+
+    def walk(command: object, path: list[str]) -> None:
+        children = getattr(command, "commands", None)
+        if children is None:
+            found.append(path)
+            return
+        for name, child in children.items():
+            walk(child, [*path, name])
+
+    walk(get_command(app), [])
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", _commands(), ids=" ".join)
+def test_every_command_has_help_and_stands_in_the_docs(path: list[str]) -> None:
+    result = CliRunner().invoke(app, [*path, "--help"])
+    assert result.exit_code == 0
+    assert len(result.output) > 100
+    if path != ["run"]:
+        assert "--json" in result.output
+    assert f"`{' '.join(path)}" in (DOCS / "cli.md").read_text(encoding="utf-8")
+
+
+def test_every_error_code_stands_in_the_docs_with_its_numbers() -> None:
+    text = (DOCS / "cli.md").read_text(encoding="utf-8")
+    for code, kind in ERROR_KINDS.items():
+        assert f"| {kind.exit_code} | `{code}` | {kind.http_status} |" in text, code
+
+
+def test_every_endpoint_stands_in_the_docs() -> None:
+    source = (DOCS.parent / "node" / "api.py").read_text(encoding="utf-8")
+    endpoints = re.findall(r'\(\s*"(GET|POST|PUT|DELETE)",\s*"([^"]+)"', source)
+    assert len(endpoints) > 20
+    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    for method, path in endpoints:
+        assert f"`{method} {path.replace(':path', '')}`" in text
+
+
+def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr("sys.argv", ["ravel", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        main_module.main()
+    return int(caught.value.code or 0)
+
+
+def test_errors_have_their_exit_codes_and_a_next_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = str(tmp_path / "home")
+    assert _run(monkeypatch, "--home", home, "status") == ERROR_KINDS["not_initialised"].exit_code
+    assert "next:  make one with: ravel --home" in capsys.readouterr().err
+    assert _run(monkeypatch, "--home", home, "init", "--clear", "--json") == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"home", "config", "node", "user", "protection"}
+    assert _run(monkeypatch, "--home", home, "status", "--json") == ERROR_KINDS["not_running"].exit_code
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "not_running"
+    assert _run(monkeypatch, "--home", home, "nonsense") == 2
+
+
+def test_init_says_what_to_type_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RAVEL_HOME", str(tmp_path / "home"))
+    assert _run(monkeypatch, "init", "--clear", "--listen", "127.0.0.1:0") == 0
+    assert f"ravel --home {tmp_path / 'home'} run" in capsys.readouterr().out
+    assert _run(monkeypatch, "id") == 0
+    assert "node" in capsys.readouterr().out
+
+
+def test_a_bad_expiry_is_refused_before_anything_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAVEL_HOME", str(tmp_path / "home"))
+    _run(monkeypatch, "init", "--clear")
+    assert _run(monkeypatch, "repo", "invite", "x", "--expires", "soon") != 0
+
+
+@pytest.mark.parametrize(
+    "text", ["\x1b[31mred", "a\x07b", "line\nbreak", "right\u202eleft", "zero\u200bwidth", "\x9b31m", "\x00"]
+)
+def test_what_could_steer_a_terminal_is_not_shown(text: str) -> None:
+    shown = display_safe(text)
+    assert all(char.isprintable() for char in shown)
+    assert len(shown) == len(text)
+
+
+def test_texts_are_cut_to_one_line() -> None:
+    assert first_line("one\ntwo", 10) == "one"
+    assert first_line("x" * 20, 10) == "x" * 9 + "…"
+    assert first_line(None, 10) == ""
+
+
+def test_errors_of_unknown_codes_cannot_be_made(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyError):
+        ServiceError("no_such_code", "")
+    assert fail(ServiceError("not_found", "gone"), as_json=False) == 4
+    assert capsys.readouterr().err == "error: gone\n"
+
+
+def test_the_tests_run_the_command_that_is_installed() -> None:
+    assert RAVEL[1:] == ["-P", "-m", "node.cli.main"]
+
+
+def test_fields_show_lists_and_nothing_as_text(capsys: pytest.CaptureFixture[str]) -> None:
+    print_fields([("heads", ["a", "b"]), ("time", None)])
+    assert capsys.readouterr().out == "heads  a, b\ntime   \n"
+
+
+def test_an_import_of_unknown_length_says_at_its_end_how_far_it_came(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with show_progress("imported", "commits", None) as progress:
+        progress(1000)
+        progress(1234)
+    assert capsys.readouterr().err.splitlines()[-1] == "imported 1234 commits"

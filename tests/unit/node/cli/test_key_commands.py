@@ -1,0 +1,192 @@
+"""The commands of keys, run in this process: what they ask, what they refuse, what they give, and what they never say."""
+
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from node.cli.main import main
+from node.runtime.errors import ERROR_KINDS
+from tests.support.keyrings import MemoryKeyring, memory_keyring
+
+FIRST, SECOND = "four random words", "neither stored nor said"
+
+
+@dataclass
+class Ran:
+    """A command that ended."""
+
+    code: str
+    """`ok`, or the error's code."""
+    out: str
+    said: str
+    """On standard error."""
+
+    @property
+    def json(self) -> Any:  # noqa: ANN401  # as the command gives it
+        """The answer."""
+        return json.loads(self.out)
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command on the folder `home`, or another one."""
+    by_exit = {kind.exit_code: code for code, kind in ERROR_KINDS.items()} | {0: "ok"}
+
+    def run(*arguments: str, stdin: str = "", home: str = "home") -> Ran:
+        monkeypatch.setattr(sys, "argv", ["ravel", "--home", str(tmp_path / home), *arguments])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        code = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        captured = capsys.readouterr()
+        return Ran(by_exit[code], captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def passphrase(tmp_path: Path) -> Callable[[str], str]:
+    """Makes files of passphrases."""
+
+    def make(text: str) -> str:
+        path = tmp_path / f"passphrase-{len(text)}"
+        path.write_text(text + "\n")
+        path.chmod(0o600)
+        return str(path)
+
+    return make
+
+
+@pytest.mark.slow
+def test_how_keys_are_kept_must_be_said_where_nobody_can_be_asked(
+    tmp_path: Path, run: Run, passphrase: Callable[[str], str]
+) -> None:
+    refused = run("init")
+    assert (refused.code, "--clear" in refused.said) == ("bad_request", True)
+    assert run("init", "--clear", "--keyring").code == "bad_request"
+    assert run("init", "--passphrase").code == "locked"
+    assert run("--passphrase-file", passphrase("seven77"), "init").code == "bad_request"
+    assert not (tmp_path / "home").exists()
+    made = run("init", "--clear", "--json")
+    assert (made.json["protection"], "in the clear" in made.said) == ("none", True)
+    again = run("init", "--json")
+    assert (again.code, again.said, again.json["user"]) == ("ok", "", made.json["user"])
+
+
+def test_a_passphrase_is_asked_for_where_one_can_be(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def typed(prompt: str) -> str:
+        asked.append(prompt)
+        return ""
+
+    monkeypatch.setattr("getpass.getpass", typed)
+    monkeypatch.setattr("node.home.passphrases.is_terminal", lambda: True)
+    assert run("init", "--json").json["protection"] == "none"
+    assert len(asked) == 1, "an empty answer is enough"
+    assert run("init").code == "ok"
+    assert len(asked) == 1, "what is there stays as it is"
+
+
+@pytest.mark.slow
+def test_keys_are_sealed_changed_and_unsealed(
+    tmp_path: Path, run: Run, passphrase: Callable[[str], str]
+) -> None:
+    first, second = passphrase(FIRST), passphrase(SECOND)
+    user = run("init", "--clear", "--json").json["user"]
+    assert run("key", "change-passphrase", "--new-passphrase-file", first).code == "bad_request"
+    (tmp_path / "home" / "ravel-of-r0009.sqlite").touch()
+    sealed = run("key", "seal", "--new-passphrase-file", first, "--json").json
+    assert sealed == {
+        "protection": "passphrase",
+        "removed": [str(tmp_path / "home" / "ravel-of-r0009.sqlite")],
+    }
+    shown = run("key", "show", "--json").json
+    assert (shown["protection"], shown["user"], shown["memory"]) == ("passphrase", user, 256 << 20)
+    assert run("id", "--json").json["user"] == user, "without a passphrase"
+    assert run("key", "words").code == "locked"
+    wrong = run("--passphrase-file", second, "key", "unseal")
+    assert (wrong.code, SECOND in wrong.said) == ("wrong_passphrase", False)
+    changed = run(
+        "--passphrase-file", "-", "key", "change-passphrase", "--new-passphrase-file", second, stdin=FIRST
+    )
+    assert changed.code == "ok"
+    assert run("--passphrase-file", first, "key", "words").code == "wrong_passphrase"
+    unsealed = run("--passphrase-file", second, "key", "unseal")
+    assert (unsealed.code, "in the clear" in unsealed.said) == ("ok", True)
+    assert run("key", "show", "--json").json == {"node": shown["node"], "user": user, "protection": "none"}
+
+
+@pytest.mark.slow
+def test_a_user_is_taken_up_by_words(tmp_path: Path, run: Run) -> None:
+    made = run("init", "--clear", "--json").json
+    words = run("key", "words", "--json").json["words"]
+    assert re.findall(r"[a-z]+", run("key", "words").out) == words
+    slips: tuple[list[str], ...] = (
+        [words[1], words[0], *words[2:]],
+        words[:23],
+        ["nonsense", *words[1:]],
+        [],
+    )
+    for slip in slips:
+        refused = run("init", "--clear", "--words", stdin=" ".join(slip), home="again")
+        assert refused.code == "bad_input"
+        assert not any(word in refused.said.split() for word in words)
+    assert not (tmp_path / "again").exists(), "nothing is made of a slip"
+    taken = run(
+        "init", "--clear", "--words", "--json", stdin="  ".join(words).upper() + "\n", home="again"
+    ).json
+    assert taken["user"] == made["user"]
+    assert taken["node"] != made["node"]
+    assert run("init", "--words", stdin=" ".join(words), home="again").code == "already_exists"
+
+
+@pytest.mark.slow
+def test_a_user_is_taken_up_by_a_file(tmp_path: Path, run: Run, passphrase: Callable[[str], str]) -> None:
+    first, second, out = passphrase(FIRST), passphrase(SECOND), str(tmp_path / "user.key")
+    made = run("init", "--clear", "--json").json
+    exported = run("key", "export", out, "--new-passphrase-file", first, "--json").json
+    assert exported == {"path": out, "user": made["user"]}
+    assert run("key", "export", out, "--new-passphrase-file", first).code == "already_exists"
+    take = ("init", "--clear", "--from-file", out, "--from-passphrase-file")
+    assert run(*take, second, home="again").code == "wrong_passphrase"
+    assert run("init", "--clear", "--words", "--from-file", out, home="again").code == "bad_request"
+    keys = str(tmp_path / "home" / "keys.json")
+    assert run("init", "--clear", "--from-file", keys, home="again").code == "bad_input"
+    assert not (tmp_path / "again").exists()
+    taken = run(*take, first, "--json", home="again").json
+    assert (taken["user"], taken["node"] != made["node"]) == (made["user"], True)
+
+
+@pytest.fixture
+def memory() -> Iterator[MemoryKeyring]:
+    with memory_keyring() as backend:
+        yield backend
+
+
+@pytest.mark.slow
+def test_the_keyring_opens_keys_without_asking(run: Run, memory: MemoryKeyring) -> None:
+    assert run("init", "--keyring", "--json").json["protection"] == "keyring"
+    assert run("key", "words").code == "ok"
+    assert len(memory.kept) == 1
+    memory.is_locked = True
+    refused = run("key", "words")
+    assert (refused.code, "collection is locked" in refused.said) == ("locked", True)
+    memory.is_locked = False
+    assert run("key", "unseal").code == "ok"
+    assert memory.kept == {}
+    assert run("key", "seal", "--keyring").code == "ok"
+    assert run("key", "seal", "--keyring", "--passphrase").code == "bad_request"
+    assert len(memory.kept) == 1

@@ -1,0 +1,278 @@
+"""Sets and dicts on whole nodes: concurrent words, void ones, forks and merges, and what liars write."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from trio.testing import MockClock
+
+from node.authoring.drafting import Draft
+from node.content import documents as documents_module
+from node.content.document_operations import SaidReader
+from node.content.documents import Documents, NewWord, group_words
+from node.membership.merging import Merging
+from node.runtime.errors import ServiceError
+from node.timelines.commit_history import describe
+from protocol.body import Body, encode_body
+from protocol.content import DictEdit, DictEntry, SetEdit
+from protocol.limits import BODY_SIZE_MAX, DEP_COUNT_MAX, DICT_VALUE_SIZE_MAX, SET_ITEM_SIZE_MAX
+from protocol.text import id_text
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, connected, members_of, open_nodes, share, together, until_equal
+from verifier.documents import Word
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[list[Node]]:
+    with open_nodes(tmp_path, "alice", "bob", "carol") as opened:
+        yield opened
+
+
+def documents_of(node: Node) -> Documents:
+    return Documents(node.hub, node.author, node.branch)
+
+
+async def _add(node: Node, *items: str, branch: str = "main") -> int:
+    """How many commits that takes."""
+    return len((await documents_of(node).edit_set(branch, items, ()))["commits"])
+
+
+async def _remove(node: Node, *items: str, branch: str = "main") -> int:
+    return len((await documents_of(node).edit_set(branch, (), items))["commits"])
+
+
+async def _set(node: Node, branch: str = "main") -> list[str]:
+    return [row["item"] for row in (await documents_of(node).show_set(branch, 0, 1000))["items"]]
+
+
+async def _put(node: Node, **put: str) -> int:
+    return len((await documents_of(node).edit_dict("main", put, ()))["commits"])
+
+
+async def _values(node: Node, key: str) -> list[str]:
+    """The value, then its conflicts."""
+    entry = await documents_of(node).get("main", key)
+    return [entry["value"], *(word["value"] for word in entry["conflicts"])]
+
+
+def _say(node: Node, said: Body, branch: str = "main") -> bytes:
+    written, intake = node.author.write(node.branch(branch), Draft(said))
+    node.hub.announce(intake)
+    return written.commit_id
+
+
+async def test_a_set_holds_what_was_added_and_not_deleted_and_says_nothing_twice(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    with fail_after(30):
+        alice.create_repo()
+        assert await _add(alice, "pears", "Äpfel", "plums", "pears") == 1
+        assert await _add(alice, "plums") == 0, "it is there"
+        assert await _remove(alice, "plums", "melons") == 1
+        assert await _remove(alice, "plums") == 0, "it is gone"
+        assert await _remove(alice, "what never was") == 0
+        assert await _set(alice) == ["pears", "Äpfel"], "by bytes, not by a language's alphabet"
+        alice.write(alice.branch(), "posts stand beside documents")
+        answer = await documents_of(alice).edit_set("main", ["a", "pears"], ["a", "Äpfel"])
+        assert (answer["added"], answer["removed"]) == (["a"], ["Äpfel"]), "what is in both lists is added"
+        window = await documents_of(alice).show_set("main", 1, 1)
+        assert ([row["item"] for row in window["items"]], window["total"], window["next"]) == (
+            ["pears"],
+            2,
+            None,
+        )
+        assert (await documents_of(alice).show_set("main", 0, 1))["next"] == 1
+
+
+@pytest.mark.slow
+async def test_an_add_that_the_deleter_had_not_seen_stays_and_replicas_agree(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, _ = nodes
+    with fail_after(120):
+        await share(alice, bob)
+        await _add(alice, "kept", "gone", "moved")
+        await together(alice, bob)
+        await _remove(alice, "kept", "gone")
+        await _remove(bob, "kept")
+        await _add(bob, "kept", "of bob")
+        assert await _set(alice) == ["moved"]
+        await together(alice, bob)
+        assert await _set(alice) == await _set(bob) == ["kept", "moved", "of bob"]
+        assert await documents_of(alice).show_set("main", 0, 9) == await documents_of(bob).show_set(
+            "main", 0, 9
+        )
+        await _remove(alice, "kept")
+        await together(alice, bob)
+        assert await _set(bob) == ["moved", "of bob"], "it replaced both"
+
+
+@pytest.mark.slow
+async def test_concurrent_values_are_conflicts_until_somebody_puts_one(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, _ = nodes
+    with fail_after(120):
+        await share(alice, bob)
+        await _put(alice, colour="red", size="7")
+        assert await _put(alice, colour="red") == 0, "it is so"
+        await together(alice, bob)
+        await _put(alice, colour="green")
+        await _put(bob, colour="blue")
+        await documents_of(bob).edit_dict("main", {}, ["size"])
+        await together(alice, bob)
+        assert await _values(alice, "colour") == await _values(bob, "colour")
+        assert set(await _values(alice, "colour")) == {"green", "blue"}
+        shown = await documents_of(alice).show_dict("main", 0, 9)
+        assert [(row["key"], len(row["conflicts"])) for row in shown["entries"]] == [("colour", 1)]
+        with pytest.raises(ServiceError) as caught:
+            await _values(alice, "size")
+        assert caught.value.code == "not_found"
+        assert await _put(alice, colour=(await _values(alice, "colour"))[0]) == 1, "which ends the conflict"
+        await together(alice, bob)
+        assert len(await _values(bob, "colour")) == 1
+
+
+@pytest.mark.slow
+async def test_words_of_the_excluded_that_nobody_saw_count_for_nothing_and_what_they_replaced_is_back(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, carol = nodes
+    with fail_after(120):
+        await share(alice, bob, carol)
+        await _add(alice, "old")
+        await together(alice, bob, carol)
+        await _remove(bob, "old")
+        await _add(bob, "new")
+        await together(carol, bob)
+        assert await _set(carol) == ["new"]
+        await members_of(alice).remove("", id_text(bob.author.user), "")
+        await together(alice, carol)
+        assert await _set(alice) == await _set(carol) == ["old"]
+
+
+@pytest.mark.slow
+async def test_a_fork_shows_what_it_continues_and_what_it_deletes_is_deleted_by_a_merge(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, _ = nodes
+    merging = Merging(alice.hub, alice.author, alice.branch)
+    with fail_after(120):
+        await share(alice, bob)
+        await _add(alice, "a", "b", "c")
+        await merging.fork("main", "draft", "")
+        await _add(alice, "later")
+        await _remove(alice, "a", branch="draft")
+        await _add(alice, "d", branch="draft")
+        assert await _set(alice, "draft") == ["b", "c", "d"]
+        await merging.merge("draft", "main")
+        assert await _set(alice) == ["b", "c", "d", "later"]
+        # Words that were carried are replaced by their first names, here and where they came from.
+        await _remove(alice, "d")
+        await merging.merge("main", "draft")
+        assert await _set(alice, "draft") == await _set(alice) == ["b", "c", "later"]
+        await together(alice, bob)
+        async with connected(alice, bob):
+            await until_equal(alice, bob, "draft")
+        assert await _set(bob, "draft") == await _set(bob) == ["b", "c", "later"]
+
+
+async def test_a_word_names_what_it_replaces_in_its_header_too(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    with fail_after(30):
+        alice.create_repo()
+        added = (await documents_of(alice).edit_set("main", ["a"], ()))["commits"]
+        deleted = (await documents_of(alice).edit_set("main", (), ["a"]))["commits"]
+        shown = describe(alice.replica, deleted[0])
+        assert (shown["deps"], shown["kind"]) == (added, "set")
+
+
+async def test_what_liars_name_changes_nothing_of_other_items(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    with fail_after(30):
+        alice.create_repo()
+        first = _say(alice, SetEdit(("a", "b"), (), ()))
+        _say(alice, SetEdit((), ("never was",), (first, b"?" * 32)))
+        assert await _set(alice) == ["a", "b"]
+        _say(alice, SetEdit((), ("a",), (b"?" * 32,)))
+        assert await _set(alice) == ["a", "b"], "a delete of what it does not name"
+        _say(alice, SetEdit((), ("a",), (first,)))
+        assert await _set(alice) == ["b"], "and not of what else that commit says"
+        _say(alice, DictEdit((DictEntry("a", "1"), DictEntry("a", "2")), ("a",), (first,)))
+        assert (await _set(alice), await _values(alice, "a")) == (["b"], ["2"])
+
+
+async def test_a_document_that_is_too_large_is_refused_in_words(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = nodes[0]
+    with fail_after(30):
+        alice.create_repo()
+        await _add(alice, "a", "b", "c")
+        monkeypatch.setattr(documents_module, "DOCUMENT_WORD_COUNT_MAX", 3)
+        assert len(await _set(alice)) == 3
+        monkeypatch.setattr(documents_module, "DOCUMENT_WORD_COUNT_MAX", 2)
+        with pytest.raises(ServiceError) as caught:
+            await _set(alice)
+        assert caught.value.code == "too_large"
+        monkeypatch.undo()
+        size = len(encode_body(SetEdit(("a", "b", "c"), (), ())))
+        monkeypatch.setattr(documents_module, "DOCUMENT_SIZE_MAX", size)
+        assert len(await _set(alice)) == 3
+        monkeypatch.setattr(documents_module, "DOCUMENT_SIZE_MAX", size - 1)
+        with pytest.raises(ServiceError):
+            await _set(alice)
+
+
+@pytest.mark.slow
+async def test_what_is_remembered_is_bounded_and_changes_no_answer(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    with fail_after(30):
+        _, branch = alice.create_repo()
+        for number in range(5):
+            await _add(alice, str(number), "x")
+        for most in (0, 3, 5, 1000):
+            reader = SaidReader(alice.replica, words_kept_max=most)
+            with alice.replica.database.read() as connection:
+                first, second = (list(reader.read(connection, branch, "set")) for _ in range(2))
+            assert (first, len(first)) == (second, 5)
+            assert reader.words_kept <= most
+
+
+def _tips(count: int, start: int = 0) -> tuple[Word, ...]:
+    return tuple(
+        Word(number.to_bytes(32, "big"), (0, 0, number, b""), "") for number in range(start, start + count)
+    )
+
+
+def _names(group: Sequence[NewWord]) -> set[bytes]:
+    return {tip.name for word in group for tip in word.replaces}
+
+
+def test_more_tips_than_a_commit_can_name_are_replaced_by_several() -> None:
+    groups = list(group_words([NewWord("k", "v", _tips(2 * DEP_COUNT_MAX + 1))], 10))
+    assert [[word.value for word in group] for group in groups] == [[None], [None], ["v"]]
+    assert [len(_names(group)) for group in groups] == [DEP_COUNT_MAX, DEP_COUNT_MAX, 1]
+
+
+def test_words_are_grouped_within_all_bounds_of_a_commit() -> None:
+    words = [NewWord(str(number), "v" * DICT_VALUE_SIZE_MAX, _tips(2, number)) for number in range(300)]
+    groups = list(group_words(words, 256))
+    assert [word for group in groups for word in group] == words
+    assert len(groups) < 15
+    for group in groups:
+        assert len(_names(group)) <= DEP_COUNT_MAX
+        entries = tuple(DictEntry(word.key, word.value or "") for word in group)
+        assert len(encode_body(DictEdit(entries, (), tuple(_names(group))))) < BODY_SIZE_MAX
+    assert len(list(group_words([NewWord(str(number), "", ()) for number in range(300)], 256))) == 2
+
+
+@pytest.mark.slow
+async def test_a_request_may_have_as_many_of_the_largest_items_as_one_commit_cannot_hold(
+    nodes: list[Node],
+) -> None:
+    alice = nodes[0]
+    with fail_after(30):
+        alice.create_repo()
+        items = ["é" * (SET_ITEM_SIZE_MAX - 3) + f"{number:03}" for number in range(400)]
+        assert await _add(alice, *items) == 2
+        assert await _set(alice) == items

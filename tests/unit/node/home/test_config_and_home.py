@@ -1,0 +1,185 @@
+"""Configuration and folder: every wrong key is named, every secret is private."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from node.home.config import CONFIG_SIZE_MAX, Config, default_config_text, load_document, read_config
+from node.home.home import create_home, lock_home, open_home, read_run_file, run_file
+from node.home.identity import open_keys
+from node.runtime.errors import ServiceError
+from protocol.text import id_text
+from tests.support.keys import no_passphrase
+
+PEER = id_text(b"p" * 32)
+CONFIGS = Path(__file__).parents[4] / "configs"
+
+
+def test_the_default_text_is_the_default_configuration_and_is_shipped(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(default_config_text())
+    assert read_config(path, load_document(path)) == Config()
+    assert (CONFIGS / "ravel.toml").read_text() == default_config_text()
+
+
+def test_values_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(
+        f'[network]\nlisten = "[::1]:0"\npeers = [{{ address = "a.example:7474", peer = "{PEER}" }}]\n'
+        '[api]\nlisten = "localhost:1"\n[log]\nlevel = "debug"\n[node]\nname = "é \\" \\\\"\n'
+    )
+    config = read_config(path, load_document(path))
+    assert (config.network.listen, config.network.peers[0].peer) == ("[::1]:0", b"p" * 32)
+    assert (config.api.listen, config.log.level, config.node.name) == ("localhost:1", "debug", 'é " \\')
+
+
+BAD: dict[str, tuple[str, str]] = {
+    "unknown_section": ("[netwrok]\n", "did you mean 'network'"),
+    "unknown_key": ('[network]\nlistn = "x"\n', "did you mean 'listen'"),
+    "far_from_any_key": ("[log]\nzzz = 1\n", "known: level"),
+    "not_toml": ("[network\n", "not TOML"),
+    "a_value_for_a_section": ("network = 1\n", "is a section"),
+    "wrong_type": ("[network]\nlisten = 7474\n", "is a text"),
+    "no_port": ('[network]\nlisten = "localhost"\n', "host:port"),
+    "port_too_large": ('[network]\nlisten = "localhost:65536"\n', "host:port"),
+    "port_in_other_digits": ('[network]\nlisten = "localhost:٣"\n', "host:port"),
+    "label_too_long": (f'[network]\nlisten = "{"a" * 64}.example:1"\n', "host:port"),
+    "empty_label": ('[network]\nlisten = "a..b:1"\n', "host:port"),
+    "control_character": ('[network]\nlisten = "a\\u0000b:1"\n', "host:port"),
+    "no_ipv6": ('[network]\nlisten = "[1.2.3.4]:1"\n', "host:port"),
+    "bare_ipv6": ('[network]\nlisten = "::1:80"\n', "host:port"),
+    "api_on_every_interface": ('[api]\nlisten = "0.0.0.0:1"\n', "loopback"),
+    "unknown_level": ('[log]\nlevel = "loud"\n', "one of debug"),
+    "advertised_without_port": ('[network]\nadvertise = "a:0"\n', "others can dial"),
+    "advertised_as_every_interface": ('[network]\nadvertise = "0.0.0.0:1"\n', "others can dial"),
+    "peers_not_a_list": ("[network]\npeers = 1\n", "list"),
+    "peer_without_id": ('[network]\npeers = [{ address = "a:1" }]\n', "address, peer"),
+    "peer_of_a_bad_id": ('[network]\npeers = [{ address = "a:1", peer = "abc" }]\n', "52 characters"),
+    "too_large": ("#" * (CONFIG_SIZE_MAX + 1), "bytes"),
+}
+
+
+@pytest.mark.parametrize("defect", BAD)
+def test_a_bad_configuration_is_named_with_file_and_key(tmp_path: Path, defect: str) -> None:
+    text, expected = BAD[defect]
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    with pytest.raises(ServiceError) as caught:
+        read_config(path, load_document(path))
+    assert caught.value.code == "bad_config"
+    assert expected in caught.value.message
+    assert str(path) in caught.value.message
+
+
+def test_a_home_is_private_and_a_second_init_changes_nothing(tmp_path: Path) -> None:
+    os.umask(0)
+    home = create_home(tmp_path / "home", name="me", listen="127.0.0.1:1")
+    assert stat.S_IMODE(home.path.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in home.path.iterdir()} == {0o600}
+    again = create_home(tmp_path / "home", name="other", listen="127.0.0.1:2")
+    assert again == home
+    keys = open_keys(home.path, no_passphrase)
+    assert again.api_token == home.api_token
+    assert keys == open_keys(again.path, no_passphrase)
+    assert len({keys.node_seed, keys.user_seed, keys.store_key}) == 3
+    assert not any(secret.hex() in repr(keys) for secret in (keys.node_seed, keys.user_seed, keys.store_key))
+    os.umask(0o022)
+
+
+def test_a_bad_address_leaves_no_folder_that_cannot_start(tmp_path: Path) -> None:
+    with pytest.raises(ServiceError) as caught:
+        create_home(tmp_path / "home", listen="nonsense")
+    assert str(tmp_path / "home" / "config.toml") in caught.value.message
+    (tmp_path / "home" / "config.toml.new").write_text("half-written by a process that was killed")
+    assert create_home(tmp_path / "home").config == Config()
+
+
+def test_a_name_of_any_characters_is_written_as_toml(tmp_path: Path) -> None:
+    name = 'tab\t line\n quote" back\\ bell\x07 delete\x7f é'
+    assert create_home(tmp_path / "home", name=name).config.node.name == name
+
+
+def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "lock").mkdir()
+    with pytest.raises(ServiceError) as caught, lock_home(tmp_path / "home"):
+        raise AssertionError("held")
+    assert caught.value.code == "storage_failed"
+
+
+def test_a_lock_whose_file_was_removed_still_holds(tmp_path: Path) -> None:
+    with lock_home(tmp_path), run_file(tmp_path, pid=7, api="127.0.0.1:1", listen="127.0.0.1:3", peer=PEER):
+        (tmp_path / "lock").unlink()
+        with pytest.raises(ServiceError, match="process 7 runs") as caught, lock_home(tmp_path):
+            raise AssertionError("held twice")
+        assert caught.value.code == "already_running"
+        assert read_run_file(tmp_path).pid == 7, "commands find the daemon"
+        (tmp_path / "lock").unlink()
+        assert read_run_file(tmp_path).pid == 7
+    with lock_home(tmp_path):
+        pass
+
+
+def test_secrets_that_others_may_read_or_that_are_damaged_are_refused(tmp_path: Path) -> None:
+    home = create_home(tmp_path / "home")
+    for name, read in (
+        ("keys.json", lambda: open_keys(home.path, no_passphrase)),
+        ("api-token", lambda: home.api_token),
+    ):
+        file = home.path / name
+        file.chmod(0o640)
+        with pytest.raises(ServiceError, match="read by others"):
+            read()
+        file.chmod(0o600)
+        for content in ("", "zz", "00" * 31, "\udcff", "x" * 100_000):
+            file.write_text(content, errors="surrogateescape")
+            with pytest.raises(ServiceError) as caught:
+                read()
+            assert caught.value.code == "bad_config"
+        file.unlink()
+        with pytest.raises(ServiceError) as caught:
+            read()
+        assert caught.value.code == "not_initialised"
+
+
+def test_a_folder_without_a_node_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ServiceError) as caught:
+        open_home(tmp_path)
+    assert caught.value.code == "not_initialised"
+    assert "init" in caught.value.next_step
+
+
+def test_a_folder_is_held_by_one_process(tmp_path: Path) -> None:
+    with lock_home(tmp_path), pytest.raises(ServiceError, match=str(os.getpid())), lock_home(tmp_path):
+        raise AssertionError("held twice")
+    with lock_home(tmp_path):
+        pass
+
+
+def test_the_run_file_says_where_the_daemon_answers(tmp_path: Path) -> None:
+    with pytest.raises(ServiceError) as caught:
+        read_run_file(tmp_path)
+    assert caught.value.code == "not_running"
+    with lock_home(tmp_path):
+        (tmp_path / "run.json.new").write_text("half-written by a process that was killed")
+        for port in ("1", "2"):
+            with run_file(tmp_path, pid=7, api=f"127.0.0.1:{port}", listen="127.0.0.1:3", peer=PEER):
+                assert read_run_file(tmp_path).api == f"127.0.0.1:{port}"
+            assert not (tmp_path / "run.json").exists()
+        (tmp_path / "run.json").write_text("{")
+        with pytest.raises(ServiceError):
+            read_run_file(tmp_path)
+
+
+def test_the_run_file_of_a_killed_daemon_is_not_believed(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.json"
+    with lock_home(tmp_path), run_file(tmp_path, pid=7, api="127.0.0.1:1", listen="127.0.0.1:3", peer=PEER):
+        kept.write_bytes((tmp_path / "run.json").read_bytes())
+    kept.rename(tmp_path / "run.json")
+    with pytest.raises(ServiceError) as caught:  # else the token would go to whoever has that port now
+        read_run_file(tmp_path)
+    assert caught.value.code == "not_running"
+    with lock_home(tmp_path), pytest.raises(ServiceError):
+        read_run_file(tmp_path)

@@ -1,0 +1,101 @@
+"""A writer who publishes others' commits in forms that do not open keeps nobody from those that do."""
+
+from pathlib import Path
+
+import pytest
+from nacl import bindings
+from sqlalchemy import select, update
+from trio.testing import MockClock
+
+from protocol.publication import NONCE_SIZE
+from storage.schema.schema import commits
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, connected, ids, open_nodes, share, until_equal
+from tests.support.relays import open_relay, visit
+
+FAULTS = ("seal_broken", "wrong_key", "missing_body", "surplus_blocks")
+"""Why `node.ingest.opening` drops a publication whose topic's signature holds."""
+
+
+def _tamper(mallory: Node) -> None:
+    """Spoil how each commit of the branch is published; Mallory holds the topic's key, and signs it all the same."""
+    branch = mallory.branch()
+    with mallory.replica.database.write() as connection:
+        query = select(commits.c.num, commits.c.commit_id, commits.c.sealed_key, commits.c.block_nums)
+        rows = connection.execute(query.where(commits.c.topic_num == branch.topic_num)).all()
+        for place, row in enumerate(rows):
+            sealed, nums = row.sealed_key, row.block_nums
+            match FAULTS[place % len(FAULTS)]:
+                case "seal_broken":
+                    sealed = sealed[:NONCE_SIZE] + bytes(len(sealed) - NONCE_SIZE)
+                case "wrong_key":
+                    sealed = bytes(NONCE_SIZE) + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
+                        b"k" * 32, branch.topic + row.commit_id, bytes(NONCE_SIZE), branch.read_key
+                    )
+                case "missing_body":
+                    nums = nums[:8]
+                case "surplus_blocks":
+                    nums += rows[place - 1].block_nums[:8]
+            values = {"sealed_key": sealed, "block_nums": nums}
+            connection.execute(update(commits).where(commits.c.num == row.num).values(values))
+
+
+async def _count_kept(relay: Node, member: Node) -> int:
+    """How many publications the relay keeps of a member's branch."""
+    assert relay.hub.relay is not None
+    kept = await relay.hub.relay.list_all()
+    return next(one.commit_count for one in kept if one.topic == member.branch().topic)
+
+
+@pytest.mark.slow
+async def test_a_relay_that_was_given_bad_publications_first_hands_on_the_good_ones(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Alice and Bob are never online together. Mallory is before Alice at the relay, with all that she wrote."""
+    with (
+        fail_after(600),
+        open_nodes(tmp_path, "alice", "bob", "mallory") as (alice, bob, mallory),
+        open_relay(tmp_path / "r") as relay,
+    ):
+        await share(alice, bob, mallory)
+        async with connected(mallory, alice):
+            for number in range(5):
+                alice.write(alice.branch(), f"post {number}")
+            await until_equal(alice, mallory)
+        _tamper(mallory)
+        await visit(mallory, relay)
+        await visit(bob, relay)
+        assert len(ids(bob)) == 1, "nothing that Mallory gave opens"
+        assert set(bob.hub.totals.refused) == set(FAULTS)
+        await visit(alice, relay)
+        await visit(bob, relay)
+        assert ids(bob) == ids(alice)
+        assert await _count_kept(relay, alice) == 12, "both forms of each of six commits"
+
+        bob.write(bob.branch(), "seen")
+        await visit(bob, relay)
+        await visit(alice, relay)
+        assert ids(alice) == ids(bob)
+        assert await _count_kept(relay, alice) == 13, "and none of them twice"
+
+
+@pytest.mark.slow
+async def test_a_bad_publication_that_is_passed_on_live_does_not_stand_in_for_the_good_one(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """All are there at once: Bob has refused Mallory's form when Alice's comes, and both come from the relay."""
+    with (
+        fail_after(600),
+        open_nodes(tmp_path, "alice", "bob", "mallory") as (alice, bob, mallory),
+        open_relay(tmp_path / "r") as relay,
+    ):
+        await share(alice, bob, mallory)
+        async with connected(mallory, alice):
+            alice.write(alice.branch(), "a post")
+            await until_equal(alice, mallory)
+        _tamper(mallory)
+        async with connected(bob, relay):
+            await visit(mallory, relay)
+            assert len(ids(bob)) == 1
+            async with connected(alice, relay):
+                await until_equal(alice, bob)

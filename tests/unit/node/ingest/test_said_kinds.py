@@ -1,0 +1,325 @@
+"""Commits whose headers say their bodies' kinds: judged without the bodies, whatever these turn out to be."""
+
+import pytest
+from sqlalchemy import select, update
+
+from node.authoring.drafting import Draft
+from node.care.fsck import check_store
+from node.cli.repo_commands import _holds_the_same
+from node.content.document_operations import SaidReader
+from node.content.erasing import ERASABLE_KINDS, find_compactable, find_erasable
+from node.ingest.intake import Intake
+from node.ingest.replica import Replica
+from node.timelines.commit_history import describe
+from node.timelines.views import timeline_items
+from protocol.body import Body, encode_body, kind_name
+from protocol.commit import Commit, open_commit
+from protocol.content import (
+    Compaction,
+    DictEdit,
+    DictEntry,
+    DictSqueeze,
+    Imported,
+    Post,
+    SetEdit,
+    SetSqueeze,
+    SqueezedEntries,
+    SqueezedItems,
+    TextSnapshot,
+    TextUpdate,
+)
+from protocol.object import MissingBlocks
+from protocol.publication import decode_publication, is_bare, open_sealed_key
+from protocol.said_kind import ERASABLE, said_kind, say_kind
+from protocol.text import id_text
+from storage.commits import pending as waiting_module
+from storage.commits.commits import load_timeline
+from storage.commits.erasing import Erasure, erase_bodies
+from storage.commits.pending import count_rejections
+from storage.engine.id_keys import id_key
+from storage.repos.repos import Branch
+from storage.schema.schema import blocks, commits, erasures, pending_publications
+from tests.support.builders import NOW_MS, STORE_KEY, World, give, timeline
+from tests.support.forging import BAD_BODIES, Forger, bare_of
+from verifier.documents import DOCUMENTS, reduce_dict, reduce_set, reduce_text
+
+
+def _reasons(intake: Intake) -> list[str]:
+    return [*(one.code for one in intake.rejected), *intake.dropped]
+
+
+def _shown(replica: Replica, branch: Branch) -> list[dict[str, object]]:
+    with replica.database.read() as connection:
+        rows = load_timeline(connection, branch.num, 0, 1000)
+        return timeline_items(connection, replica, rows, 0)
+
+
+def _open(branch: Branch, item: bytes) -> Commit:
+    publication = decode_publication(item)
+    key = open_sealed_key(publication, branch.read_key)
+    return open_commit(publication.blocks[0], key, branch.convergence_secret)
+
+
+def _missing(replica: Replica) -> list[bool]:
+    with replica.database.read() as connection:
+        return list(
+            connection.execute(select(erasures.c.is_missing).order_by(erasures.c.commit_num)).scalars()
+        )
+
+
+def _problems(replica: Replica) -> list[str]:
+    return [problem.detail for problem in check_store(replica.database.folder, STORE_KEY).problems]
+
+
+def test_every_erasable_kind_is_said_and_no_other() -> None:
+    bodies = (
+        Post(""),
+        Imported("i", "a", 1, ""),
+        SetEdit((), (), ()),
+        SetSqueeze("", None, ()),
+        DictEdit((), (), ()),
+        DictSqueeze("", None, ()),
+        TextUpdate(b"u"),
+    )
+    assert {kind_name(type(body)) for body in bodies} == set(ERASABLE_KINDS)
+    assert len({say_kind(body) for body in bodies} - {b""}) == len(ERASABLE)
+    assert say_kind(TextSnapshot(b"u", (b"n" * 32,))) == b""
+    assert say_kind(Post("words")) == b"\x92\xa5kind1\xa5post1"
+
+
+def test_own_commits_say_their_kinds_and_nothing_in_the_root_branch(world: World) -> None:
+    world.write("a")
+    branch = world.branch
+    (item,) = world.publications(branch)[1:]
+    assert give(*world.copy(), [bare_of(item)]).accepted
+    root = world.replica.root_branch(world.repo)
+    (item,) = world.publications(root)[1:]
+    commit = _open(root, item)
+    assert (commit.content.metadata, said_kind(commit, is_root_branch=True)) == (b"", None)
+    replica, _ = world.copy()
+    assert _reasons(give(replica, replica.by_topic[root.topic], [bare_of(item)])) == ["bare"]
+
+
+def test_in_the_root_branch_no_word_about_the_kind_counts(world: World) -> None:
+    root = world.replica.root_branch(world.repo)
+    item = Forger(world, branch=root).write(BAD_BODIES["no value"])
+    assert _open(root, item).content.metadata == say_kind(Post(""))
+    replica, _ = world.copy()
+    target = replica.by_topic[root.topic]
+    assert _reasons(give(replica, target, [bare_of(item)])) == ["bare"]
+    assert _reasons(give(replica, target, [item])) == ["bad_body"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BAD_BODIES)
+def test_a_body_that_is_not_what_was_said_is_kept_and_says_nothing(world: World, name: str) -> None:
+    forger = Forger(world)
+    item = forger.write(BAD_BODIES[name])
+    seen, unseen = world.copy(), world.copy()
+    for (replica, branch), publication in ((seen, item), (unseen, bare_of(item))):
+        intake = give(replica, branch, [publication])
+        assert (_reasons(intake), len(intake.accepted[branch.topic])) == ([], 1)
+        assert timeline(replica, branch) == [world.branch.facts.root_id, decode_publication(item).commit_id]
+        assert _problems(replica) == []
+    commit = id_text(decode_publication(item).commit_id)
+    for (replica, branch), lack in ((seen, "unreadable"), (unseen, "erased")):
+        shown = _shown(replica, branch)[-1]
+        assert (shown["commit"], shown["kind"], shown["text"], shown[lack]) == (commit, "post", None, True)
+        assert describe(replica, commit)[lack] is True
+
+
+def test_a_key_that_does_not_open_the_body_makes_it_unreadable(world: World) -> None:
+    item = Forger(world).write(encode_body(Post("words")), body_key=b"k" * 32)
+    replica, branch = world.copy()
+    assert give(replica, branch, [item]).accepted
+    assert _shown(replica, branch)[-1]["unreadable"] is True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "metadata", [b"", b"free", say_kind(Post("")) + b"\0", say_kind(Post(""))[:-1], b"\x92\xa5kind1\xa5join1"]
+)
+def test_where_no_kind_is_said_the_body_decides_as_ever(world: World, metadata: bytes) -> None:
+    forger = Forger(world)
+    bad = forger.write(BAD_BODIES["no value"], metadata)
+    wrong_key = Forger(world, b"g" * 32).write(encode_body(Post("words")), metadata, body_key=b"k" * 32)
+    good = Forger(world, b"h" * 32).write(encode_body(Post("words")), metadata)
+    replica, branch = world.copy()
+    assert _reasons(give(replica, branch, [bare_of(bad), bare_of(good)])) == ["bare"]
+    assert _reasons(give(replica, branch, [bad, wrong_key])) == ["bad_body", "bad_body"]
+    assert give(replica, branch, [good]).accepted
+    with replica.database.read() as connection:
+        assert count_rejections(connection, branch.num) == 2
+    compaction = Forger(world, b"i" * 32).write(BAD_BODIES["compaction"], metadata)
+    replica, branch = world.copy()
+    assert _reasons(give(replica, branch, [compaction])) == ["not_permitted"]
+
+
+def test_a_body_whose_header_says_no_kind_is_never_erased(world: World) -> None:
+    """A newcomer would take neither the commit without it nor what follows."""
+    forger = Forger(world)
+    silent, said = [forger.write(encode_body(Post("words")), metadata) for metadata in (b"", None)]
+    give(world.replica, world.branch, [silent, said])
+    world.author.write(world.branch, Draft(Compaction()))
+    with world.replica.database.read() as connection:
+        for rows in (
+            find_erasable(world.replica, connection, world.branch, NOW_MS + 1),
+            find_compactable(world.replica, connection, world.branch),
+        ):
+            assert [row.commit_id for row in rows] == [decode_publication(said).commit_id]
+
+
+def test_a_sync_ends_where_the_peer_has_erased_what_is_needed() -> None:
+    topic = {"branch": "b", "state": "in sync", "behind": 3, "bodiless": False}
+    assert not _holds_the_same([topic], {"b"})
+    assert _holds_the_same([topic | {"bodiless": True}], {"b"})
+    assert not _holds_the_same([topic | {"bodiless": True, "state": "receiving"}], {"b"})
+
+
+def test_what_is_wrong_with_the_publication_is_its_carriers_fault(world: World) -> None:
+    forger = Forger(world)
+    item, other = forger.write(encode_body(Post("words"))), forger.write(encode_body(Post("more")))
+    whole, more = decode_publication(item), decode_publication(other)
+    bare = decode_publication(bare_of(item))
+    replica, branch = world.copy()
+    key = open_sealed_key(whole, branch.read_key)
+    for sent, reason in (
+        (whole.blocks[:1], "missing_body"),
+        ((whole.blocks[0], more.blocks[1]), "missing_body"),
+        ((*whole.blocks, more.blocks[1]), "surplus_blocks"),
+        ((*whole.blocks, whole.blocks[1]), "surplus_blocks"),
+    ):
+        assert _reasons(give(replica, branch, [forger.publish(key, sent)])) == [reason]
+    assert bare.body_id == whole.blocks[1].block_id
+    assert bare.publication_id == whole.publication_id
+    assert give(replica, branch, [item]).accepted
+
+
+def _row(replica: Replica, item: bytes) -> dict[str, object]:
+    """What the store says of a commit, but when it came."""
+    wanted = decode_publication(item).commit_id
+    with replica.database.read() as connection:
+        row = connection.execute(select(commits).where(commits.c.commit_id == wanted)).one()
+        return {name: row._mapping[name] for name in ("rank", "body_kind", "size", "passed", "signature")}
+
+
+@pytest.mark.slow
+def test_a_body_that_comes_later_is_taken_and_then_all_is_as_if_it_had_come_at_once(world: World) -> None:
+    items = world.write("a, a <- b, a <- c, b c <- d")
+    whole, late = world.copy(), world.copy()
+    give(*whole, items)
+    replica, branch = late
+    assert len(give(replica, branch, [bare_of(item) for item in items]).accepted[branch.topic]) == 4
+    assert timeline(*whole) == timeline(*late)
+    assert [item["text"] for item in _shown(*late)[1:]] == [None] * 4
+    assert _missing(replica) == [True] * 4
+    intake = give(replica, branch, [bare_of(items[0]), *items[1:3]])
+    assert (intake.already, len(intake.filled)) == (3, 2)
+    assert give(replica, branch, items).filled == {
+        decode_publication(item).commit_id for item in (items[0], items[3])
+    }
+    assert give(replica, branch, items).filled == set()
+    assert (_missing(replica), _problems(replica)) == ([], [])
+    assert _shown(*late) == _shown(*whole)
+    assert [_row(replica, item) for item in items] == [_row(whole[0], item) for item in items]
+
+
+def test_bare_and_whole_of_one_batch_come_to_the_whole_one(world: World) -> None:
+    (item,) = world.write("a")
+    replica, branch = world.copy()
+    intake = give(replica, branch, [bare_of(item), item])
+    assert (len(intake.accepted[branch.topic]), len(intake.filled)) == (1, 1)
+    assert _shown(replica, branch)[-1]["text"] == "a"
+
+
+def test_a_bare_one_waits_for_causes_and_a_whole_one_takes_its_place_within_the_bound(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "words " * 20  # longer than the id that stands for them
+    items = [
+        world.write_one(name, acks)
+        for name, acks in (("a", []), ("b" + long, ["a"]), ("c" + long, ["b" + long]))
+    ]
+    replica, branch = world.copy()
+    for item in items[1:]:
+        assert give(replica, branch, [bare_of(item)]).waiting == 1
+
+    def kinds() -> list[bool]:
+        with replica.database.read() as connection:
+            kept = pending_publications.c
+            query = select(kept.publication).order_by(kept.pending_num)
+            return [is_bare(one) for one in connection.execute(query).scalars()]
+
+    size = len(bare_of(items[2])) + len(items[1])
+    monkeypatch.setattr(waiting_module, "PENDING_SIZE_MAX", 2 * (size - 1))
+    give(replica, branch, items[1:2])
+    assert kinds() == [True, True], "a byte over"
+    monkeypatch.setattr(waiting_module, "PENDING_SIZE_MAX", 2 * size)  # an author's half
+    give(replica, branch, items[1:])
+    assert kinds() == [False, True]
+    give(replica, branch, [bare_of(items[1])])
+    assert kinds() == [False, True], "a bare one never takes the place of a whole one"
+    assert len(give(replica, branch, items[:1]).accepted[branch.topic]) == 3
+    assert [item["text"] for item in _shown(replica, branch)[1:]] == ["a", "b" + long, None]
+
+
+def test_what_this_node_has_erased_itself_does_not_come_back(world: World) -> None:
+    items = world.write("a, a <- b")
+    replica, branch = world.copy()
+    give(replica, branch, [items[0], bare_of(items[1])])
+    with replica.database.write() as connection:
+        row = load_timeline(connection, branch.num, 1, 1)[0]
+        body_id = decode_publication(items[0]).blocks[1].block_id
+        erase_bodies(connection, branch.num, [Erasure(row.num, row.block_nums, body_id)], 1)
+    assert give(replica, branch, items).filled == {decode_publication(items[1]).commit_id}
+    assert [item["text"] for item in _shown(replica, branch)[1:]] == [None, "b"]
+    assert (_missing(replica), _problems(replica)) == ([False], [])
+
+
+@pytest.mark.slow
+def test_documents_hold_the_same_with_bodies_that_say_nothing_and_without_them(world: World) -> None:
+    """Squeezes and snapshots may name such commits: that counts for all, or for nobody."""
+    forger = Forger(world)
+
+    def write(said: Body, body: bytes | None = None, after: bytes | None = None) -> bytes:
+        acks = () if after is None else (decode_publication(after).commit_id,)
+        return forger.write(encode_body(said) if body is None else body, say_kind(said), acks)
+
+    bad = b"\x91\xa4set1"
+    word = write(SetEdit((), (), ()), bad)
+    put = write(DictEdit((), (), ()), bad, word)
+    update = write(TextUpdate(b"u"), bad, put)
+    unread = write(SetSqueeze("", None, ()), bad, update)  # covers nothing
+    name = decode_publication(word).commit_id
+    squeeze = write(SetSqueeze("", None, (SqueezedItems(name, ("pears",)),)), after=unread)
+    puts = SqueezedEntries(decode_publication(put).commit_id, (DictEntry("size", "large"),))
+    dict_squeeze = write(DictSqueeze("", None, (puts,)), after=squeeze)
+    snapshot = TextSnapshot(b"all", (decode_publication(update).commit_id,))
+    last = forger.write(encode_body(snapshot), b"", (decode_publication(dict_squeeze).commit_id,))
+    items = [word, put, update, unread, squeeze, dict_squeeze, last]
+    seen, unseen = world.copy(), world.copy()
+    give(*seen, items)
+    give(*unseen, [*map(bare_of, items[:4]), *items[4:]])
+    for replica, branch in (seen, unseen):
+        assert timeline(replica, branch) == timeline(*seen)
+        reader = SaidReader(replica)
+        with replica.database.read() as connection:
+            said = {kind: [one for one, _ in reader.read(connection, branch, kind)] for kind in DOCUMENTS}
+        assert [key for key, entry in reduce_set(said["set"]).items() if entry.values] == ["pears"]
+        assert reduce_dict(said["dict"])["size"].values[0].value == "large"
+        assert [type(one.body) for one in reduce_text(said["text"]).standing] == [TextSnapshot]
+        give(replica, branch, items)
+        assert _shown(replica, branch) == _shown(*seen), "also once they have come"
+
+
+def test_a_damaged_block_is_not_taken_for_a_body_that_says_nothing(world: World) -> None:
+    (item,) = world.write("a")
+    replica, branch = world.copy()
+    give(replica, branch, [item])
+    body = decode_publication(item).blocks[1]
+    with replica.database.write() as connection:
+        here = blocks.c.id_key == id_key(body.block_id)
+        connection.execute(update(blocks).where(here).values(encoded=body.encoded[:-1] + b"!"))
+    with pytest.raises(MissingBlocks):
+        _shown(replica, branch)
+    assert any("missing_body" in problem for problem in _problems(replica))

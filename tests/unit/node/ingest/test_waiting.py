@@ -1,0 +1,432 @@
+"""What waits costs nothing to keep waiting: it is opened once when it comes and once when it is judged, in short slices."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+
+import pytest
+from sqlalchemy import func, select
+
+from node.ingest import inbound, opening
+from node.ingest.inbound import accept_batch, release_more, retry_kept
+from node.ingest.intake import Intake
+from node.ingest.opening import open_batch, open_kept_back
+from node.ingest.release import Budget
+from node.ingest.replica import Replica
+from node.sync.hub import Hub
+from node.sync.scheduling import Account, Bill
+from node.sync.senders import Senders
+from protocol.block import seal_block
+from protocol.body import encode_body
+from protocol.content import Post
+from protocol.limits import SLICE_SECONDS
+from protocol.publication import (
+    decode_publication,
+    encode_bare,
+    encode_publication,
+    seal_publication,
+)
+from storage.check.check_pending import find_wrong_waiting
+from storage.commits import pending as waiting_module
+from storage.commits.pending import UNREAD, count_rejections, count_waiting, find_unread, load_unread
+from storage.engine.errors import StorageError
+from storage.repos.repos import Branch
+from storage.schema.schema import pending, pending_causes, pending_publications
+from tests.support.builders import NOW_MS, STORE_KEY, World, give, timeline
+from tests.support.forging import Forger, bare_of
+
+BODY = encode_body(Post("words"))
+
+
+def _state(replica: Replica) -> tuple[int, int, int]:
+    """How many commits wait, how many publications are kept of them, and how many causes."""
+    with replica.database.read() as connection:
+        assert list(find_wrong_waiting(connection)) == []
+        counts = [
+            connection.execute(select(func.count()).select_from(table)).scalar_one()
+            for table in (pending, pending_publications, pending_causes)
+        ]
+    return counts[0], counts[1], counts[2]
+
+
+def _id(item: bytes) -> bytes:
+    return decode_publication(item).commit_id
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """Ids of the waiting commits that were opened again, as they are; none of their signatures is checked."""
+    ids: list[bytes] = []
+
+    def count(branch: Branch, items: list[bytes]) -> object:
+        ids.extend(map(_id, items))
+        with monkeypatch.context() as patched:
+            patched.setattr(opening, "check_claims", None)
+            return open_kept_back(branch, items)
+
+    monkeypatch.setattr(inbound, "open_kept_back", count)
+    return ids
+
+
+def test_what_waits_is_opened_again_when_its_last_cause_has_come_and_only_then(
+    world: World, opened: list[bytes]
+) -> None:
+    forgers = [Forger(world, bytes([number]) * 32) for number in range(1, 6)]
+    causes = world.write("a, b, c")
+    acks = [world.commits[name].commit_id for name in "abc"]
+    items = [forger.write(BODY, acks=acks) for forger in forgers]
+    replica, branch = world.copy()
+    assert give(replica, branch, items).waiting == 5
+    assert _state(replica) == (5, 5, 15)
+    for number, cause in enumerate(causes[:2]):
+        give(replica, branch, [cause])
+        assert opened == []
+        assert _state(replica) == (5, 5, 10 - 5 * number)
+    assert len(give(replica, branch, causes[2:]).accepted[branch.topic]) == 6
+    assert sorted(opened) == sorted(map(_id, items))
+    assert _state(replica) == (0, 0, 0)
+
+
+def _small(
+    monkeypatch: pytest.MonkeyPatch, *, commits: int = 64, size: int = 1 << 20, causes: int = 1000
+) -> None:
+    monkeypatch.setattr(inbound, "Budget", lambda: Budget(commits, size, causes))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("budget", [{"commits": 3}, {"causes": 2}, {"size": 1}])
+@pytest.mark.parametrize("is_chain", [True, False])
+def test_what_is_released_is_judged_in_short_transactions_and_a_crash_between_them_loses_none(
+    world: World, monkeypatch: pytest.MonkeyPatch, opened: list[bytes], budget: dict[str, int], is_chain: bool
+) -> None:
+    _small(monkeypatch, **budget)
+    if is_chain:
+        items = world.write("a, a <- b, b <- c, c <- d, d <- e, e <- f, f <- g, g <- h")
+    else:
+        forgers = [Forger(world, bytes([number]) * 32) for number in range(1, 8)]
+        items = world.write("a")
+        items += [forger.write(BODY, acks=[_id(items[0])]) for forger in forgers]
+    replica, branch = world.copy()
+    give(replica, branch, items[:0:-1])
+    intake = accept_batch(replica, branch, open_batch(branch, items[:1]), NOW_MS, in_slices=True)
+    assert intake.is_unfinished
+    done = [len(intake.accepted[branch.topic])]
+    while intake.is_unfinished and len(done) < 3:
+        intake = release_more(replica, NOW_MS)
+        done.append(len(intake.accepted.get(branch.topic, ())))
+    assert all(count <= 4 for count in done), "the first transaction has what came, too"
+    replica.close()
+    again = Replica(replica.database.folder, STORE_KEY)
+    try:
+        retry_kept(again, NOW_MS)
+        assert _state(again) == (0, 0, 0)
+        assert len(timeline(again, again.by_topic[branch.topic])) == 9
+    finally:
+        again.close()
+    assert sorted(opened) == sorted(map(_id, items[1:])), "each once"
+
+
+def test_a_release_that_fails_is_told_of_and_taken_up_by_the_next(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forger = Forger(world)
+    items = world.write("a, a <- b, b <- c, c <- d")
+    replica, branch = world.copy()
+    give(replica, branch, items[:0:-1])
+    _small(monkeypatch, commits=1)
+
+    def fail(*_arguments: object, **_options: object) -> Intake:
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(inbound, "release_more", fail)
+        assert len(give(replica, branch, items[:1]).accepted[branch.topic]) == 2
+    assert len(give(replica, branch, [forger.write(BODY)]).accepted[branch.topic]) == 3
+    assert _state(replica) == (0, 0, 0)
+
+
+async def test_each_slice_of_a_release_takes_its_turn_and_is_paid_for(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = world.write("a, a <- b, b <- c, c <- d, d <- e, f")
+    replica, branch = world.copy()
+    give(replica, branch, items[4:0:-1])
+    _small(monkeypatch, commits=1)
+    bill, held = Bill(Account(lambda: 0.0)), list[Bill]()
+    ticks = count()
+    hub = Hub(replica, _run, lambda: NOW_MS, cpu_clock=lambda: next(ticks) * SLICE_SECONDS)  # type: ignore[arg-type]
+
+    @asynccontextmanager
+    async def hold(one: Bill, _count: int = 1) -> AsyncIterator[None]:
+        held.append(one)
+        yield
+
+    monkeypatch.setattr(hub._storing, "held", hold)
+    intake = await hub.take(branch, [items[0], items[5]], _Now(), None, bill)
+    assert len(intake.accepted[branch.topic]) == 6
+    assert _state(replica) == (0, 0, 0)
+    assert (replica.unreleased, replica.has_ready) == ({}, False)
+    assert len(held) >= 5
+    assert set(map(id, held)) == {id(bill)}
+    assert bill.total >= len(held) * SLICE_SECONDS
+
+
+def test_what_was_left_ready_is_not_forgotten_by_a_later_slice(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forgers = [Forger(world, bytes([number]) * 32) for number in range(1, 5)]
+    items = world.write("a")
+    waiting = [forger.write(BODY, acks=[_id(items[0])]) for forger in forgers]
+    other = Forger(world, b"o" * 32).write(BODY)
+    replica, branch = world.copy()
+    give(replica, branch, waiting)
+    _small(monkeypatch, commits=1)
+    accept_batch(replica, branch, open_batch(branch, items), NOW_MS, in_slices=True)
+    intake = accept_batch(replica, branch, open_batch(branch, [other]), NOW_MS, in_slices=True)
+    assert intake.is_unfinished
+    own = accept_batch(replica, branch, open_batch(branch, []), NOW_MS, is_own=True)
+    assert own.is_unfinished, "a user's write does not wait for what peers have left"
+    assert not give(replica, branch, []).is_unfinished
+    assert _state(replica) == (0, 0, 0)
+
+
+def test_a_chain_is_released_in_one_round_of_verdicts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    items = world.write("a, a <- b, b <- c, c <- d, d <- e")
+    replica, branch = world.copy()
+    give(replica, branch, items[:0:-1])
+    rounds: list[int] = []
+
+    def count(branch: Branch, kept: list[bytes]) -> object:
+        rounds.append(len(kept))
+        return open_kept_back(branch, kept)
+
+    monkeypatch.setattr(inbound, "open_kept_back", count)
+    give(replica, branch, items[:1])
+    assert rounds == [4]
+
+
+def test_what_follows_a_rejected_commit_is_rejected_at_once_whatever_else_it_lacks(world: World) -> None:
+    forger = Forger(world)
+    (absent,) = world.write("a")
+    bad = Forger(world, b"g" * 32).write(b"\xc1", metadata=b"")
+    after = forger.write(BODY, acks=[_id(bad), _id(absent)])
+    later = forger.write(BODY, acks=[_id(after), _id(absent)])
+    replica, branch = world.copy()
+    assert give(replica, branch, [later, after]).waiting == 2
+    assert [one.code for one in give(replica, branch, [bad]).rejected] == [
+        "bad_body",
+        "rejected_cause",
+        "rejected_cause",
+    ]
+    assert _state(replica) == (0, 0, 0)
+
+
+def test_a_crash_after_a_rejection_leaves_nothing_waiting_for_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = Forger(world).write(b"\xc1", metadata=b"")
+    after = Forger(world, b"g" * 32).write(BODY, acks=[_id(bad)])
+    replica, branch = world.copy()
+    give(replica, branch, [after])
+    _small(monkeypatch, causes=0)
+    assert accept_batch(replica, branch, open_batch(branch, [bad]), NOW_MS, in_slices=True).is_unfinished
+    monkeypatch.undo()
+    replica.unreleased = {}
+    assert [one.code for one in retry_kept(replica, NOW_MS).rejected] == ["rejected_cause"]
+    assert _state(replica) == (0, 0, 0)
+
+
+def test_causes_whose_keys_are_equal_wake_too_early_and_harm_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two ids that begin alike can be made; what waits for either is judged by whole ids."""
+    for module in ("node.ingest.inbound", "storage.commits.pending_release", "storage.commits.pending"):
+        monkeypatch.setattr(f"{module}.id_key", lambda _raw: 7)
+    items = world.write("a, b, a b <- c")
+    replica, branch = world.copy()
+    assert give(replica, branch, items[2:]).waiting == 1
+    assert len(give(replica, branch, items[:1]).accepted[branch.topic]) == 1
+    assert len(give(replica, branch, items[1:2]).accepted[branch.topic]) == 2
+    assert timeline(replica, branch) == timeline(world.replica, world.branch)
+
+
+_ROOMS: dict[str, Callable[[bytes], int]] = {
+    "PENDING_COUNT_MAX": lambda _kept: 1,
+    "PENDING_SIZE_MAX": len,
+    "PENDING_CAUSE_COUNT_MAX": lambda _kept: 2,
+}
+
+
+@pytest.mark.parametrize("name", _ROOMS)
+def test_one_author_fills_half_of_a_topics_room_and_all_its_authors_the_whole(
+    world: World, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    forgers = [Forger(world, bytes([number]) * 32) for number in range(1, 4)]
+    causes = world.write("a, b")
+    acks = [world.commits[one].commit_id for one in "ab"]
+    first, second = [forgers[0].write(BODY, acks=acks) for _ in range(2)]
+    # Their feeds begin here as far as others can tell: a third cause would be what they follow.
+    items = [first, *(forger.write(BODY, acks=acks) for forger in forgers[1:])]
+    monkeypatch.setattr(waiting_module, name, 2 * _ROOMS[name](first))
+    replica, branch = world.copy()
+    intake = give(replica, branch, [first, second])
+    assert (intake.waiting, intake.dropped) == (1, {"pending_full": 1}), "one over an author's"
+    intake = give(replica, branch, items[1:])
+    assert (intake.waiting, intake.dropped) == (1, {"pending_full": 1}), "one over the topic's"
+    assert _state(replica)[0] == 2
+    give(replica, branch, causes)
+    for item in [second, *items]:  # what was dropped comes again when topics are compared
+        give(replica, branch, [item])
+    assert len(timeline(replica, branch)) == 7
+
+
+def _with_bad_topic_signature(item: bytes) -> bytes:
+    one = decode_publication(item)
+    blocks = tuple(block.encoded for block in one.blocks)
+    if one.body_id is not None:
+        return encode_bare(one.topic, one.sealed_key, blocks[0], one.body_id, bytes(63) + b"\x01")
+    return encode_publication(one.topic, one.sealed_key, blocks, bytes(63) + b"\x01")
+
+
+def _of_a_later_version(branch: Branch) -> bytes:
+    assert branch.topic_seed is not None
+    block, key = seal_block(b"\x92\xa7commit2\xc0", branch.convergence_secret, acks=(b"a" * 32,))
+    one = seal_publication(branch.topic_seed, branch.read_key, key, (block,), b"n" * 24)
+    return encode_publication(one.topic, one.sealed_key, (block.encoded,), one.signature)
+
+
+def _kept(replica: Replica, branch: Branch) -> tuple[int, int, int]:
+    with replica.database.read() as connection:
+        return (
+            count_waiting(connection, branch.num),
+            count_waiting(connection, branch.num, reason=UNREAD),
+            count_rejections(connection, branch.num),
+        )
+
+
+@pytest.mark.parametrize(
+    "kind, expected",
+    [
+        ("pending", (1, 0, 0)),
+        ("bare_pending", (1, 0, 0)),
+        ("unread", (0, 1, 0)),
+        ("refused_by_a_rule", (0, 0, 1)),
+        ("not_its_authors", (0, 0, 1)),
+        ("bad_body", (0, 0, 1)),
+        ("accepted", (0, 0, 0)),
+    ],
+)
+@pytest.mark.parametrize("is_writer", [True, False])
+def test_what_is_kept_without_being_accepted_was_signed_by_the_topics_key(
+    world: World, kind: str, expected: tuple[int, int, int], is_writer: bool
+) -> None:
+    """Else who can only read would fill the rooms of writers' nodes, and these sign what they send on."""
+    forger = Forger(world)
+    stranger = Forger(world, b"s" * 32)
+    if kind == "refused_by_a_rule":  # nobody has seen its grant
+        stranger._seen = world.repo.init_id
+    waits = world.write("a, a <- b")[1]
+    make: dict[str, Callable[[], bytes]] = {
+        "pending": lambda: waits,
+        "bare_pending": lambda: bare_of(waits),
+        "unread": lambda: _of_a_later_version(world.branch),
+        "refused_by_a_rule": lambda: stranger.write(BODY),
+        "not_its_authors": lambda: _signed_by_nobody(world),
+        "bad_body": lambda: forger.write(b"\xc1", metadata=b""),
+        "accepted": lambda: forger.write(BODY),
+    }
+    item = make[kind]()
+    replica, branch = world.copy(is_writer=is_writer)
+    intake = give(replica, branch, [_with_bad_topic_signature(item)])
+    if kind == "accepted" and is_writer:
+        assert intake.accepted
+    else:
+        assert intake.dropped == {"bad_topic_signature": 1}
+        assert not intake.accepted
+    assert _kept(replica, branch) == (0, 0, 0)
+    give(replica, branch, [item])
+    assert _kept(replica, branch) == expected
+
+
+def _signed_by_nobody(world: World) -> bytes:
+    forger = Forger(world, b"n" * 32)
+    forger._secret = Forger(world, b"m" * 32)._secret
+    return forger.write(BODY)
+
+
+def test_an_unread_commit_is_passed_on_under_the_signature_that_was_checked(world: World) -> None:
+    item = _of_a_later_version(world.branch)
+    replica, branch = world.copy()
+    give(replica, branch, [item])
+    with replica.database.read() as connection:
+        assert load_unread(connection, find_unread(connection, branch.topic_num), 1) == [item]
+
+
+def test_a_missing_root_branch_commit_is_asked_for_on_the_root_branchs_topic(world: World) -> None:
+    root = world.replica.root_branch(world.repo)
+    replica, branch = world.copy()
+    forger = Forger(world)  # whose grant the copy has not got
+    (absent,) = world.write("a")
+    intake = give(replica, branch, [forger.write(BODY, acks=[_id(absent)])])
+    assert {topic: list(ids) for topic, ids in intake.wanted.items()} == {
+        branch.topic: [_id(absent)],
+        root.topic: [forger._seen],
+    }
+
+
+def test_what_waits_itself_is_not_asked_for(world: World) -> None:
+    items = world.write("a, a <- b, b <- c")
+    replica, branch = world.copy()
+    assert list(give(replica, branch, items[2:]).wanted[branch.topic]) == [_id(items[1])]
+    assert list(give(replica, branch, items[1:]).wanted[branch.topic]) == [_id(items[0])]
+
+
+class _Ear:
+    """A listener that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[int] = []
+
+    def commits_accepted(self, _topic: bytes, nums: tuple[int, ...]) -> None:
+        self.told += nums
+
+    def topics_changed(self) -> None:
+        pass
+
+    def missed(self) -> None:
+        raise AssertionError("it never fails")
+
+
+async def _run(function: Callable[..., object], *args: object) -> object:
+    return function(*args)
+
+
+class _Now:
+    async def wait(self) -> None:
+        pass
+
+
+async def test_a_commit_that_waited_is_not_sent_back_to_who_sent_it(world: World) -> None:
+    first, second, third = world.write("a, a <- b, b <- c")
+    replica, branch = world.copy()
+
+    hub = Hub(replica, _run, lambda: NOW_MS)  # type: ignore[arg-type]  # all in this thread
+    peers = [_Ear(), _Ear(), _Ear()]
+    for peer in peers:
+        hub.add(peer)
+    for item, peer in ((third, peers[0]), (second, peers[1]), (third, peers[1]), (first, peers[2])):
+        await hub.take(branch, [item], _Now(), peer)
+    with replica.database.read() as connection:
+        assert count_waiting(connection) == 0
+    told = [len(peer.told) for peer in peers]
+    assert told == [2, 1, 2], "a and b; a; b and c"
+
+
+def test_senders_are_remembered_within_a_bound_and_while_they_are_there() -> None:
+    senders: Senders[str] = Senders(count_max=2)
+    senders.note([b"a", b"b", b"c"], "one")
+    assert len(senders) == 2, "the oldest is forgotten"
+    senders.note([b"c"], "two")
+    assert senders.take({1: b"a", 3: b"c"}) == {"one": {3}, "two": {3}}
+    senders.forget("one")
+    assert len(senders) == 0

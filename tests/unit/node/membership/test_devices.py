@@ -1,0 +1,355 @@
+"""Devices of one person: joined by one link, given all repos, shown as one person, and removed again."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+from sqlalchemy import Connection
+from trio.testing import MockClock
+
+from node.authoring.drafting import Draft
+from node.authoring.outbound import Author
+from node.membership.devices import find_devices, find_home
+from node.runtime.errors import ServiceError
+from protocol.body import Body, Join, Permission
+from protocol.devices import DevicesRepo, HandOn
+from protocol.limits import DEVICE_COUNT_MAX
+from protocol.proofs import prove_invitation
+from protocol.text import DeviceLink, id_text, parse_device_link
+from storage.repos.repos import Repo
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, connected, open_nodes
+from tests.support.served import service_of
+
+
+def user(node: Node) -> str:
+    """The id of a node's user."""
+    return id_text(node.author.user)
+
+
+def repo_of(node: Node, repo: Repo) -> Repo | None:
+    """The same repo on another node."""
+    return next((one for one in node.replica.repos.values() if one.repo_id == repo.repo_id), None)
+
+
+def held(node: Node, repo: Repo, other: Node) -> Permission | None:
+    """What the other's user may do in a repo, as far as a node knows."""
+    here = repo_of(node, repo)
+    return None if here is None else node.replica.permission(here, other.author.user)
+
+
+def persons(node: Node, repo: Repo) -> dict[bytes, bytes]:
+    """Who is whose device, as a node shows it."""
+    return dict(node.replica.persons(repo.repo_id))
+
+
+async def settle(*nodes: Node) -> None:
+    """Connect all to the first for a while, twice."""
+    first, *others = nodes
+    with fail_after(120):
+        for other in [*others, *others]:
+            async with connected(other, first):
+                await trio.sleep(10)
+
+
+async def add(laptop: Node, folder: Path) -> DeviceLink:
+    """A link for a device of the laptop's user."""
+    return parse_device_link((await service_of(laptop, folder).pairing.add(3600))["link"])
+
+
+async def join(phone: Node, laptop: Node, folder: Path) -> DeviceLink:
+    """The phone becomes a device of the laptop's user."""
+    link = await add(laptop, folder)
+    await phone.joiner.begin(link.opened(), link.person)
+    await settle(laptop, phone)
+    return link
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Iterator[list[Node]]:
+    with open_nodes(tmp_path, "laptop", "phone", "tablet", "boss") as nodes:
+        yield nodes
+
+
+@pytest.mark.slow
+async def test_one_link_brings_all_repos_with_what_the_first_holds(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone = people[:2]
+    first, branch = laptop.create_repo("first")
+    second, _ = laptop.create_repo("second")
+    laptop.write(branch, "before")
+    await join(phone, laptop, tmp_path)
+    service = service_of(laptop, tmp_path)
+    for repo in (first, second):
+        assert held(phone, repo, phone) is Permission.OWNER
+        assert persons(laptop, repo) == persons(phone, repo) == {phone.author.user: laptop.author.user}
+    third, _ = laptop.create_repo("third")  # later ones too
+    await settle(laptop, phone)
+    assert held(phone, third, phone) is Permission.OWNER
+    assert persons(laptop, third) == {phone.author.user: laptop.author.user}
+    phone.write(phone.replica.by_topic[branch.topic], "after")
+    await settle(laptop, phone)
+    items = (await service.timelines.window("first:main", -1, 10))["items"]
+    shown = [(item["author"], item["person"]) for item in items if item["kind"] == "post"]
+    assert shown == [(user(laptop), user(laptop)), (user(phone), user(laptop))]
+
+
+async def member_of(boss: Node, laptop: Node, permission: Permission = Permission.WRITE) -> Repo:
+    """A repo of the boss's that the laptop's user is in."""
+    repo, _ = boss.create_repo("work")
+    await laptop.joiner.begin(boss.invite(repo, permission))
+    await settle(boss, laptop)
+    return repo
+
+
+@pytest.mark.slow
+async def test_where_the_first_may_not_grant_the_other_follows_and_an_admin_is_told(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone, _, boss = people
+    repo = await member_of(boss, laptop)
+    await join(phone, laptop, tmp_path)
+    assert repo_of(phone, repo) is not None
+    assert held(phone, repo, phone) is None
+    _, device = (await service_of(laptop, tmp_path).pairing.list_all())["devices"]
+    (stands,) = device["repos"]
+    command = f"ravel member grant work {user(phone)} write"
+    assert (stands["permission"], stands["shown"]) == (None, False)
+    assert command in stands["advice"]
+    await service_of(boss, tmp_path).members.grant("work", user(phone), "write")
+    await settle(boss, laptop, phone)
+    for node in (boss, laptop, phone):
+        assert held(node, repo, phone) is Permission.WRITE
+        assert persons(node, repo) == {phone.author.user: laptop.author.user}
+    listed = (await service_of(boss, tmp_path).members.list_all("work"))["members"]
+    assert {one["user"]: one["person"] for one in listed} == {
+        user(boss): user(boss),
+        user(laptop): user(laptop),
+        user(phone): user(laptop),
+    }
+    assert [one["user"] for one in listed if one["person"] == user(laptop)] == [user(laptop), user(phone)]
+
+
+@pytest.mark.slow
+async def test_a_restart_at_any_point_loses_nothing(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone, _, boss = people
+    work = await member_of(boss, laptop, Permission.READ)
+    mine, _ = laptop.create_repo("mine")
+    link = await add(laptop, tmp_path)
+    await phone.joiner.begin(link.opened(), link.person)
+    for seconds in (0.0, 0.05, 0.2, 1.0, 10.0, 10.0):  # cut anywhere, the first times before much was said
+        for node in (laptop, phone):
+            node.replica.close()
+            node.open()
+        async with connected(phone, laptop):
+            await trio.sleep(seconds)
+    assert held(phone, mine, phone) is Permission.OWNER
+    assert persons(laptop, mine) == {phone.author.user: laptop.author.user}
+    assert repo_of(phone, work) is not None
+    home = find_home(laptop.replica, laptop.author.user)
+    assert home is not None
+    with laptop.replica.judging:
+        words = laptop.replica.membership(home.repo.repo_id).device_words
+    handed = [one.body.repo for one in words if isinstance(one.body, HandOn)]
+    assert len(handed) == len(set(handed)) == 3, "each repo once, whenever it was cut"
+
+
+@pytest.mark.slow
+async def test_of_two_who_use_one_link_the_first_alone_is_a_device(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone, thief, _ = people
+    repo, _ = laptop.create_repo("mine")
+    link = await join(phone, laptop, tmp_path)
+    await thief.joiner.begin(
+        link.opened(), link.person
+    )  # who has not seen the phone's join, and is let in by it
+    thief.replica.close()
+    thief.open()
+    await settle(laptop, thief, phone)
+    assert repo_of(thief, repo) is None
+    assert held(laptop, repo, thief) is None
+    home = find_home(laptop.replica, laptop.author.user)
+    assert home is not None
+    assert find_devices(laptop.replica, home, laptop.hub.clock_ms()) == [phone.author.user]
+
+
+@pytest.mark.slow
+async def test_a_link_that_has_expired_makes_no_device_whatever_the_join_says_of_its_date(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone = people[:2]
+    repo, _ = laptop.create_repo("mine")
+    link = await add(laptop, tmp_path)
+    expires_at = link.opened().expires_at
+    laptop.replica.close()
+    laptop.open(now=expires_at + 1)  # the phone's clock is an hour behind
+    await phone.joiner.begin(link.opened(), link.person)
+    await settle(laptop, phone)
+    home = find_home(laptop.replica, laptop.author.user)
+    assert home is not None
+    assert laptop.replica.permission(home.repo, phone.author.user) is Permission.WRITE, "it has joined"
+    assert held(laptop, repo, phone) is None
+
+
+@pytest.mark.slow
+async def test_who_is_invited_as_a_member_is_no_device(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone = people[:2]
+    laptop.create_repo("mine")
+    link = await add(laptop, tmp_path)
+    await phone.joiner.begin(link.opened())
+    await settle(laptop, phone)
+    assert len(phone.replica.repos) == 1
+    assert find_home(phone.replica, phone.author.user) is None
+    # And who says so in a repo of somebody else's takes nothing up there.
+    repo, _ = people[3].create_repo("trap")
+    await phone.joiner.begin(people[3].invite(repo), laptop.author.user)
+    await settle(people[3], phone)
+    assert find_home(phone.replica, phone.author.user) is None
+
+
+@pytest.mark.slow
+async def test_what_was_taken_from_a_device_comes_back_by_sync_alone(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone = people[:2]
+    repo, _ = laptop.create_repo("mine")
+    await join(phone, laptop, tmp_path)
+    service = service_of(laptop, tmp_path)
+    await service.members.remove("mine", user(phone), "read")
+    await settle(laptop, phone)
+    assert held(laptop, repo, phone) is Permission.READ
+    (given,) = (await service.pairing.sync())["given"]
+    assert (given["device"], given["name"], given["advice"]) == (user(phone), "mine", "")
+    assert held(laptop, repo, phone) is Permission.OWNER
+    await settle(laptop, phone)
+    assert (await service.pairing.sync())["given"] == []
+
+
+@pytest.mark.slow
+async def test_a_removed_device_is_out_everywhere_and_comes_back_by_a_new_link(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone, _, boss = people
+    work = await member_of(boss, laptop)
+    mine, _ = laptop.create_repo("mine")
+    link = await join(phone, laptop, tmp_path)
+    await service_of(boss, tmp_path).members.grant("work", user(phone), "write")
+    await settle(boss, laptop, phone)
+    assert persons(boss, work) == {phone.author.user: laptop.author.user}
+    service = service_of(laptop, tmp_path)
+    removed = (await service.pairing.remove(user(phone)[:10]))["repos"]
+    told = {one["name"]: (one["taken_back"], one["excluded"], one["advice"]) for one in removed}
+    assert told["mine"] == (True, True, "")
+    assert told["devices"] == (True, True, "")
+    assert told["work"][:2] == (True, False)
+    assert f"ravel member exclude work {user(phone)}" in told["work"][2]
+    await settle(boss, laptop, phone)
+    await settle(laptop, phone)
+    assert held(laptop, mine, phone) is None
+    assert held(boss, work, phone) is Permission.WRITE
+    assert persons(boss, work) == persons(laptop, work) == persons(laptop, mine) == {}
+    assert find_home(phone.replica, phone.author.user) is None
+    later, _ = laptop.create_repo("later")
+    await phone.joiner.begin(link.opened(), link.person)  # the old link is of no use
+    await settle(laptop, phone)
+    assert held(laptop, later, phone) is None
+    await join(phone, laptop, tmp_path)
+    await settle(boss, laptop, phone)
+    for repo in (mine, later, work):
+        assert persons(laptop, repo) == {phone.author.user: laptop.author.user}, repo.name
+    assert held(phone, later, phone) is Permission.OWNER
+
+
+@pytest.mark.slow
+async def test_a_device_leaves_its_person_and_keeps_its_repos(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone = people[:2]
+    repo, _ = laptop.create_repo("mine")
+    await join(phone, laptop, tmp_path)
+    service = service_of(phone, tmp_path)
+    with pytest.raises(ServiceError, match="device of"):
+        await service.pairing.add(3600)
+    with pytest.raises(ServiceError, match="device of"):
+        await service.pairing.join("ravel:device:anything")
+    removed = (await service.pairing.remove(user(phone)))["repos"]
+    assert {one["name"]: (one["taken_back"], one["excluded"], one["left"]) for one in removed} == {
+        "mine": (True, False, False),
+        "devices": (True, False, True),
+    }
+    await settle(laptop, phone)
+    assert persons(laptop, repo) == {}
+    assert held(laptop, repo, phone) is Permission.OWNER
+    assert len((await service_of(laptop, tmp_path).pairing.list_all())["devices"]) == 1
+
+
+@pytest.mark.slow
+async def test_when_the_first_is_lost_another_begins_anew(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone, tablet, boss = people
+    work = await member_of(boss, laptop)
+    await service_of(boss, tmp_path).members.grant("work", user(laptop), "admin")
+    await settle(boss, laptop)
+    mine, _ = laptop.create_repo("mine")
+    await join(phone, laptop, tmp_path)
+    await settle(boss, phone)
+    removed = (await service_of(phone, tmp_path).pairing.remove(user(laptop)))["repos"]
+    told = {one["name"]: one for one in removed}
+    assert told["work"]["excluded"]
+    assert not told["mine"]["excluded"]
+    assert "repo fork" in told["mine"]["advice"], "a founding owner is excluded by nobody"
+    await settle(boss, phone)
+    assert held(boss, work, laptop) is None
+    assert persons(phone, mine) == {}
+    await join(tablet, phone, tmp_path)
+    await settle(boss, phone)
+    assert persons(phone, mine) == persons(boss, work) == {tablet.author.user: phone.author.user}
+
+
+@pytest.mark.slow
+async def test_excluding_one_device_tells_of_the_others(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop, phone, _, boss = people
+    work = await member_of(boss, laptop)
+    await join(phone, laptop, tmp_path)
+    service = service_of(boss, tmp_path)
+    await service.members.grant("work", user(phone), "write")
+    await settle(boss, laptop, phone)
+    await settle(boss, phone)
+    assert (await service.members.remove("work", user(phone), "read"))["other_devices"] == [user(laptop)]
+    done = await service.members.remove("work", user(phone), "", person=True)
+    assert done["other_devices"] == []
+    assert held(boss, work, laptop) is held(boss, work, phone) is None
+
+
+def _given(drafts: list[Draft], _connection: Connection) -> list[Draft]:
+    return drafts
+
+
+@pytest.mark.slow
+async def test_a_person_adds_so_many_devices(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    laptop = people[0]
+    service = service_of(laptop, tmp_path)
+    for number in range(DEVICE_COUNT_MAX - 1):
+        link = parse_device_link((await service.pairing.add(3600))["link"]).opened()
+        other = Author(laptop.replica, f"device {number}".encode().ljust(32), laptop.hub.clock_ms)
+        proof = prove_invitation(link.invitation_seed, link.repo, other.user)
+        bodies: list[Body] = [Join(link.invitation, proof), DevicesRepo(laptop.author.user)]
+        root = next(one for one in laptop.replica.branches.values() if one.branch_id == link.repo)
+        drafts = [Draft(body) for body in bodies]
+        other.write_many(root, partial(_given, drafts))
+    assert len((await service.pairing.list_all())["devices"]) == DEVICE_COUNT_MAX
+    with pytest.raises(ServiceError, match="at most"):
+        await service.pairing.add(3600)

@@ -1,0 +1,225 @@
+"""The inbox: comments by readers, and commits of forks that are offered back."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from trio.testing import MockClock
+
+from node.membership.inbox import COMMENTS_REPO, Inbox
+from node.membership.merging import Merging
+from node.membership.peers import Peers
+from node.membership.sharing import Sharing
+from node.runtime.errors import ServiceError
+from node.sync.network import Network
+from protocol.body import Answer, Offer, Permission
+from protocol.codec import encode
+from protocol.content import Post
+from protocol.text import PeerAddress, id_text
+from storage.repos.deletion import forget_repo
+from storage.repos.repos import Branch, Repo
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, ids, meet, members_of, open_nodes, share, together
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[list[Node]]:
+    with open_nodes(tmp_path, "alice", "bob", "carol") as opened:
+        yield opened
+
+
+def _repo(node: Node, name: str) -> Repo:
+    return next(repo for repo in node.replica.repos.values() if repo.name == name)
+
+
+def _branch(node: Node, name: str) -> Branch:
+    """As REPO:BRANCH."""
+    repo, branch = name.split(":")
+    return next(
+        one
+        for one in node.replica.branches.values()
+        if (one.repo_num, one.name) == (_repo(node, repo).num, branch)
+    )
+
+
+def _inbox(node: Node) -> Inbox:
+    network = Network(node.hub, node.seed, lambda: 0.0)
+    address = PeerAddress("host:7474", node.key)
+    peers = Peers(node.hub, network, node.key)
+    sharing = Sharing(
+        node.hub, network, peers, node.author, node.joiner, own_address=address, clock=lambda: 0.0
+    )
+    return Inbox(
+        node.hub, node.author, sharing, lambda name: _repo(node, name), lambda name: _branch(node, name)
+    )
+
+
+async def _comments(node: Node) -> list[str]:
+    return [item["text"] for item in (await _inbox(node).comments("repo:main", 100))["items"]]
+
+
+@pytest.mark.slow
+async def test_a_reader_comments_and_an_accepted_comment_is_followed_by_all(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, carol = nodes
+    with fail_after(240):
+        await share(alice, bob, carol)
+        await members_of(alice).remove("", id_text(bob.author.user), "read")
+        await together(alice, bob, carol)
+        with pytest.raises(ServiceError, match="not write to it"):
+            bob.author.write(_branch(bob, "repo:main"), Post("in the document"))
+        first = await _inbox(bob).comment("repo:main", "well said")
+        assert first["status"] == "open"
+        await meet(alice, bob)
+        (shown,) = (await _inbox(alice).list_offers("repo"))["offers"]
+        assert (shown["kind"], shown["author"], shown["status"]) == (
+            "comment",
+            id_text(bob.author.user),
+            "open",
+        )
+        assert await _comments(alice) == []
+        await _inbox(alice).answer("repo", shown["offer"][:8], accepts=True)
+        second = await _inbox(bob).comment("repo:main", "once more")
+        assert second["offer"] == first["offer"], "one offer for all that follows"
+        await meet(alice, bob)
+        await meet(alice, carol)
+        await meet(bob, carol)
+        for node in nodes:
+            assert await _comments(node) == ["well said", "once more"]
+        assert _repo(bob, COMMENTS_REPO).has_members
+        with pytest.raises(ServiceError, match="M12"):
+            await _inbox(carol).answer("repo", first["offer"], accepts=False)
+        await _inbox(bob).answer("repo", first["offer"], accepts=False)
+        await meet(alice, bob)
+        assert await _comments(alice) == [], "who made it takes it back"
+
+
+@pytest.mark.slow
+async def test_who_is_no_member_offers_nothing_and_what_an_excluded_offered_is_gone(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, carol = nodes
+    with fail_after(240):
+        await share(alice, bob)
+        await carol.joiner.follow(alice.capability())
+        await meet(alice, carol)
+        with pytest.raises(ServiceError, match="only members"):
+            await _inbox(carol).comment("repo:main", "hello?")
+        offer = (await _inbox(bob).comment("repo:main", "while I was here"))["offer"]
+        await members_of(alice).remove("", id_text(bob.author.user), "")
+        await meet(alice, bob)
+        assert (await _inbox(alice).list_offers("repo"))["offers"] == []
+        with pytest.raises(ServiceError):
+            await _inbox(alice).answer("repo", offer, accepts=True)
+
+
+@pytest.mark.slow
+async def test_a_fork_of_a_repo_offers_commits_back(nodes: list[Node], autojump_clock: MockClock) -> None:
+    alice, bob, _ = nodes
+    with fail_after(240):
+        await share(alice, bob)
+        await members_of(alice).remove("", id_text(bob.author.user), "read")
+        alice.write(alice.branch(), "original")
+        await together(alice, bob)
+        merging = Merging(bob.hub, bob.author, lambda name: _branch(bob, name))
+        forked = await merging.fork_repo(_repo(bob, "repo"), "mine")
+        assert forked["branches"][0]["carried"] == 1
+        assert bob.replica.permission(_repo(bob, "mine"), bob.author.user) is Permission.OWNER
+        bob.author.write(_branch(bob, "mine:main"), Post("better"))
+        offer = (await _inbox(bob).offer("mine:main", "repo:main", "please take it", pulls=True))["offer"]
+        await meet(alice, bob)
+        (shown,) = (await _inbox(alice).list_offers("repo"))["offers"]
+        assert (shown["kind"], shown["note"], shown["commits"]) == ("pull", "please take it", 0)
+        with pytest.raises(ServiceError, match="was accepted"):
+            await _inbox(alice).merge("repo", offer)
+        await _inbox(alice).answer("repo", offer, accepts=True)
+        with pytest.raises(ServiceError, match="nothing of the offered branch is here"):
+            await _inbox(alice).merge("repo", offer)
+        await meet(alice, bob)
+        merged = await _inbox(alice).merge("repo", offer)
+        assert merged["carried"] == 1, "what came from here is known"
+        items = (await Merging(alice.hub, alice.author, alice.branch).state("main", 100))["items"]
+        (taken,) = [item for item in items if item["text"] == "better"]
+        assert taken["author"] == id_text(alice.author.user)
+        assert taken["origin"]["author"] == id_text(bob.author.user)
+        assert (await _inbox(alice).merge("repo", offer))["carried"] == 0
+        bob.author.write(_branch(bob, "mine:main"), Post("and better"))
+        await meet(alice, bob)
+        await meet(alice, bob)
+        assert (await _inbox(alice).merge("repo", offer))["carried"] == 1
+
+
+@pytest.mark.slow
+async def test_an_offer_of_something_unrelated_is_not_merged_and_one_that_is_unreadable_is_said(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, _ = nodes
+    with fail_after(240):
+        await share(alice, bob)
+        repo, _ = bob.author.create_repo("other")
+        bob.author.create_branch(repo, "main")
+        bob.author.write(_branch(bob, "other:main"), Post("of another kind"))
+        with pytest.raises(ServiceError, match="of one repo"):
+            await _inbox(bob).offer("repo:main", "repo:main", "", pulls=True)
+        offer = (await _inbox(bob).offer("other:main", "repo:main", "", pulls=True))["offer"]
+        root = bob.replica.root_branch(_repo(bob, "repo"))
+        document = _branch(bob, "repo:main").branch_id
+        written, intake = bob.author.write(root, Offer(document, False, "", b"\xff not a link"))
+        bob.hub.announce(intake)
+        await meet(alice, bob)
+        for one in (offer, id_text(written.commit_id)):
+            await _inbox(alice).answer("repo", one, accepts=True)
+        await meet(alice, bob)
+        await meet(alice, bob)
+        views = {item["offer"]: item for item in (await _inbox(alice).list_offers("repo"))["offers"]}
+        assert [views[one]["readable"] for one in (offer, id_text(written.commit_id))] == [True, False]
+        with pytest.raises(ServiceError, match="no common ancestor"):
+            await _inbox(alice).merge("repo", offer)
+        with pytest.raises(ServiceError, match="M12"):
+            bob.author.write(root, Answer(b"x" * 32, False))
+        with pytest.raises(ServiceError, match="M12"):
+            bob.author.write(root, Offer(b"x" * 32, False, "", b""))
+
+
+@pytest.mark.slow
+async def test_what_was_followed_by_itself_can_be_forgotten(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, _ = nodes
+    with fail_after(240):
+        repo, branch = alice.create_repo()
+        alice.write(branch, "one")
+        link = _inbox(alice)._sharing.capability_of(branch)
+        await bob.joiner.follow_branch(link)
+        await meet(alice, bob)
+        assert len(ids(bob)) == 2
+        with bob.replica.change() as change:
+            forget_repo(change.connection, bob.repo().num)
+        assert not bob.replica.repos
+        assert not bob.replica.branches
+        await bob.joiner.begin(alice.invite(repo))
+        await together(alice, bob)
+        assert ids(alice) == ids(bob)
+
+
+@pytest.mark.slow
+async def test_an_accepted_link_that_lies_is_passed_over_for_good(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    """Bob's link says that the document's own branch is another repo's: it is not followed, nor tried for ever."""
+    alice, bob, _ = nodes
+    with fail_after(240):
+        await share(alice, bob)
+        document = _branch(bob, "repo:main")
+        link = replace(_inbox(bob)._sharing.capability_of(document), repo=b"r" * 32)
+        body = Offer(document.branch_id, False, "", encode(link))
+        written, intake = bob.author.write(bob.replica.root_branch(_repo(bob, "repo")), body)
+        bob.hub.announce(intake)
+        await meet(alice, bob)
+        await _inbox(alice).answer("repo", id_text(written.commit_id), accepts=True)
+        await meet(alice, bob)
+        assert len(alice.replica.repos) == 1
+        alice.write(alice.branch(), "goes on")
+        await together(alice, bob)

@@ -1,0 +1,196 @@
+"""The doctor: each thing that can be wrong with a folder, a disk, a clock, a port or a peer is named, with advice."""
+
+import json
+import shutil
+import socket
+import sqlite3
+import tarfile
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+from typer.testing import CliRunner
+
+from node.cli.main import app
+from node.home.config import NetworkConfig
+from node.home.home import create_home
+from node.observe import doctor
+from node.observe.bundle import write_bundle
+from node.observe.doctor import OK, PROBLEM, WARNING, Check, examine
+from node.runtime.errors import ERROR_KINDS, ServiceError
+from node.runtime.version import RELEASED_AT
+from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
+from storage.engine.database import Database
+from storage.schema.schema import commits, store_seal
+from tests.support.nodes import Node
+
+NOW = 1_790_000_000.0
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "home"
+    create_home(folder, listen="127.0.0.1:0", api="127.0.0.1:0")
+    Database(folder).close()
+    return folder
+
+
+def _states(checks: list[Check], name: str) -> set[str]:
+    return {check.state for check in checks if check.name == name}
+
+
+def _examine(home: Path, now: float = NOW) -> list[Check]:
+    return examine(home, now=lambda: now)
+
+
+def test_a_good_folder_has_no_problem(home: Path) -> None:
+    checks = _examine(home)
+    assert [check for check in checks if check.state == PROBLEM] == []
+    assert {check.name for check in checks} >= {
+        "folder",
+        "configuration",
+        "keys",
+        "disk",
+        "store",
+        "clock",
+        "ports",
+    }
+    assert all(check.advice for check in checks if check.state != OK)
+    assert _states(checks, "daemon") == {WARNING}, "none runs"
+
+
+FOLDERS: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "folder_open": (lambda home: home.chmod(0o755), "folder", "chmod 700"),
+    "key_open": (lambda home: (home / "keys.json").chmod(0o644), "files", "chmod 600"),
+    "key_damaged": (lambda home: (home / "keys.json").write_text("zz"), "keys", "backup"),
+    "token_gone": (lambda home: (home / "api-token").unlink(), "keys", "init"),
+    "configuration": (lambda home: (home / "config.toml").write_text("[x]"), "configuration", "edit"),
+    "no_store": (lambda home: (home / "ravel.sqlite").write_bytes(b"x" * 5000), "store", "fsck"),
+}
+
+
+@pytest.mark.parametrize("defect", FOLDERS)
+def test_what_is_wrong_in_the_folder_is_a_problem(home: Path, defect: str) -> None:
+    harm, name, advice = FOLDERS[defect]
+    harm(home)
+    found = [check for check in _examine(home) if check.state == PROBLEM]
+    assert any(check.name == name and advice in check.advice for check in found), found
+
+
+@pytest.mark.parametrize("revision, state", [("r9999", PROBLEM), ("r0007", OK)])
+def test_a_store_of_another_schema_is_told(home: Path, revision: str, state: str) -> None:
+    with closing(sqlite3.connect(home / "ravel.sqlite")) as raw:
+        raw.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+        raw.commit()
+    (check,) = [check for check in _examine(home) if check.name == "store"]
+    assert (check.state, revision in check.detail) == (state, True)
+
+
+def test_a_full_disk_is_a_problem_before_it_is_full(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for free, state in ((DISK_FREE_MIN - 1, PROBLEM), (DISK_FREE_MIN, WARNING), (1 << 40, OK)):
+        monkeypatch.setattr(doctor, "free_space", lambda _, free=free: free)
+        assert _states(_examine(home), "disk") == {state}
+
+
+def test_a_clock_that_went_back_is_a_problem(home: Path) -> None:
+    node = Node(home, "alice")  # its clock begins at 1,700,000,000 seconds
+    node.create_repo()
+    with node.replica.database.write() as connection:
+        connection.execute(update(commits).values(received_at=int(NOW * 1000)))
+    node.replica.close()
+    assert _states(_examine(home, NOW - CLOCK_DRIFT_MAX_SECONDS), "clock") == {OK}
+    assert _states(_examine(home, NOW - CLOCK_DRIFT_MAX_SECONDS - 1), "clock") == {PROBLEM}
+    assert _states(_examine(home, RELEASED_AT - 1.0), "clock") == {PROBLEM}
+
+
+def test_a_store_that_could_not_be_written_anew_when_it_was_sealed_is_a_warning(home: Path) -> None:
+    Database(home, b"k" * 32).close()
+    assert _states(_examine(home), "store") == {OK}
+    database = Database(home, b"k" * 32)
+    with database.write() as connection:
+        connection.execute(update(store_seal).values(is_clean=False))
+    database.close()
+    assert _states(_examine(home), "store") == {OK, WARNING}
+
+
+def test_a_port_that_another_program_has_is_a_problem(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        create_home(tmp_path / "home", listen=f"127.0.0.1:{other.getsockname()[1]}", api="127.0.0.1:0")
+        (found,) = [
+            check for check in _examine(tmp_path / "home") if check.name == "ports" and check.state == PROBLEM
+        ]
+    assert "network.listen" in found.detail
+
+
+def _status(pending: int, *peers: tuple[str, str, str], source: str = "configured") -> dict[str, object]:
+    return {
+        "pending": pending,
+        "peers": [
+            {
+                "peer": peer,
+                "address": "a:1",
+                "state": state,
+                "last_error": "no answer",
+                "source": source,
+                "topics": [{"state": topic}],
+            }
+            for peer, state, topic in peers
+        ],
+    }
+
+
+def test_unreachable_peers_and_stuck_topics_are_warnings() -> None:
+    check = doctor.check_peers
+    assert {one.state for one in check(_status(0))} == {OK}
+    assert {one.state for one in check(_status(0, ("p", "connected", "in sync")))} == {OK}
+    away = list(check(_status(0, ("p", "waiting", ""))))
+    assert (away[0].state, "no answer" in away[0].detail) == (WARNING, True)
+    learned = list(check(_status(0, ("p", "dialing", ""), source="introduction")))
+    assert {one.state for one in learned} == {OK}, "nobody promised that it answers"
+    both = list(check(_status(0, ("p", "waiting", ""), ("p", "connected", "in sync"))))
+    assert {one.state for one in both} == {OK}, "it has dialed us"
+    stuck = list(check(_status(3, ("p", "connected", "in sync"))))
+    assert [one.name for one in stuck if one.state == WARNING] == ["topics"]
+    at_work = list(check(_status(3, ("p", "connected", "receiving"))))
+    assert {one.state for one in at_work} == {OK}
+
+
+def test_the_command_exits_with_what_it_found(home: Path) -> None:
+    run = ["--home", str(home), "doctor"]
+    good = CliRunner().invoke(app, [*run, "--json"])
+    assert (good.exit_code, json.loads(good.output)["problems"]) == (0, 0)
+    home.chmod(0o755)
+    bad = CliRunner().invoke(app, run)
+    assert bad.exit_code == ERROR_KINDS["unhealthy"].exit_code
+    assert "chmod 700" in bad.output
+    shutil.rmtree(home)
+    with pytest.raises(ServiceError, match="no node"):
+        examine(home)
+
+
+def test_a_bundle_of_a_stopped_node_says_what_is_wrong(home: Path, tmp_path: Path) -> None:
+    (home / "config.toml").write_text("[log]\nlevel = 1\n")
+    out = tmp_path / "bundle.tar.gz"
+    names = write_bundle(home, out, int(NOW))
+    assert out.stat().st_mode & 0o777 == 0o600
+    with tarfile.open(out) as archive:
+        assert archive.getnames() == [f"ravel-debug/{name}" for name in names]
+        file = archive.extractfile("ravel-debug/configuration.json")
+        assert file is not None
+        assert json.load(file)["error"]["code"] == "bad_config"
+    with pytest.raises(ServiceError) as caught:
+        write_bundle(home, out, int(NOW))
+    assert caught.value.code == "already_exists"
+
+
+def test_discovery_on_loopback_alone_is_a_warning() -> None:
+    everywhere = "0.0.0.0:7474"  # nothing listens
+    said = [
+        [one.state for one in doctor.check_discovery(NetworkConfig(listen=listen, discover_lan=is_on))]
+        for listen, is_on in (("127.0.0.1:7474", True), (everywhere, True), ("127.0.0.1:7474", False))
+    ]
+    assert said == [[WARNING], [], []]

@@ -1,0 +1,200 @@
+"""Bodies that commits came without are asked of whoever is connected, and who has none of them only delays that."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from node.care.fsck import check_store
+from node.sync.body_fetching import BodyFetcher
+from node.timelines.views import timeline_items
+from protocol.content import Post
+from protocol.limits import FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
+from protocol.publication import decode_publication
+from storage.commits.commits import load_timeline
+from storage.commits.erasing import find_missing
+from storage.topics.difference import load_publications, plan_sending
+from tests.support.builders import STORE_KEY, give
+from tests.support.forging import bare_of
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, connected, open_nodes, share, until_equal
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[list[Node]]:
+    with open_nodes(tmp_path, "alice", "bob", "carol") as opened:
+        yield opened
+
+
+class _Source:
+    """A connected peer that follows all topics, and notes what it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[bytes, ...]] = []
+
+    def has_joined(self, _topic: bytes) -> bool:
+        return True
+
+    def is_level(self, _topic: bytes) -> bool:
+        return True
+
+    def want(self, _topic: bytes, ids: tuple[bytes, ...]) -> None:
+        self.asked.append(ids)
+
+    async def fetch(self, _topic: bytes, _wanted: bytes) -> bytes | None:
+        return None
+
+
+def _publications(node: Node) -> list[bytes]:
+    branch = node.branch()
+    with node.replica.database.read() as connection:
+        nums = list(plan_sending(connection, branch.topic_num, ()).nums)[1:]
+        return load_publications(connection, branch, nums, 1 << 30)
+
+
+def _texts(node: Node) -> list[object]:
+    with node.replica.database.read() as connection:
+        rows = load_timeline(connection, node.branch().num, 1, 1000)
+        return [item["text"] for item in timeline_items(connection, node.replica, rows, 1)]
+
+
+def _is_awaiting(node: Node) -> bool:
+    with node.replica.database.read() as connection:
+        return bool(find_missing(connection))
+
+
+@asynccontextmanager
+async def _fetching(node: Node) -> AsyncIterator[None]:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(BodyFetcher(node.hub).run)
+        yield
+        nursery.cancel_scope.cancel()
+
+
+async def _all_there(node: Node) -> None:
+    while _is_awaiting(node):
+        await node.hub.wait_for_change(node.hub.change_count)
+
+
+async def _strip(alice: Node, carol: Node, count: int) -> list[bytes]:
+    """Alice's posts, of which carol has the commits and no bodies."""
+    await share(alice, carol)
+    for number in range(count):
+        alice.write(alice.branch(), f"post {number}")
+    items = _publications(alice)
+    give(carol.replica, carol.branch(), [bare_of(item) for item in items])
+    assert carol.digest(carol.branch()) == alice.digest(alice.branch())
+    return items
+
+
+@pytest.mark.slow
+async def test_bodies_that_somebody_stripped_come_from_who_has_them(
+    nodes: list[Node], tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    alice, _, carol = nodes
+    await _strip(alice, carol, 5)
+    assert _texts(carol) == [None] * 5
+    async with _fetching(carol), connected(carol, alice):
+        with fail_after(10):
+            await _all_there(carol)
+    assert _texts(carol) == [f"post {number}" for number in range(5)]
+    carol.replica.close()
+    assert check_store(tmp_path / "carol", STORE_KEY).problems == []
+    carol.open()
+
+
+@pytest.mark.slow
+async def test_who_withholds_bodies_delays_them_and_is_asked_once_while_it_is_connected(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, _, carol = nodes
+    items = await _strip(alice, carol, WANT_COUNT_MAX + 1)
+    silent, another = _Source(), _Source()
+    carol.hub.sources.append(silent)
+    latest = tuple(decode_publication(item).commit_id for item in reversed(items))[:WANT_COUNT_MAX]
+    async with _fetching(carol):
+        await trio.sleep(FETCH_TIMEOUT_SECONDS / 2)
+        carol.hub.sources.append(another)
+        await trio.sleep(FETCH_TIMEOUT_SECONDS / 2 - 1)
+        assert another.asked == [], "one is asked at a time"
+        await trio.sleep(10 * FETCH_TIMEOUT_SECONDS)
+        assert silent.asked == another.asked == [latest], "for the latest, as many as one message takes"
+        async with connected(carol, alice):
+            with fail_after(10):
+                await _all_there(carol)
+        assert silent.asked == [latest]
+    assert None not in _texts(carol)
+
+
+@pytest.mark.slow
+async def test_who_gives_some_is_asked_for_the_others_and_who_leaves_is_not_waited_for(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, _, carol = nodes
+    items = await _strip(alice, carol, WANT_COUNT_MAX + 1)
+    generous, leaving = _Source(), _Source()
+    carol.hub.sources.append(generous)
+    async with _fetching(carol):
+        await trio.sleep(10)
+        carol.hub.announce(give(carol.replica, carol.branch(), items[-1:]))
+        await trio.sleep(FETCH_TIMEOUT_SECONDS / 2)
+        assert len(generous.asked) == 1
+        await trio.sleep(FETCH_TIMEOUT_SECONDS)
+        assert [len(ids) for ids in generous.asked] == [WANT_COUNT_MAX, 1]
+        await trio.sleep(2 * FETCH_TIMEOUT_SECONDS)
+        carol.hub.sources.append(leaving)
+        await trio.sleep(10)
+        carol.hub.sources[:] = [_Source()]
+        await trio.sleep(10)
+        (last,) = carol.hub.sources
+        assert isinstance(last, _Source)
+        assert (len(leaving.asked), len(last.asked)) == (1, 1)
+
+
+@pytest.mark.slow
+async def test_who_had_all_before_is_asked_for_what_comes_bare_later(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, _, carol = nodes
+    await _strip(alice, carol, 2)
+    async with _fetching(carol), connected(carol, alice):
+        with fail_after(10):
+            await _all_there(carol)
+        await trio.sleep(10)
+        silent = _Source()
+        carol.hub.sources.append(silent)
+        _, intake = alice.author.write(alice.branch(), Post("not told to carol"))
+        assert len(intake.accepted) == 1
+        item = _publications(alice)[-1]
+        carol.hub.announce(give(carol.replica, carol.branch(), [bare_of(item)]))
+        assert _is_awaiting(carol)
+        with fail_after(2 * FETCH_TIMEOUT_SECONDS):
+            await _all_there(carol)
+    assert _texts(carol)[-1] == "not told to carol"
+
+
+@pytest.mark.slow
+async def test_members_who_erased_send_the_bare_ones_again_and_nothing_changes(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, carol = nodes
+    await share(alice, bob, carol)
+    for text in ("one", "two"):
+        alice.write(alice.branch(), text)
+    items = _publications(alice)
+    give(carol.replica, carol.branch(), [bare_of(item) for item in items])
+    give(bob.replica, bob.branch(), [bare_of(item) for item in items])
+    async with _fetching(carol), _fetching(bob), connected(carol, bob):
+        await until_equal(carol, bob)
+        await trio.sleep(10 * FETCH_TIMEOUT_SECONDS)
+        assert _texts(carol) == _texts(bob) == [None, None]
+    async with _fetching(carol), connected(carol, alice):
+        with fail_after(10):
+            await _all_there(carol)
+    async with _fetching(bob), connected(bob, carol):
+        with fail_after(10):
+            await _all_there(bob)
+    assert _texts(bob) == ["one", "two"]

@@ -1,0 +1,360 @@
+"""What a peer may do wrong on a connection: each ends it with a stable reason, and changes nothing."""
+
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from node.sync.addresses import Source
+from node.sync.connection import Connection, Ended
+from node.sync.hub import NotFetched
+from node.sync.network import PeerState
+from node.sync.transport import SecureStream, TransportError
+from node.timelines.views import JsonObject, peer_view
+from protocol.block import seal_block
+from protocol.codec import encode
+from protocol.limits import (
+    FETCH_SECONDS_MAX,
+    FETCH_TIMEOUT_SECONDS,
+    FETCHED_COUNT_MAX,
+    STALLED_SECONDS,
+)
+from protocol.messages import (
+    Announce,
+    Blocks,
+    Fetch,
+    Goodbye,
+    KeepAlive,
+    Publications,
+    Receipt,
+    Summary,
+    Want,
+    decode_message,
+)
+from storage.topics.difference import load_publications, plan_sending
+from tests.support.machine import fail_after
+from tests.support.nodes import open_nodes
+from tests.support.strangers import met
+
+UNREADABLE: dict[str, tuple[bytes, str]] = {
+    "garbage": (b"\xff" * 100, "bad_message:unknown_message"),
+    "unknown_message": (b"\x91\xa8nothing1", "bad_message:unknown_message"),
+    "tag_in_another_form": (b"\x91\xd9\x06alive1", "bad_message:not_canonical"),
+    "array_in_another_form": (b"\xdc\x00\x01\xa6alive1", "bad_message:not_canonical"),
+    "unknown_in_another_form": (b"\xdd\x00\x00\x00\x01\xda\x00\x04nil1", "bad_message:unknown_message"),
+    "cut_short": (b"\x91\xda\x00", "bad_message:unknown_message"),
+    "trailing_bytes": (encode(KeepAlive()) + b"\x00", "bad_message:bad_shape"),
+    "short_id": (b"\x92\xa8receipt1\xc4\x01x", "bad_message:bad_shape"),
+    "deep_nesting": (b"\x92\xa5want1" + b"\x91" * 50_000, "bad_message:bad_shape"),
+}
+
+
+@pytest.mark.parametrize("defect", UNREADABLE)
+async def test_a_frame_that_is_no_message_ends_the_connection(
+    tmp_path: Path, autojump_clock: MockClock, defect: str
+) -> None:
+    frame, reason = UNREADABLE[defect]
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with met(alice) as stranger:
+            await stranger.stream.send_frame(frame)
+            assert (await stranger.hear(Goodbye)).reason == reason
+    assert stranger.ended == Ended(reason)
+
+
+async def test_a_topic_that_was_not_joined_ends_it_with_a_goodbye(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with met(alice) as stranger:
+            await stranger.say(Want(b"t" * 32, (b"c" * 32,)))
+            assert await stranger.hear(Goodbye) == Goodbye("unknown_topic")
+    assert stranger.ended == Ended("unknown_topic")
+
+
+async def test_a_goodbye_is_answered_with_one(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with met(alice) as stranger:
+            await stranger.say(Goodbye("bye"))
+            assert await stranger.hear(Goodbye) == Goodbye("peer_left")
+            assert await stranger.stream.receive_frame() is None, "and the direction ends"
+
+
+async def test_signs_of_life_come_every_thirty_seconds(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with met(alice) as stranger:
+            heard = []
+            for _ in range(3):
+                await stranger.hear(KeepAlive)
+                heard.append(trio.current_time())
+                await stranger.say(KeepAlive())
+            assert [round(later - earlier) for earlier, later in pairwise(heard)] == [30, 30]
+            await stranger.say(Goodbye("bye"))
+
+
+async def test_of_commits_that_are_wanted_and_not_held_nothing_is_said(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with met(alice) as stranger:
+            topic = await stranger.join(branch)
+            await stranger.say(Receipt(topic), Want(topic, (b"w" * 32,)))
+            message = decode_message(await stranger.stream.receive_frame() or b"")
+            assert message == KeepAlive(), "no publications, and no word that there are none"
+            await stranger.say(Goodbye("bye"))
+
+
+async def test_knowing_the_topic_in_clear_is_not_enough_and_nothing_is_revealed(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        async with met(alice) as stranger:
+            announced = await stranger.hear(Announce)
+            topics = {branch.topic for branch in alice.replica.branches.values()}
+            assert len(announced.topics) == len(topics)
+            assert not set(announced.topics) & topics
+            await stranger.say(Announce(tuple(topics)), Goodbye("bye"))
+    assert stranger.ended == Ended("peer_left")
+
+
+async def test_sending_back_what_was_announced_joins_nothing(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        async with met(alice) as stranger:
+            announced = await stranger.hear(Announce)
+            await stranger.say(announced, Summary(announced.topics[0], 0, (), 0, bytes(32)))
+            assert await stranger.hear(Goodbye) == Goodbye("unknown_topic"), "nothing was sent before"
+    assert stranger.ended == Ended("unknown_topic")
+
+
+async def test_publications_that_their_carrier_could_have_refused_end_it(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        before = alice.digest(branch)
+        async with met(alice) as stranger:
+            topic = await stranger.compare(branch)
+            await stranger.hear(Summary)
+            await stranger.say(Publications(topic, (b"nothing",)))
+            goodbye = await stranger.hear(Goodbye)
+            assert goodbye == Goodbye("bad_publication:bad_shape")
+        assert alice.digest(branch) == before
+    assert stranger.ended == Ended("bad_publication:bad_shape")
+
+
+async def test_a_peer_that_knows_the_topic_is_served(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with met(alice) as stranger:
+            await stranger.compare(branch)
+            publications = await stranger.hear(Publications)
+            assert len(publications.items) == 1
+            await stranger.stream.aclose()
+    assert stranger.ended == Ended("closed")
+
+
+async def test_a_silent_peer_is_left(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with met(alice) as stranger:
+            pass
+    assert stranger.ended == Ended("idle")
+
+
+async def test_a_peer_that_does_not_answer_for_blocks_is_left(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """It goes on saying that it is alive, and sends none of what it was asked for."""
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with met(alice) as stranger, trio.open_nursery() as nursery:
+            await stranger.join(branch)
+
+            async def live() -> None:
+                while stranger.ended is None:
+                    await trio.sleep(FETCH_TIMEOUT_SECONDS / 4)
+                    with suppress(TransportError):
+                        await stranger.say(KeepAlive())
+
+            nursery.start_soon(live)
+            (source,) = alice.hub.sources
+            with pytest.raises(NotFetched):
+                await source.fetch(branch.topic, b"w" * 32)
+    assert stranger.ended == Ended("peer_does_not_answer")
+    assert alice.hub.sources == []
+
+
+async def test_all_who_wait_for_blocks_are_told_when_the_peer_leaves(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Also those for whose question there was no room yet."""
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with met(alice) as stranger:
+            await stranger.join(branch)
+            (source,) = alice.hub.sources
+
+            async def ask(number: int) -> None:
+                with pytest.raises(NotFetched):
+                    await source.fetch(branch.topic, bytes([number]) * 32)
+
+            with fail_after(5):
+                async with trio.open_nursery() as nursery:
+                    for number in range(3 * FETCHED_COUNT_MAX):
+                        nursery.start_soon(ask, number)
+                    await stranger.hear(Fetch)
+                    await stranger.stream.aclose()
+    assert stranger.ended == Ended("closed")
+
+
+async def test_a_slow_peer_has_time_for_each_block(tmp_path: Path, autojump_clock: MockClock) -> None:
+    blocks = [seal_block(bytes([number]), b"s" * 32)[0] for number in range(FETCHED_COUNT_MAX)]
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with met(alice) as stranger:
+            topic = await stranger.join(branch)
+            (source,) = alice.hub.sources
+            found: list[bytes | None] = []
+
+            async def ask(wanted: bytes) -> None:
+                found.append(await source.fetch(branch.topic, wanted))
+
+            async with trio.open_nursery() as nursery:
+                for block in blocks:
+                    nursery.start_soon(ask, block.block_id)
+                for _ in blocks:
+                    asked = await stranger.hear(Fetch)
+                    await trio.sleep(FETCH_TIMEOUT_SECONDS * 0.8)
+                    encoded = {block.block_id: block.encoded for block in blocks}
+                    await stranger.say(Blocks(topic, (encoded[asked.ids[0]],)))
+            await stranger.say(Goodbye("bye"))
+    assert sorted(map(str, found)) == sorted(str(block.encoded) for block in blocks)
+
+
+async def test_what_is_asked_for_twice_is_asked_of_a_peer_once(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    block, _ = seal_block(b"content", b"s" * 32)
+    found: list[bytes | None] = []
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with met(alice) as stranger:
+            topic = await stranger.join(branch)
+            (source,) = alice.hub.sources
+
+            async def ask() -> None:
+                found.append(await source.fetch(branch.topic, block.block_id))
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(ask)
+                nursery.start_soon(ask)
+                assert await stranger.hear(Fetch) == Fetch(topic, (block.block_id,))
+                await stranger.say(Blocks(topic, (block.encoded,)))
+            await stranger.say(Blocks(topic, (block.encoded,)))
+            assert await stranger.hear(Goodbye) == Goodbye("unasked_blocks")
+    assert found == [block.encoded, block.encoded]
+
+
+async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with met(alice) as stranger:
+            topic = await stranger.join(branch, count=7)
+            (source,) = alice.hub.sources
+            assert isinstance(source, Connection)
+            state = PeerState(
+                source.peer, "somewhere", "in", "connected", 0.0, Source.INCOMING, None, connection=source
+            )
+            since = source.progress_at
+
+            def shown(later: int) -> JsonObject:
+                view = peer_view(state, dict(alice.replica.by_topic), since + later)
+                return next(one for one in view["topics"] if one["state"] != "not joined")
+
+            assert (shown(0)["state"], shown(0)["behind"]) == ("sending", 6)
+            assert shown(STALLED_SECONDS - 1)["stalled_since"] is None
+            silent = shown(STALLED_SECONDS)
+            assert (silent["stalled_since"], silent["stalled_because"]) == (since, "nothing_heard")
+            source.heard_at += 1
+            assert shown(STALLED_SECONDS)["stalled_because"] == "takes_nothing"
+            await stranger.say(Receipt(topic), Goodbye("bye"))
+    assert stranger.ended == Ended("peer_left")
+
+
+async def test_a_peer_that_sends_all_but_the_block_is_left_in_the_end(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        with alice.replica.database.read() as connection:
+            nums = plan_sending(connection, branch.topic_num, ()).nums
+            items = tuple(load_publications(connection, branch, nums, 1 << 20))
+        async with met(alice) as stranger, trio.open_nursery() as nursery:
+            topic = await stranger.join(branch)
+
+            async def send() -> None:
+                while stranger.ended is None:
+                    await trio.sleep(FETCH_TIMEOUT_SECONDS - 1)
+                    with suppress(TransportError):
+                        await stranger.say(Publications(topic, items))
+
+            nursery.start_soon(send)
+            (source,) = alice.hub.sources
+            began = trio.current_time()
+            with pytest.raises(NotFetched):
+                await source.fetch(branch.topic, b"w" * 32)
+            assert trio.current_time() - began == pytest.approx(FETCH_SECONDS_MAX)
+    assert stranger.ended == Ended("peer_does_not_answer")
+
+
+@pytest.mark.slow
+async def test_news_at_any_moment_of_a_connections_end_fail_nobody(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """What a connection is told of while it ends must not start work in a nursery that has closed.
+
+    That is between two steps of two tasks, whose order trio draws: so it is tried often.
+    """
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        for moment in [*range(8), *[2, 3, 4] * 20]:
+            async with met(alice) as stranger:
+                await stranger.join(branch)
+                await stranger.stream.aclose()
+                for _ in range(moment):
+                    await trio.lowlevel.checkpoint()
+                alice.write(branch, f"at moment {moment}")
+            assert stranger.ended == Ended("closed")
+            assert alice.hub.sources == []
+
+
+async def test_silence_ends_it_with_a_goodbye(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with met(alice) as stranger:
+            assert (await stranger.hear(Goodbye)).reason == "idle"
+    assert stranger.ended == Ended("idle")
+
+
+async def test_a_frame_of_an_illegal_length_ends_it_with_a_goodbye(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receive = SecureStream.receive_frame
+
+    async def receive_too_much(stream: SecureStream) -> bytes | None:
+        if stream.is_dialer:
+            return await receive(stream)
+        raise TransportError("frame_too_large", "the peer announced a frame of gigabytes")
+
+    monkeypatch.setattr(SecureStream, "receive_frame", receive_too_much)
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with met(alice) as stranger:
+            assert (await stranger.hear(Goodbye)).reason == "frame_too_large"
+    assert stranger.ended == Ended("frame_too_large")

@@ -1,0 +1,257 @@
+"""What a network and a peer may do to a node: each has a bounded cost, and where it ends the connection, a named reason.
+
+docs/threat-model.md lists all of it with the tests; here is what shows only on a whole connection.
+"""
+
+import re
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock, memory_stream_pair
+
+from node.authoring.drafting import Draft
+from node.sync.connection import Connection, Ended
+from node.sync.transport import TransportError
+from protocol.codec import encode
+from protocol.content import Post
+from protocol.limits import (
+    BATCH_SIZE_TARGET,
+    BATCHES_OF_TOPIC_MAX,
+    SEND_TIMEOUT_SECONDS,
+    TIMESTAMP_MAX_MS,
+)
+from protocol.messages import Fetch, Goodbye, KeepAlive, Publications, Receipt, Reconcile
+from protocol.reconciling import FrameKind
+from protocol.symbols import AskSymbols
+from storage.repos.repos import Branch
+from storage.topics.difference import load_publications, plan_sending
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, connected, open_nodes, share, until_equal
+from tests.support.strangers import met
+
+_MANY = 10_000
+
+
+def _publications(node: Node, branch: Branch) -> list[bytes]:
+    with node.replica.database.read() as connection:
+        nums = plan_sending(connection, branch.topic_num, ()).nums
+        return load_publications(connection, branch, nums, BATCH_SIZE_TARGET)
+
+
+def _connection(node: Node) -> Connection:
+    (source,) = node.hub.sources
+    assert isinstance(source, Connection)
+    return source
+
+
+def _same(drafts: list[Draft], _connection: object) -> list[Draft]:
+    return drafts
+
+
+class _Clogging(trio.abc.Stream):
+    """A stream whose far end reads so many bytes, and then no more."""
+
+    def __init__(self, stream: trio.abc.Stream, room: int) -> None:
+        self._stream = stream
+        self._room = room
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        self._room -= len(data)
+        if self._room < 0:
+            await trio.sleep_forever()
+        await self._stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._stream.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        return await self._stream.receive_some(max_bytes)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def test_the_tests_that_the_threat_model_names_are_there() -> None:
+    tests = Path(__file__).parents[3]
+    text = (tests.parent / "docs/threat-model.md").read_text()
+    named = set(re.findall(r"\b(\w+/(?:test|long)_\w+)", text))
+    assert len(named) > 10
+    assert [
+        one
+        for one in named
+        if not any(place.exists() for place in (tests / f"{one}.py", tests / "unit" / f"{one}.py"))
+    ] == []
+
+
+@pytest.mark.slow
+async def test_a_peer_that_stops_reading_is_left(tmp_path: Path, autojump_clock: MockClock) -> None:
+    def make() -> tuple[trio.abc.Stream, trio.abc.Stream]:
+        ours, theirs = memory_stream_pair()
+        return ours, _Clogging(theirs, 2000)
+
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        for number in range(30):
+            alice.write(branch, f"post {number}")
+        began = trio.current_time()
+        async with met(alice, make) as stranger:
+            await stranger.compare(branch)
+        assert SEND_TIMEOUT_SECONDS <= trio.current_time() - began < 2 * SEND_TIMEOUT_SECONDS
+    assert stranger.ended == Ended("peer_does_not_read")
+
+
+@pytest.mark.slow
+async def test_a_peer_that_asks_on_and_reads_nothing_is_left_at_the_bound(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def make() -> tuple[trio.abc.Stream, trio.abc.Stream]:
+        ours, theirs = memory_stream_pair()
+        return ours, _Clogging(theirs, 2000)
+
+    monkeypatch.setattr("node.sync.writing.OUTGOING_SIZE_MAX", 20_000)
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        (commit_id,) = alice.heads(branch)
+        began = trio.current_time()
+        async with met(alice, make) as stranger:
+            topic = await stranger.compare(branch)
+            while stranger.ended is None and trio.current_time() < began + SEND_TIMEOUT_SECONDS:
+                with suppress(TransportError):
+                    await stranger.say(Fetch(topic, (commit_id,)))
+                await trio.sleep(0.1)
+        assert trio.current_time() < began + SEND_TIMEOUT_SECONDS, "long before a write has taken too long"
+    assert stranger.ended == Ended("peer_does_not_read")
+
+
+@pytest.mark.extended
+@pytest.mark.slow
+async def test_ten_thousand_commits_wait_in_the_store_for_who_takes_none_and_none_is_lost(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with met(alice) as stranger:
+            topic = await stranger.join(branch)
+            for _ in range(_MANY // 1000):
+                drafts = [Draft(Post("x"))] * 1000
+                alice.hub.announce(alice.author.write_many(branch, partial(_same, drafts))[1])
+                await trio.sleep(0.1)
+            connection = _connection(alice)
+            (progress,) = [one for one in connection.topics if one.topic == branch.topic]
+            assert progress.in_flight == BATCHES_OF_TOPIC_MAX, "with what it was sent at first"
+            assert connection.outgoing.count == 0, "what waits is in the store"
+            await stranger.say(Receipt(topic))
+            got = 0
+            while got < _MANY:
+                said = await stranger.hear(Publications)
+                got += len(said.items)
+                await stranger.say(Receipt(topic))
+            await stranger.say(Goodbye("bye"))
+        assert got == _MANY
+    assert stranger.ended == Ended("peer_left")
+
+
+async def test_publications_of_another_topic_end_the_connection(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        repo, branch = alice.create_repo()
+        other = alice.replica.root_branch(repo)
+        async with met(alice) as stranger:
+            topic = await stranger.join(branch)
+            await stranger.say(Publications(topic, tuple(_publications(alice, other))))
+            assert await stranger.hear(Goodbye) == Goodbye("other_topic")
+    assert stranger.ended == Ended("other_topic")
+
+
+@pytest.mark.slow
+async def test_the_same_publication_for_ever_is_stored_once_and_acknowledged_each_time(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """An honest peer may send twice what it does not know to be there, so nobody is left for it."""
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        before = alice.digest(branch)
+        items = tuple(_publications(alice, branch))
+        async with met(alice) as stranger:
+            topic = await stranger.join(branch)
+            for _ in range(200):
+                await stranger.say(Publications(topic, items))
+                await stranger.hear(Receipt)
+            await stranger.say(Goodbye("bye"))
+        assert alice.digest(branch) == before
+        assert alice.hub.totals.already == 200 * len(items)
+    assert stranger.ended == Ended("peer_left")
+
+
+async def test_a_billion_commits_that_are_said_to_be_there_cost_nothing(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Who holds less waits: it asks for nothing, opens nothing, and leaves when nothing comes."""
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        async with met(alice) as stranger:
+            heads = tuple(number.to_bytes(16, "big") for number in range(64))
+            await stranger.compare(branch, 10**9, heads, b"d" * 32)
+            await trio.sleep(1)
+            (progress,) = [one for one in _connection(alice).topics if one.topic == branch.topic]
+            assert (progress.behind, progress.to_send, progress.reconciling) == (10**9 - 1, 0, "")
+    assert stranger.ended == Ended("idle")
+
+
+async def test_a_reconciliation_that_never_ends_is_ended(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("protocol.reconciling.RECONCILIATION_FRAME_COUNT_MAX", 5)
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        alice.write(branch, "one more than the stranger has")
+        async with met(alice) as stranger:
+            topic = await stranger.compare(branch, 1, (b"h" * 16,), b"d" * 32)
+            for start in range(48, 54):
+                await stranger.hear(Reconcile)
+                await stranger.say(Reconcile(topic, FrameKind.ASK_SYMBOLS, encode(AskSymbols(start, 1))))
+            assert await stranger.hear(Goodbye) == Goodbye("bad_reconciliation:too_many_frames")
+    assert stranger.ended == Ended("bad_reconciliation:too_many_frames")
+
+
+@pytest.mark.slow
+async def test_clocks_that_are_wrong_by_ages_change_no_order(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        async with connected(bob, alice):
+            for node, stamp in ((alice, TIMESTAMP_MAX_MS), (bob, 0), (alice, 1)):
+                _, intake = node.author.write(node.branch(), Draft(Post(str(stamp)), timestamp=stamp))
+                node.hub.announce(intake)
+                await until_equal(alice, bob)
+                assert len(node.heads(node.branch())) == 1, "each stands on what its author had seen"
+
+
+@pytest.mark.parametrize(
+    "bound, reason",
+    [("KEEP_ALIVES_AT_ONCE_MAX", "too_many_keep_alives"), ("MESSAGES_AT_ONCE_MAX", "too_many_messages")],
+)
+async def test_a_flood_of_tiny_messages_ends_the_connection(
+    tmp_path: Path,
+    autojump_clock: MockClock,
+    monkeypatch: pytest.MonkeyPatch,
+    bound: str,
+    reason: str,
+) -> None:
+    monkeypatch.setattr(f"node.sync.connection.{bound}", 8)
+    monkeypatch.setattr("node.sync.connection.MESSAGES_PER_SECOND_MAX", 1)
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with met(alice) as stranger:
+            await stranger.say(*[KeepAlive()] * 8)
+            await trio.sleep(60)
+            await stranger.say(*[KeepAlive()] * 8)
+            await trio.sleep(0.01)
+            assert stranger.ended is None
+            await stranger.say(*[KeepAlive()] * 9)
+            assert await stranger.hear(Goodbye) == Goodbye(reason)
+    assert stranger.ended == Ended(reason)

@@ -1,0 +1,288 @@
+"""Connections come and go, and whatever is wrong with one of them, the node and the others go on."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import cast
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from node.membership.peers import Peers
+from node.sync.addresses import Learned, Source
+from node.sync.connection import Connection, Ended
+from node.sync.network import Network, listening_address, open_listener
+from node.sync.transport import TransportError, dial
+from protocol.limits import (
+    DIAL_BACKOFF_MAX_SECONDS,
+    DUPLICATE_SECONDS,
+    IDLE_TIMEOUT_SECONDS,
+    STRANGER_IDLE_SECONDS,
+)
+from protocol.messages import KeepAlive
+from protocol.text import id_text
+from storage.peers.peers import load_links, load_peers
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, open_nodes
+from tests.support.relays import open_relay, until
+from tests.support.strangers import met
+
+KEY = b"k" * 32
+
+
+@asynccontextmanager
+async def _running(node: Node, clock: Callable[[], float] = lambda: 0.0) -> AsyncIterator[Network]:
+    """The node's network on loopback; cancelled at the end."""
+    listeners = await open_listener("127.0.0.1:0")
+    network = Network(node.hub, node.seed, clock, own_address=listening_address(listeners))
+    with fail_after(3600):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(network.run, listeners)
+            yield network
+            nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("host", ["a" * 64 + ".example", "ex..ample"])
+async def test_an_address_that_cannot_be_looked_up_is_said_and_ends_nothing(
+    tmp_path: Path, autojump_clock: MockClock, host: str
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with _running(alice) as network:
+            network.keep(KEY, f"{host}:7474")
+            await trio.sleep(1)
+            assert network.peers[0].last_error
+            assert network.peers[0].state in ("waiting", "dialing")
+
+
+async def test_a_peer_that_is_gone_before_it_is_served_ends_nothing(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with _running(alice) as network:
+            with trio.socket.socket() as listening:
+                await listening.bind(("127.0.0.1", 0))
+                listening.listen(1)
+                theirs = await trio.open_tcp_stream("127.0.0.1", listening.getsockname()[1])
+                ours = trio.SocketStream((await listening.accept())[0])
+                await theirs.aclose()
+                ours.socket.close()  # as after a reset: it has no peer whose address could be asked for
+                await network._serve(ours)
+                assert network.peers == []
+
+
+@pytest.mark.slow
+async def test_a_defect_in_one_connection_is_logged_and_the_peer_dialed_again(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Network, "_dial_once", fail)
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with _running(alice) as network:
+            network.keep(KEY, "127.0.0.1:7474")
+            await trio.sleep(1)
+            assert "defect" in (network.peers[0].last_error or "")
+
+
+async def test_a_listener_needs_a_host() -> None:
+    with fail_after(5), pytest.raises(OSError, match="not a host"):
+        await open_listener("ex..ample:0")
+
+
+async def test_a_relay_that_a_link_named_may_keep_that_repo_and_one_that_was_chosen_all(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        linked, _ = alice.create_repo("linked")
+        alice.create_repo("other")
+        branches = list(alice.replica.branches.values())
+        async with _running(alice) as network:
+            peers = Peers(alice.hub, network, alice.key)
+            await peers.keep(KEY, "host:7474", linked.repo_id)
+            may = {branch.facts.repo_id for branch in branches if network.may_keep(KEY, branch)}
+            assert may == {linked.repo_id}
+            with alice.replica.database.read() as connection:
+                assert load_links(connection) == {KEY: {linked.repo_id}}
+            await peers.add("host:7474", id_text(KEY), relay=True)
+            assert all(network.may_keep(KEY, branch) for branch in branches)
+            await peers.keep(KEY, "host:7475", linked.repo_id)
+            with alice.replica.database.read() as connection:
+                assert [row.is_relay for row in load_peers(connection)] == [True], "a link takes nothing back"
+            await peers.remove(id_text(KEY))
+            with alice.replica.database.read() as connection:
+                assert (load_peers(connection), load_links(connection)) == ([], {})
+
+
+class _Sleeper:
+    """The wall clock of a machine that may sleep, while trio's clock stands still."""
+
+    def __init__(self) -> None:
+        self.slept = 0.0
+
+    def __call__(self) -> float:
+        return 1_700_000_000.0 + trio.current_time() + self.slept
+
+
+async def _accept_and_close(listener: trio.SocketListener) -> None:
+    await (await listener.accept()).aclose()
+
+
+async def test_after_a_sleep_peers_are_dialed_at_once(tmp_path: Path, autojump_clock: MockClock) -> None:
+    clock = _Sleeper()
+    with open_nodes(tmp_path, "alice") as (alice,):
+        async with _running(alice, clock) as network, trio.open_nursery() as nursery:
+            (listener, *_) = await open_listener("127.0.0.1:0")
+            network.keep(KEY, listening_address([listener]))
+            for _ in range(20):  # until the pauses are the longest
+                with fail_after(DIAL_BACKOFF_MAX_SECONDS + 1):
+                    await _accept_and_close(listener)
+            await trio.sleep(0.1)
+            clock.slept += IDLE_TIMEOUT_SECONDS
+            with fail_after(6):  # the clock is looked at every five seconds
+                await _accept_and_close(listener)
+            with fail_after(1):
+                await _accept_and_close(listener)
+            nursery.cancel_scope.cancel()
+            await listener.aclose()
+
+
+@pytest.mark.parametrize("slept, is_ended", [(IDLE_TIMEOUT_SECONDS - 1, False), (IDLE_TIMEOUT_SECONDS, True)])
+async def test_a_connection_that_slept_longer_than_peers_wait_is_made_anew(
+    tmp_path: Path,
+    autojump_clock: MockClock,
+    slept: float,
+    is_ended: bool,
+) -> None:
+    clock = _Sleeper()
+    with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        async with _running(alice, clock) as at_alice, _running(bob) as at_bob:
+            at_alice.keep(bob.key, at_bob.introducer.own.address)
+            while True:
+                if at_alice.is_connected(bob.key):
+                    break
+                await trio.sleep(0.1)
+            before = at_alice.peers[0].connection
+            clock.slept += slept
+            await trio.sleep(20)
+            assert at_alice.peers[0].connection is not None
+            assert (at_alice.peers[0].connection is not before) == is_ended
+
+
+@pytest.mark.parametrize("kind", ["half open", "idle"])
+async def test_strangers_do_not_keep_a_known_peer_out(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("node.sync.network.CONNECTIONS_MAX", 8)
+    monkeypatch.setattr("node.sync.admission.HALF_OPEN_MAX", 8)
+    with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        async with _running(alice) as at_alice, _running(bob) as at_bob:
+            host, _, port = at_alice.introducer.own.address.rpartition(":")
+            streams: list[trio.SocketStream] = []
+            for number in range(12):
+                stream = await trio.open_tcp_stream(host, int(port))
+                streams.append(stream)
+                if kind == "idle":
+                    await dial(stream, number.to_bytes(32, "big"), alice.key, b"d" * 32)
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(at_alice.peers) == (6 if kind == "idle" else 0)
+            at_alice.keep(bob.key, "127.0.0.1:9")
+            at_bob.keep(alice.key, at_alice.introducer.own.address)
+            with fail_after(4):  # before a half-open connection's time is over
+                await until(lambda: at_alice.is_connected(bob.key))
+            for stream in streams:
+                await trio.aclose_forcefully(stream)
+
+
+async def test_a_relay_keeps_topics_of_who_chose_it_whoever_dialed(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,), open_relay(tmp_path / "r") as relay:
+        alice.create_repo()
+        async with _running(alice) as at_alice, _running(relay) as at_relay:
+            await Peers(alice.hub, at_alice, alice.key).add("127.0.0.1:9", id_text(relay.key), relay=True)
+            at_relay.keep(alice.key, at_alice.introducer.own.address)
+            kept = relay.hub.relay
+            assert kept is not None
+            await until(lambda: len(kept.topics) == 2)
+
+
+async def test_a_connection_that_is_cancelled_while_it_is_noted_is_closed(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        async with _running(alice) as at_alice, _running(bob) as at_bob, trio.open_nursery() as nursery:
+            proven = trio.Event()
+
+            async def reached() -> None:
+                proven.set()
+                await trio.sleep_forever()
+
+            learned = Learned(bob.key, at_bob.introducer.own.address, Source.INTRODUCTION, bob.key, 0.0, 0.0)
+            nursery.start_soon(at_alice.try_learned, learned, reached)
+            await proven.wait()
+            nursery.cancel_scope.cancel()
+        with fail_after(1):
+            await until(lambda: not at_bob.is_connected(alice.key))
+
+
+async def test_a_stranger_without_a_topic_is_left_after_a_while_and_one_with_a_topic_is_not(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        _, branch = alice.create_repo()
+        began = trio.current_time()
+        async with met(alice) as stranger:
+            with suppress(TransportError):
+                while await stranger.stream.receive_frame() is not None:
+                    await stranger.say(KeepAlive())
+        assert stranger.ended == Ended("no_common_topic")
+        assert STRANGER_IDLE_SECONDS <= trio.current_time() - began < 2 * STRANGER_IDLE_SECONDS
+        began = trio.current_time()
+        async with met(alice) as other:
+            await other.join(branch)
+            for _ in range(6):
+                await other.say(KeepAlive())
+                await trio.sleep(STRANGER_IDLE_SECONDS / 3)
+            await other.stream.aclose()
+        assert other.ended == Ended("closed")
+
+
+class _Parted:
+    """What is left of a connection where only its end matters."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+
+    def part(self, reason: str) -> None:
+        self.reason = reason
+
+
+def _stays(network: Network, peer: bytes, directions: tuple[str, str], gap: float) -> int:
+    """Which of two connections with a peer stays, that began after each other."""
+    states = [network._new_state(peer, "host:7474", one, "connected", Source.INCOMING) for one in directions]
+    network._inbound = states
+    connections = [_Parted(), _Parted()]
+    for number, (state, connection) in enumerate(zip(states, connections, strict=True)):
+        state.connection, state.met_at = cast(Connection, connection), 100.0 + number * gap
+        network._settle_duplicates(state)
+    (left,) = [number for number, one in enumerate(connections) if not one.reason]
+    assert connections[1 - left].reason == "duplicate"
+    return left
+
+
+@pytest.mark.parametrize("gap", [0.0, DUPLICATE_SECONDS - 1, DUPLICATE_SECONDS, 1000.0])
+@pytest.mark.parametrize("directions", [("out", "in"), ("in", "out"), ("out", "out"), ("in", "in")])
+async def test_of_two_connections_both_nodes_keep_the_same(
+    tmp_path: Path, directions: tuple[str, str], gap: float
+) -> None:
+    other_side = {"out": "in", "in": "out"}
+    with open_nodes(tmp_path, "alice", "bob") as nodes:
+        small, large = sorted(nodes, key=lambda node: node.key)
+        ours = _stays(Network(small.hub, small.seed, lambda: 0.0), large.key, directions, gap)
+        mirrored = (other_side[directions[0]], other_side[directions[1]])
+        theirs = _stays(Network(large.hub, large.seed, lambda: 0.0), small.key, mirrored, gap)
+    assert ours == theirs
+    is_at_once = gap < DUPLICATE_SECONDS and directions[0] != directions[1]
+    assert ours == (directions.index("out") if is_at_once else 1)

@@ -1,0 +1,275 @@
+"""A relay between members who never meet: what it keeps, what it refuses, and what it cannot know."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from node.api.relay_admin import Relaying
+from node.runtime.errors import ServiceError
+from node.sync.relay import Relay
+from protocol.signing import check_claims
+from protocol.text import id_text
+from storage.relay.quotas import Visitor
+from tests.support.machine import fail_after
+from tests.support.nodes import connected, ids, open_nodes, share
+from tests.support.relays import PLENTY, is_settled, open_relay, states, until, visit
+
+T = TypeVar("T")
+
+
+@pytest.mark.slow
+async def test_members_who_never_meet_agree_through_a_relay(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with (
+        fail_after(300),
+        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
+        open_relay(tmp_path / "r") as relay,
+    ):
+        repo, _ = alice.create_repo()
+        alice.write(alice.branch(), "from alice")
+        link = alice.invite(repo)
+        await visit(alice, relay)
+        await bob.joiner.begin(link)
+        await visit(bob, relay)
+        assert ids(bob) == ids(alice)
+        bob.write(bob.branch(), "from bob")
+        await visit(bob, relay)
+        await visit(alice, relay)
+        assert ids(bob) == ids(alice)
+        assert len(ids(alice)) == 3
+        assert alice.replica.permission(repo, bob.author.user) is not None
+        assert not relay.replica.branches
+
+
+@pytest.mark.slow
+async def test_with_a_relay_only_what_differs_is_sent(tmp_path: Path, autojump_clock: MockClock) -> None:
+    """Both compare publications: nothing where all is equal, and where both hold something new, that alone."""
+    with (
+        fail_after(300),
+        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
+        open_relay(tmp_path / "r") as relay,
+    ):
+        await share(alice, bob)
+        for number in range(30):
+            alice.write(alice.branch(), f"post {number}")
+        for member in (alice, bob):
+            await visit(member, relay)
+        bob.write(bob.branch(), "from bob")
+        await visit(bob, relay)
+        alice.write(alice.branch(), "from alice")
+        for new in (1, 0):
+            async with connected(alice, relay) as (of_alice, _):
+                await trio.sleep(1)
+                await until(lambda: is_settled(alice))
+                await trio.sleep(1)
+                progress = next(one for one in of_alice.topics if one.topic == alice.branch().topic)
+                assert (progress.sent, progress.received) == (new, new)
+        assert progress.own is not None
+        assert progress.peer is not None
+        assert progress.own.digest == progress.peer.digest
+
+
+@pytest.mark.slow
+async def test_what_is_published_while_both_are_there_is_passed_on_at_once(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with (
+        fail_after(300),
+        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
+        open_relay(tmp_path / "r") as relay,
+    ):
+        await share(alice, bob)
+        async with connected(alice, relay), connected(bob, relay):
+            await until(lambda: is_settled(alice) and is_settled(bob))
+            alice.write(alice.branch(), "news")
+            await until(lambda: ids(bob) == ids(alice))
+
+
+@pytest.mark.slow
+async def test_nothing_that_a_relay_keeps_opens_anything(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with fail_after(300), open_nodes(tmp_path, "alice") as (alice,), open_relay(tmp_path / "r") as relay:
+        alice.create_repo("a name of a repo")
+        alice.write(alice.branch(), "a text that nobody else reads")
+        await visit(alice, relay)
+        assert relay.hub.relay is not None
+        assert sum(one.commit_count for one in await relay.hub.relay.list_all()) == 4
+        epoch = alice.epoch()
+        secrets = {epoch.read_secret, epoch.write_secret or b"", alice.author.user, alice.repo().repo_id}
+        for branch in alice.replica.branches.values():
+            secrets |= {
+                branch.read_key,
+                branch.convergence_secret,
+                branch.topic_seed or b"",
+                branch.branch_id,
+            }
+        root_ids = {branch.facts.root_id for branch in alice.replica.branches.values()}
+        kept = b"".join(path.read_bytes() for path in (tmp_path / "r").rglob("*") if path.is_file())
+        for secret in secrets - root_ids - {b""}:
+            assert secret not in kept
+            assert id_text(secret).encode() not in kept
+        for text in (b"a name of a repo", b"a text that nobody", b"main"):
+            assert text not in kept
+
+
+@pytest.mark.slow
+async def test_over_its_quota_a_relay_says_so_and_goes_on(tmp_path: Path, autojump_clock: MockClock) -> None:
+    tight = replace(PLENTY, topic=2_000)
+    with (
+        fail_after(300),
+        open_nodes(tmp_path, "alice") as (alice,),
+        open_relay(tmp_path / "r", tight) as relay,
+    ):
+        alice.create_repo()
+        for number in range(20):
+            alice.write(alice.branch(), f"post {number}")
+        async with connected(alice, relay):
+            await trio.sleep(1)
+            await until(lambda: is_settled(alice))
+            assert states(alice) == ["in sync", "refused: topic_full"]
+            alice.write(alice.branch(), "one more")
+            await trio.sleep(10)
+            assert is_settled(alice), "nothing more is sent there"
+
+
+@pytest.mark.slow
+async def test_a_stranger_is_told_that_only_known_peers_add_topics_and_uses_those_of_others(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with (
+        fail_after(300),
+        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
+        open_relay(tmp_path / "r", replace(PLENTY, takes_strangers=False)) as relay,
+    ):
+        await share(alice, bob)
+        alice.write(alice.branch(), "news")
+        relaying = Relaying(relay.hub)
+        for member in (bob, alice):
+            async with connected(member, relay):
+                await trio.sleep(1)
+                assert states(member) == ["refused: not_known"] * 2
+        with pytest.raises(ServiceError, match="not a peer id"):
+            await relaying.allow("alice")
+        await relaying.allow(id_text(alice.key))
+        await visit(alice, relay)
+        await visit(bob, relay)
+        assert ids(bob) == ids(alice)
+        bob.create_repo("another")
+        async with connected(bob, relay):
+            await trio.sleep(5)
+            assert states(bob) == ["in sync"] * 2 + ["refused: not_known"] * 2
+        listed = await relaying.list_all()
+        assert (listed["takes_strangers"], listed["allowed"]) == (False, [id_text(alice.key)])
+        assert {one["brought_by"] for one in listed["topics"]} == {id_text(alice.key)}
+        await relaying.deny(id_text(alice.key)[:8])
+        assert (await relaying.list_all())["allowed"] == []
+
+
+async def test_topics_are_entrusted_to_whom_one_dials_and_to_nobody_who_comes(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(300), open_nodes(tmp_path, "alice") as (alice,), open_relay(tmp_path / "r") as relay:
+        alice.create_repo()
+        async with connected(relay, alice):
+            await trio.sleep(10)
+            assert relay.hub.relay is not None
+            assert not relay.hub.relay.topics
+
+
+async def test_an_operator_lists_pins_and_unpins(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with fail_after(300), open_nodes(tmp_path, "alice") as (alice,), open_relay(tmp_path / "r") as relay:
+        alice.create_repo()
+        await visit(alice, relay)
+        relaying = Relaying(relay.hub)
+        listed = await relaying.list_all()
+        assert len(listed["topics"]) == 2
+        assert listed["size"] == sum(one["size"] for one in listed["topics"]) > 0
+        topic = listed["topics"][0]["topic"]
+        assert (await relaying.pin(topic[:8]))["pinned"]
+        assert not (await relaying.unpin(topic[:8]))["pinned"]
+        absent = id_text(b"t" * 32)
+        assert (await relaying.pin(absent)) == {
+            "topic": absent, "commits": 0, "size": 0, "pinned": True, "touched_at": 0,
+            "brought_by": None, "known": True, "shared": False,
+        }  # fmt: skip
+        with pytest.raises(ServiceError, match="no relayed topic"):
+            await relaying.unpin("nothing")
+        with pytest.raises(ServiceError, match="keeps nothing for others"):
+            await Relaying(alice.hub).list_all()
+
+
+@pytest.mark.slow
+async def test_who_follows_a_topic_that_a_known_peers_took_the_place_of_is_left(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with (
+        fail_after(300),
+        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
+        open_relay(tmp_path / "r", replace(PLENTY, topic_count=2)) as relay,
+    ):
+        alice.create_repo("one")
+        bob.create_repo("two")
+        await Relaying(relay.hub).allow(id_text(bob.key))
+        async with connected(alice, relay):
+            await trio.sleep(1)
+            await until(lambda: is_settled(alice))
+            async with connected(bob, relay):
+                await until(lambda: not alice.hub.sources)  # the relay has hung up
+        async with connected(alice, relay):
+            await trio.sleep(5)
+            assert states(alice) == ["refused: relay_full"] * 2
+
+
+@pytest.mark.slow
+async def test_who_follows_a_forgotten_topic_is_left_and_entrusts_it_again(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """The relay has room for one of two repos: the longest untouched goes, and comes back when its member does."""
+    with (
+        fail_after(300),
+        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
+        open_relay(tmp_path / "r") as relay,
+    ):
+        alice.create_repo("one")
+        await visit(alice, relay)
+        assert relay.hub.relay is not None
+        size = sum(one.size for one in await relay.hub.relay.list_all())
+        relay.hub.relay.quotas = replace(PLENTY, total=size + 100)
+        bob.create_repo("two")
+        async with connected(alice, relay):
+            await trio.sleep(1)
+            await until(lambda: is_settled(alice))
+            async with connected(bob, relay):
+                await until(lambda: not alice.hub.sources)  # the relay has hung up
+        assert not any(topic in relay.hub.relay.topics for topic in alice.replica.by_topic)
+        await visit(alice, relay)
+        assert any(topic in relay.hub.relay.topics for topic in alice.replica.by_topic)
+
+
+async def test_a_list_that_is_asked_for_meanwhile_forgets_nothing_of_what_is_being_taken(
+    tmp_path: Path,
+) -> None:
+    calls: list[str] = []
+    goes_on = trio.Event()
+
+    async def run(work: Callable[..., T], *args: object) -> T:
+        calls.append(getattr(work, "__name__", ""))
+        if calls == ["_open"]:
+            await goes_on.wait()
+        return work(*args)
+
+    with open_nodes(tmp_path, "relay") as (node,):
+        relay = Relay(node.replica.database, PLENTY, run, lambda: 0, check_claims)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(relay.open, [b"t" * 32], Visitor(b"p" * 32))
+            await wait_all_tasks_blocked()
+            nursery.start_soon(relay.list_all)
+            await wait_all_tasks_blocked()
+            assert calls == ["_open"], "what was read before it would be taken for what is there after it"
+            goes_on.set()
+        assert list(relay.topics) == [b"t" * 32]

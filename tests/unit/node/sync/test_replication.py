@@ -1,0 +1,215 @@
+"""Two whole nodes over a real secure connection: joining, first sync, concurrent writing, merging, resuming."""
+
+from pathlib import Path
+
+import pytest
+from trio.testing import MockClock
+
+from node.authoring.outbound import Author
+from node.ingest.inbound import accept_batch
+from node.ingest.opening import open_batch
+from node.runtime.errors import ServiceError
+from protocol.block import seal_block
+from protocol.body import Permission
+from protocol.publication import encode_publication, seal_publication
+from storage.commits.pending import UNREAD, count_waiting
+from storage.engine.database import StorageError
+from storage.repos.repos import Branch
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, connected, open_nodes, until_equal
+
+
+async def _join(alice: Node, bob: Node, permission: Permission = Permission.WRITE) -> None:
+    repo, _ = alice.create_repo()
+    await bob.joiner.begin(alice.invite(repo, permission))
+
+
+@pytest.mark.extended
+@pytest.mark.slow
+async def test_a_newcomer_replicates_everything_and_becomes_a_member(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _join(alice, bob)
+        for number in range(700):
+            alice.write(alice.branch(), f"post {number}")
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            await until_equal(alice, bob, "root")
+        assert bob.digest(bob.branch())[1] == 701
+        repo = next(iter(alice.replica.repos.values()))
+        assert alice.replica.permission(repo, bob.author.user) is Permission.WRITE
+
+
+@pytest.mark.slow
+async def test_who_follows_by_a_read_capability_reads_and_is_no_member(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        repo, branch = alice.create_repo()
+        alice.write(branch, "for all to read")
+        followed = await bob.joiner.follow(alice.capability())
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            alice.write(branch, "and this")
+            await until_equal(alice, bob)
+        assert bob.replica.permission(followed, bob.author.user) is None
+        assert set(alice.replica.members(repo)) == {alice.author.user}
+        with pytest.raises(ServiceError, match="read the branch"):
+            bob.write(bob.branch(), "not heard")
+
+
+@pytest.mark.slow
+async def test_concurrent_writing_merges_into_one_timeline_and_one_head(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _join(alice, bob)
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            await until_equal(alice, bob, "root")
+        for number in range(5):
+            alice.write(alice.branch(), f"alice {number}")
+            bob.write(bob.branch(), f"bob {number}")
+        assert alice.digest(alice.branch()) != bob.digest(bob.branch())
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            assert len(alice.heads(alice.branch())) == 2
+            bob.write(bob.branch(), "both")
+            await until_equal(alice, bob)
+        assert len(alice.heads(alice.branch())) == 1
+        assert alice.heads(alice.branch()) == bob.heads(bob.branch())
+        assert alice.digest(alice.branch())[1] == 12
+
+
+@pytest.mark.slow
+async def test_new_commits_are_pushed_in_both_directions(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _join(alice, bob)
+        async with connected(bob, alice) as (ours, _):
+            await until_equal(alice, bob)
+            await until_equal(alice, bob, "root")
+            alice.write(alice.branch(), "from alice")
+            await until_equal(alice, bob)
+            bob.write(bob.branch(), "from bob")
+            await until_equal(alice, bob)
+            sent = {bob.replica.by_topic[topic.topic].name: topic.sent for topic in ours.topics}
+            assert sent == {"root": 1, "main": 1}, "nothing came back to the one who sent it"
+
+
+@pytest.mark.slow
+async def test_a_reader_follows_and_cannot_write(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _join(alice, bob, Permission.READ)
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            await until_equal(alice, bob, "root")
+            alice.write(alice.branch(), "news")
+            await until_equal(alice, bob)
+        with pytest.raises(ServiceError, match="read the branch"):
+            bob.write(bob.branch(), "no")
+
+
+@pytest.mark.slow
+async def test_a_third_node_gets_everything_from_the_second(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        repo, branch = alice.create_repo()
+        link = alice.invite(repo, Permission.READ)
+        for number in range(20):
+            alice.write(branch, f"post {number}")
+        await bob.joiner.begin(link)
+        await carol.joiner.begin(link)
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+        async with connected(carol, bob):
+            await until_equal(bob, carol)
+        assert carol.digest(carol.branch())[1] == 21
+
+
+@pytest.mark.slow
+async def test_a_writer_who_adds_a_branch_or_invites_is_refused_and_nothing_changes(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _join(alice, bob)
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            await until_equal(alice, bob, "root")
+        repo = next(iter(bob.replica.repos.values()))
+        before = bob.digest(bob.branch("root"))
+        with pytest.raises(ServiceError) as caught:
+            bob.author.create_branch(repo, "second")
+        assert caught.value.code == "not_permitted"
+        with pytest.raises(ServiceError) as caught:
+            bob.invite(repo, Permission.READ)
+        assert caught.value.code == "not_permitted"
+        assert bob.digest(bob.branch("root")) == before
+        bob.write(bob.branch(), "still a writer")
+
+
+async def test_a_join_is_finished_after_the_store_has_failed(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = iter([StorageError("disk full")] * 2)
+    write = Author.write_many
+
+    def fail_first(author: Author, *arguments: object, **options: object) -> object:
+        error = next(failures, None)
+        if error is not None:
+            raise error
+        return write(author, *arguments, **options)  # type: ignore[arg-type]  # passed on as they are
+
+    with fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _join(alice, bob)
+        monkeypatch.setattr(Author, "write_many", fail_first)
+        async with connected(bob, alice):
+            await until_equal(alice, bob)
+            repo = next(iter(bob.replica.repos.values()))
+            while bob.replica.permission(repo, bob.author.user) is None:
+                await bob.hub.wait_for_change(bob.hub.change_count)
+        assert next(failures, None) is None
+
+
+def _commit_of_a_later_version(branch: Branch, number: int) -> bytes:
+    block, key = seal_block(
+        b"\x92\xa7commit2" + bytes([number]), branch.convergence_secret, acks=(branch.facts.root_id,)
+    )
+    assert branch.topic_seed is not None
+    made = seal_publication(branch.topic_seed, branch.read_key, key, (block,), b"n" * 24)
+    encoded = tuple(block.encoded for block in made.blocks)
+    return encode_publication(made.topic, made.sealed_key, encoded, made.signature)
+
+
+def _unread(node: Node) -> int:
+    with node.replica.database.read() as connection:
+        return count_waiting(connection, node.branch().num, reason=UNREAD)
+
+
+@pytest.mark.slow
+async def test_commits_of_a_later_version_are_passed_on_to_readers_too(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Carol has only ever met bob, who can read as little of it as she can."""
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        repo, branch = alice.create_repo()
+        await bob.joiner.begin(alice.invite(repo))
+        await carol.joiner.begin(alice.invite(repo, Permission.READ))
+        begin = accept_batch(
+            alice.replica, branch, open_batch(branch, [_commit_of_a_later_version(branch, 1)]), 0
+        )
+        alice.hub.announce(begin)
+        async with connected(bob, alice), connected(carol, bob):
+            await until_equal(alice, bob)
+            await until_equal(bob, carol)
+            while _unread(carol) < 1:
+                await carol.hub.wait_for_change(carol.hub.change_count)
+            later = accept_batch(
+                alice.replica, branch, open_batch(branch, [_commit_of_a_later_version(branch, 2)]), 0
+            )
+            alice.hub.announce(later)
+            while _unread(carol) < 2:
+                await carol.hub.wait_for_change(carol.hub.change_count)
+        assert (_unread(alice), _unread(bob), _unread(carol)) == (2, 2, 2)
+        assert carol.digest(carol.branch()) == alice.digest(branch)

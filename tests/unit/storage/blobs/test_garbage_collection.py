@@ -1,0 +1,168 @@
+"""Garbage: what nothing names goes, whatever a commit or file needs stays, and a dry run changes nothing."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import insert, select, text
+
+from node.authoring.drafting import Draft
+from node.care.fsck import check_store
+from node.content import files as node_files
+from protocol.block import has_children, seal_block
+from protocol.content import FileEntry, Files
+from protocol.object import build_object
+from storage.blobs.garbage_collection import Garbage, collect_garbage, find_garbage
+from storage.engine.database import StorageError
+from storage.repos.deletion import forget_repo
+from storage.repos.repos import Branch
+from storage.schema.schema import pack_blocks
+from tests.support.builders import STORE_KEY
+from tests.support.nodes import Node
+
+NOTHING = Garbage(0, 0, (), 0, 0)
+SMALL, LARGE = b"small" * 100, bytes(range(256)) * 12_000
+
+
+def _add(node: Node, branch: Branch, name: str, content: bytes) -> bytes:
+    """Add a file; gives the id of its commit."""
+    reference, blocks = build_object(content, branch.convergence_secret)
+    with node.replica.packs.draft() as draft:
+        for block in blocks:
+            draft.put(block)
+        draft.finish()
+        entry = Files((FileEntry(name, len(content)),))
+        written, _ = node.author.write_sealed(branch, Draft(entry, files=(reference,)), after=draft.keep)
+        draft.is_kept = True
+    return written.commit_id
+
+
+def _node(folder: Path) -> Node:
+    node = Node(folder, "alice")
+    _, branch = node.create_repo()
+    for name, content in (("small", SMALL), ("large", LARGE)):
+        _add(node, branch, name, content)
+    return node
+
+
+async def _content(node: Node, name: str) -> bytes:
+    files = node_files.Files(node.hub, node.author, lambda _: node.branch())
+    file = await files.open("main", name)
+    return b"".join([part async for part in files.read(file, 0, file.size)])
+
+
+def _leave_unneeded(node: Node) -> int:
+    """A row and a pack that nothing names; gives their bytes."""
+    blocks = [seal_block(bytes([number]) * 300_000, b"c" * 32)[0] for number in range(3)]
+    with node.replica.packs.draft() as draft:
+        for block in blocks[:2]:
+            draft.put(block)
+        draft.finish()
+        with node.replica.database.write() as connection:
+            draft.keep(connection)
+        draft.is_kept = True
+    with node.replica.packs.draft() as draft:
+        draft.put(seal_block(b"row", b"c" * 32)[0])
+        draft.finish()
+        with node.replica.database.write() as connection:
+            draft.keep(connection)
+        draft.is_kept = True
+    return sum(len(block.encoded) for block in blocks[:2])
+
+
+@pytest.mark.slow
+async def test_what_is_needed_stays_and_the_rest_goes(tmp_path: Path) -> None:
+    node = _node(tmp_path)
+    node.replica.close()
+    assert find_garbage(tmp_path, keep_removed=True) == NOTHING
+    node.open()
+    size = _leave_unneeded(node)
+    before = node.digest(node.branch())
+    node.replica.close()
+    packs = set((tmp_path / "packs").iterdir())
+    found = find_garbage(tmp_path, keep_removed=True)
+    assert (found.blocks, len(found.packs), found.pack_size, found.dead_size) == (1, 1, size, 0)
+    assert set((tmp_path / "packs").iterdir()) == packs, "a dry run takes nothing"
+    assert collect_garbage(tmp_path, keep_removed=True) == found
+    assert {path.name for path in packs} - {path.name for path in (tmp_path / "packs").iterdir()} == {
+        *found.packs
+    }
+    assert find_garbage(tmp_path, keep_removed=True) == NOTHING
+    assert check_store(tmp_path, STORE_KEY).problems == []
+    node.open()
+    assert node.digest(node.branch()) == before
+    assert (await _content(node, "small"), await _content(node, "large")) == (SMALL, LARGE)
+    node.replica.close()
+
+
+@pytest.mark.slow
+def test_content_of_removed_files_goes_when_asked_for(tmp_path: Path) -> None:
+    node = _node(tmp_path)
+    adder = _add(node, node.branch(), "other", LARGE[::-1])
+    reference, _ = build_object(LARGE[::-1], node.branch().convergence_secret)
+    node.author.write(node.branch(), Draft(Files(()), deps=(adder,), removed_files=(reference.object_id,)))
+    node.replica.close()
+    assert find_garbage(tmp_path, keep_removed=True) == NOTHING
+    taken = collect_garbage(tmp_path, keep_removed=False)
+    assert len(taken.packs) == 1
+    assert taken.pack_size > len(LARGE)
+    findings = check_store(tmp_path, STORE_KEY)
+    assert (findings.problems, findings.checked["files_incomplete"]) == ([], 1)
+
+
+def test_a_pack_of_which_something_is_needed_stays_whole(tmp_path: Path) -> None:
+    node = _node(tmp_path)
+    node.replica.close()
+    (pack,) = (tmp_path / "packs").iterdir()
+    _, blocks = build_object(LARGE, node.branch().convergence_secret)
+    node.open()
+    with node.replica.database.write() as connection:  # as if the pack had held another object, too
+        row = connection.execute(select(pack_blocks).limit(1)).one()._asdict()
+        other = row | {"num": row["num"] + 100, "id_key": 1, "block_id": bytes(32), "size": 77}
+        connection.execute(insert(pack_blocks).values(other))
+    node.replica.close()
+    found = collect_garbage(tmp_path, keep_removed=True)
+    assert (found.packs, found.dead_size) == ((), 77)
+    assert pack.exists()
+    assert len(blocks) > 2
+
+
+@pytest.mark.slow
+def test_a_forgotten_repo_leaves_nothing(tmp_path: Path) -> None:
+    node = _node(tmp_path)
+    with node.replica.database.write() as connection:
+        connection.execute(text("UPDATE topics SET epoch_num = NULL"))
+        connection.execute(text("DELETE FROM epochs"))
+        forget_repo(connection, node.repo().num)
+    node.replica.close()
+    taken = collect_garbage(tmp_path, keep_removed=True)
+    assert (len(taken.packs), taken.blocks > 8) == (1, True)
+    node.open()
+    with node.replica.database.read() as connection:
+        assert connection.execute(text("SELECT count(*) FROM blocks")).scalar_one() == 0
+    _, branch = node.create_repo("again")
+    node.write(branch, "on")
+    node.replica.close()
+    assert check_store(tmp_path, STORE_KEY).problems == []
+
+
+@pytest.mark.slow
+def test_nothing_is_collected_from_a_store_that_cannot_be_walked(tmp_path: Path) -> None:
+    node = _node(tmp_path)
+    _leave_unneeded(node)
+    node.replica.close()
+    for pack in (tmp_path / "packs").iterdir():
+        pack.rename(tmp_path / pack.name)
+    with pytest.raises(StorageError):
+        collect_garbage(tmp_path, keep_removed=True)
+    for path in tmp_path.iterdir():
+        if len(path.name) == 32:
+            path.rename(tmp_path / "packs" / path.name)
+    assert check_store(tmp_path, STORE_KEY).problems == []
+    assert len(find_garbage(tmp_path, keep_removed=True).packs) == 1
+
+
+def test_leaves_are_told_by_their_beginning() -> None:
+    leaf, _ = seal_block(b"x" * 100, b"c" * 32)
+    inner, _ = seal_block(b"x" * 64, b"c" * 32, child_ids=(b"i" * 32, b"j" * 32))
+    empty, _ = seal_block(b"", b"c" * 32)
+    assert [has_children(block.encoded) for block in (leaf, inner, empty)] == [False, True, False]

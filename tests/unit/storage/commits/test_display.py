@@ -1,0 +1,104 @@
+"""The order by time: what each node shows for itself, causes first whatever their authors assert."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from node.authoring.outbound import Author
+from node.ingest.inbound import accept_batch
+from node.ingest.opening import open_batch
+from node.ingest.replica import Replica
+from protocol.body import Grant, Permission
+from storage.commits.commits import load_numbered
+from storage.commits.display import load_display_window
+from storage.commits.voids import load_judged, mark_void
+from storage.repos.repos import Branch
+from tests.support.builders import NOW_MS, World
+
+_HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    """Where whoever comes may write, by a clock that says anything; the branch's root is of hour 0."""
+    with closing(World(tmp_path / "world")) as world:
+        world.name_quorum()
+        yield world
+
+
+def _write(world: World, name: str, hour: int, acks: list[str]) -> None:
+    """A post that asserts an hour, by somebody who has written nothing else."""
+    author = Author(world.replica, name.ljust(32).encode(), lambda: NOW_MS + hour * _HOUR_MS)
+    root = world.replica.root_branch(world.repo)
+    world.author.write(root, Grant(author.user, Permission.WRITE, None))
+    world.write_one(name, acks, author)
+
+
+def _take(world: World, name: str, there: tuple[Replica, Branch], hour: int) -> None:
+    replica, branch = there
+    batch = open_batch(branch, [world.commits[name].encoded])
+    intake = accept_batch(replica, branch, batch, NOW_MS + hour * _HOUR_MS)
+    assert len(intake.accepted[branch.topic]) == 1
+
+
+def _shown(
+    world: World, there: tuple[Replica, Branch], limit: int = 100, *, after: str = "", before: str = ""
+) -> str:
+    replica, branch = there
+    names = {written.commit_id: name for name, written in world.commits.items()}
+    ids = {name: raw for raw, name in names.items()}
+    with replica.database.read() as connection:
+        sides = {"after": ids.get(after), "before": ids.get(before)}
+        nums = load_display_window(connection, branch.num, limit, **sides)
+        return " ".join(names.get(row.commit_id, "root") for row in load_numbered(connection, nums))
+
+
+def test_the_earlier_of_the_asserted_time_and_that_of_arrival_decides(world: World) -> None:
+    for name, hour in {"a": 1, "b": 2, "future": 9, "c": 6, "past": -7}.items():
+        _write(world, name, hour, [])
+    there = world.copy()
+    for name, hour in {"future": 5, "b": 5, "a": 5, "past": 5, "c": 7}.items():
+        _take(world, name, there, hour)
+    assert _shown(world, there) == "root past a b future c", "none before the root, which it acks"
+
+
+def test_causes_stay_before_effects_whatever_is_asserted(world: World) -> None:
+    _write(world, "a", 3, [])
+    _write(world, "b", 1, ["a"])
+    _write(world, "c", 2, [])
+    _write(world, "d", 4, [])
+    _write(world, "e", 1, ["b", "d"])
+    there = world.copy()
+    for name in "dcabe":
+        _take(world, name, there, 5)
+    assert _shown(world, there) == "root c a b d e"
+
+
+def test_what_is_backdated_is_not_shown_among_what_was_signed(world: World) -> None:
+    _write(world, "a", 2, [])
+    world.checkpoint_one("point", ["a"])
+    _write(world, "slipped", 1, [])
+    here = (world.replica, world.branch)
+    assert _shown(world, here) == "root a point slipped"
+
+
+def test_windows_go_in_both_directions_and_pass_over_what_is_void(world: World) -> None:
+    for hour, name in enumerate("abcdef"):
+        _write(world, name, hour, [])
+    here = (world.replica, world.branch)
+    with world.replica.database.write() as connection:
+        judged = load_judged(connection, world.branch.num, [world.commits["c"].commit_id])
+        nums = [one.num for one in judged]
+        mark_void(world.replica.database, connection, world.branch.num, nums, is_void=True)
+    assert _shown(world, here, 2) == "e f"
+    assert _shown(world, here, 2, before="e") == "b d"
+    assert _shown(world, here, 2, after="b") == "d e"
+    assert _shown(world, here, 2, after="c") == "d e"
+    assert _shown(world, here, 2, before="c") == "a b"
+    assert _shown(world, here, 2, after="f") == ""
+    with world.replica.database.read() as connection:
+        root = world.replica.root_branch(world.repo)
+        elsewhere = world.commits["a"].commit_id
+        assert load_display_window(connection, root.num, 2, after=elsewhere, before=None) == []

@@ -1,0 +1,228 @@
+"""The store: migrations make the declared schema, transactions are whole, damage is found."""
+
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, create_engine, insert, inspect, select, text, update
+
+from protocol.block import seal_block
+from protocol.publication import encode_publication, seal_publication
+from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
+from storage.engine.database import Database, NewerSchema, StorageError, newest_revision, read_store
+from storage.engine.id_keys import id_key
+from storage.engine.revisions import create, revision_of, upgrade
+from storage.schema.peer_schema import peers
+from storage.schema.relay_schema import relay_commits
+from storage.schema.schema import blocks
+from storage.schema.tables import metadata
+from tests.support.older_stores import make_older_store
+
+
+def _described(connection: Connection) -> object:
+    """All tables without their columns' order and defaults: rows of before need a default, new ones get a value."""
+    look = inspect(connection)
+    return {
+        table: (
+            sorted((it["name"], str(it["type"]), it["nullable"]) for it in look.get_columns(table)),
+            look.get_pk_constraint(table)["constrained_columns"],
+            sorted((it["constrained_columns"], it["referred_table"]) for it in look.get_foreign_keys(table)),
+            sorted((it["name"], it["column_names"], it["unique"]) for it in look.get_indexes(table)),
+            sorted((it["name"] or "", it["column_names"]) for it in look.get_unique_constraints(table)),
+        )
+        for table in look.get_table_names()
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite
+def test_migrations_and_a_new_store_have_the_same_tables() -> None:
+    found = []
+    for make in (upgrade, lambda connection: create(connection, newest_revision())):
+        engine = create_engine("sqlite://")
+        with engine.begin() as connection:
+            make(connection)
+            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+            found.append((_described(connection), revision_of(connection, "it")))
+        engine.dispose()
+    assert found[0] == found[1]
+    assert found[0][1] == newest_revision(), "alembic's head is the newest"
+
+
+@pytest.mark.sqlite
+def test_the_store_is_durable_and_private(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    with database.read() as connection:
+        assert connection.execute(text("PRAGMA journal_mode")).scalar_one() == "wal"
+        assert connection.execute(text("PRAGMA synchronous")).scalar_one() == 2, "FULL"
+    assert stat.S_IMODE(database.path.stat().st_mode) == 0o600
+    database.close()
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("name", ["what?mode=memory", "100%41", "a#b", "é"])
+def test_a_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    database = Database(folder)
+    assert stat.S_IMODE((folder / "ravel.sqlite").stat().st_mode) == 0o600
+    database.close()
+    assert {path.name for path in tmp_path.iterdir()} == {name}
+    assert (folder / "ravel.sqlite").stat().st_size > 0
+
+
+def test_a_store_of_a_newer_ravel_is_left_alone(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    with database.write() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = 'r9999'"))
+    database.close()
+    with pytest.raises(NewerSchema, match="r9999"):
+        Database(tmp_path)
+
+
+def _revision(path: Path) -> str:
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM peers").fetchone() == (1,)
+        return str(connection.execute("SELECT version_num FROM alembic_version").fetchone()[0])
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite
+def test_an_older_store_is_copied_before_it_is_migrated(tmp_path: Path) -> None:
+    make_older_store(tmp_path, "r0007")
+    for leftover in ("ravel-of-r0007.sqlite.part", "ravel-of-r0005.sqlite"):
+        (tmp_path / leftover).write_bytes(b"of an earlier time")
+    Database(tmp_path).close()
+    kept = tmp_path / "ravel-of-r0007.sqlite"
+    assert (_revision(kept), _revision(tmp_path / "ravel.sqlite")) == ("r0007", newest_revision())
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert {path.name for path in tmp_path.iterdir()} == {kept.name, "ravel.sqlite", "ravel.sqlite-last"}
+    made = kept.stat().st_mtime_ns
+    Database(tmp_path).close()
+    assert kept.stat().st_mtime_ns == made, "nothing is left to migrate"
+
+
+@pytest.mark.slow
+@pytest.mark.sqlite
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_what_an_older_relay_kept_gets_the_ids_of_its_publications(tmp_path: Path, is_damaged: bool) -> None:
+    made = seal_publication(b"t" * 32, b"r" * 32, b"k" * 32, (seal_block(b"x", b"c" * 32)[0],), b"n" * 24)
+    encoded = encode_publication(made.topic, made.sealed_key, (made.blocks[0].encoded,), made.signature)
+    make_older_store(tmp_path, "r0009")
+    with closing(sqlite3.connect(tmp_path / "ravel.sqlite")) as older:
+        insert_old = (
+            "INSERT INTO relay_commits (id_key, commit_id, topic_num, rank, acks, publication) "
+            "VALUES (1, ?, 1, 0, x'', ?)"
+        )
+        older.execute(insert_old, (made.commit_id, b"damaged" if is_damaged else encoded))
+        older.commit()
+    database = Database(tmp_path)
+    with database.read() as connection:
+        (row,) = connection.execute(select(relay_commits))
+    expected = made.commit_id if is_damaged else made.publication_id
+    assert (row.publication_id, row.publication_key) == (expected, id_key(expected[8:]))
+    assert not row.is_variant
+    database.close()
+
+
+@pytest.mark.sqlite
+def test_a_store_that_cannot_be_copied_is_not_migrated(tmp_path: Path) -> None:
+    make_older_store(tmp_path, "r0007")
+    (tmp_path / "ravel-of-r0007.sqlite.part").mkdir()
+    with pytest.raises(StorageError, match="left as it is"):
+        Database(tmp_path)
+    assert _revision(tmp_path / "ravel.sqlite") == "r0007"
+
+
+def test_a_moment_of_a_store_is_read_beside_its_writer_and_never_written(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    row = {"peer": b"p" * 32, "address": "127.0.0.1:1"}
+    with read_store(tmp_path) as reader:
+        with database.write() as connection:
+            connection.execute(insert(peers), [row])
+        assert reader.execute(select(peers)).all() == []
+    with pytest.raises(StorageError, match=r"read-?only"), read_store(tmp_path) as reader:
+        reader.execute(insert(peers), [row])
+    database.close()
+
+
+@pytest.mark.sqlite
+def test_a_store_of_another_schema_is_not_read(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="not there"), read_store(tmp_path):
+        raise AssertionError("read")
+    make_older_store(tmp_path, "r0007")
+    with pytest.raises(StorageError, match="r0007"), read_store(tmp_path):
+        raise AssertionError("read")
+    assert _revision(tmp_path / "ravel.sqlite") == "r0007"
+
+
+@pytest.mark.sqlite
+def test_a_file_that_is_no_store_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "ravel.sqlite").write_bytes(b"this is not a database, and longer than a header" * 100)
+    with pytest.raises(StorageError):
+        Database(tmp_path)
+
+
+def test_a_write_that_raises_is_undone_and_the_next_one_works(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    row = {"peer": b"p" * 32, "address": "127.0.0.1:1"}
+    with pytest.raises(RuntimeError), database.write() as connection:
+        connection.execute(insert(peers), [row])
+        raise RuntimeError
+    with database.write() as connection:
+        assert connection.execute(select(peers)).all() == []
+        connection.execute(insert(peers), [row])
+    with database.read() as connection:
+        assert len(connection.execute(select(peers)).all()) == 1
+    database.close()
+
+
+def test_a_read_sees_one_moment(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    with database.read() as reader:
+        assert reader.execute(select(peers)).all() == []
+        with database.write() as writer:
+            writer.execute(insert(peers), [{"peer": b"p" * 32, "address": "x:1"}])
+        assert reader.execute(select(peers)).all() == []
+    database.close()
+
+
+def test_blocks_are_shared_found_and_hashed_again(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    first, _ = seal_block(b"first", b"c" * 32)
+    shared, _ = seal_block(b"shared", b"c" * 32)
+    with database.write() as connection:
+        nums = put_blocks(database, connection, [first], [shared, shared])
+        again = put_blocks(database, connection, [], [shared])
+        assert again[shared.block_id] == nums[shared.block_id]
+        assert find_blocks(connection, [first.block_id, b"x" * 32]) == {first.block_id: nums[first.block_id]}
+    with database.write() as connection:
+        is_first = blocks.c.num == nums[first.block_id]
+        connection.execute(update(blocks).where(is_first).values(encoded=b"\0"))
+    with database.read() as connection:
+        assert read_blocks(connection, {nums[shared.block_id]: shared.block_id})
+        with pytest.raises(DamagedBlock):
+            read_blocks(connection, {nums[first.block_id]: first.block_id})
+        with pytest.raises(DamagedBlock):
+            read_blocks(connection, {999: None})
+    database.close()
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("name", [b"alembic_version", b"commits_order", b"repos", b"peers"])
+def test_a_damaged_name_in_the_schema_is_a_clear_error(tmp_path: Path, name: bytes) -> None:
+    """SQLite's message names it, and Python cannot decode that message."""
+    Database(tmp_path).close()
+    path = tmp_path / "ravel.sqlite"
+    content = path.read_bytes()
+    for statement in (b"CREATE TABLE ", b"CREATE INDEX "):
+        content = content.replace(statement + name, statement[:7] + b"\xff\xfe" + statement[9:] + name)
+    path.write_bytes(content)
+    with pytest.raises(StorageError, match=r"damaged|malformed"):
+        Database(tmp_path)
+    with pytest.raises(StorageError, match=r"damaged|malformed"), read_store(tmp_path):
+        raise AssertionError("read")

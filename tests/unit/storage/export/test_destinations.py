@@ -1,0 +1,201 @@
+"""Where exports go: folders and stores without renaming. A reader sees what the manifest lists, whole, at every step."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec  # type: ignore[import-untyped]  # it has no types
+import pytest
+
+from analytics.reading.export_reader import read_export
+from analytics.reading.fetching import fetch_exports
+from storage.engine.database import StorageError
+from storage.export.destination_urls import check_destination, local_path
+from storage.export.destinations import RemoteFolder, open_destination
+from storage.export.export import ExportPlan, export_store
+from storage.export.schema import MANIFEST_NAME
+from tests.support.builders import World
+
+URL = "memory://bucket/exports"
+
+
+@pytest.fixture(autouse=True)
+def _empty_memory() -> Iterator[None]:
+    yield
+    fsspec.filesystem("memory").rm("/", recursive=True)
+
+
+def _fetch(tmp_path: Path) -> int:
+    (folder,) = fetch_exports([URL], tmp_path / "out", lambda _: None)
+    assert not (folder / "blocks").exists(), "most of the bytes, which few have a use for"
+    rows = read_export(folder).rows
+    (folder,) = fetch_exports([URL], tmp_path / "out", lambda _: None, with_blocks=True)
+    assert sum(part.rows for part in read_export(folder, with_blocks=True).tables["blocks"]) in (0, 2 * rows)
+    return rows
+
+
+@pytest.mark.slow
+def test_an_object_store_holds_what_a_folder_would(world: World, tmp_path: Path) -> None:
+    for at, name in enumerate("abcd", 1):
+        world.write(name)
+        plan = ExportPlan("node", at, keep_seconds=0, parts_max=2, blocks=True)
+        for where in (URL, str(tmp_path / "folder")):
+            export_store(world.replica.database.read, open_destination(where, {}, tmp_path / "scratch"), plan)
+        assert _fetch(tmp_path) == 3 + at
+    files = fsspec.filesystem("memory")
+    there = {path.removeprefix("/bucket/exports/") for path in files.find("/bucket")}
+    folder = tmp_path / "folder"
+    assert there == {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert [files.cat(f"/bucket/exports/{name}") for name in sorted(there)] == [
+        (folder / name).read_bytes() for name in sorted(there)
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "out", "world"], (
+        "no scratch is left"
+    )
+
+
+def test_what_a_killed_export_left_goes_with_the_next(world: World, tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    (scratch / "bodies-of-a-killed-one").write_bytes(b"in the clear")
+    with open_destination(URL, {}, scratch).scratch() as folder:
+        assert (folder, list(folder.iterdir())) == (scratch, [])
+        (folder / "unnamed.parquet").write_bytes(b"half")
+    assert not scratch.exists()
+    scratch.touch()  # not what it should be
+    with pytest.raises(StorageError, match="scratch"), open_destination(URL, {}, scratch).scratch() as folder:
+        raise AssertionError(folder)
+
+
+def test_readers_of_an_object_store_see_one_export_or_the_next(world: World, tmp_path: Path) -> None:
+    """Before each change of the store, and after the last, a reader gets a whole export."""
+    seen: list[int] = []
+
+    class Watched(RemoteFolder):
+        def publish(self, name: str, content: bytes) -> None:
+            seen.append(_fetch(tmp_path))
+            super().publish(name, content)
+
+        def put(self, name: str, source: Path) -> None:
+            seen.append(_fetch(tmp_path))
+            super().put(name, source)
+
+        def delete(self, name: str) -> None:
+            seen.append(_fetch(tmp_path))
+            super().delete(name)
+
+    export_store(
+        world.replica.database.read, RemoteFolder(URL, {}, tmp_path / "scratch"), ExportPlan("node", 1)
+    )
+    for at, name in enumerate("abc", 2):
+        world.write(name)
+        plan = ExportPlan("node", at, keep_seconds=0, parts_max=2)
+        export_store(world.replica.database.read, Watched(URL, {}, tmp_path / "scratch"), plan)
+    assert sorted(seen) == seen
+    assert {3, 4, 5, 6} == set(seen)
+
+
+def test_a_store_that_fails_before_the_manifest_keeps_the_old_export(world: World, tmp_path: Path) -> None:
+    export_store(
+        world.replica.database.read, RemoteFolder(URL, {}, tmp_path / "scratch"), ExportPlan("node", 1)
+    )
+    world.write("a")
+
+    class Failing(RemoteFolder):
+        def publish(self, name: str, content: bytes) -> None:
+            raise StorageError("no")
+
+    with pytest.raises(StorageError):
+        export_store(
+            world.replica.database.read, Failing(URL, {}, tmp_path / "scratch"), ExportPlan("node", 2)
+        )
+    assert _fetch(tmp_path) == 3
+    world.write("b")
+    export_store(
+        world.replica.database.read, RemoteFolder(URL, {}, tmp_path / "scratch"), ExportPlan("node", 3)
+    )
+    assert _fetch(tmp_path) == 5
+    assert len(fsspec.filesystem("memory").find("/bucket")) == 4, "what nothing listed is swept"
+
+
+def test_errors_of_a_driver_show_no_credentials(tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "secret": "hunter2-hunter2",
+        "deep": {"token": ["s3cr3t-t0k3n"], "url": "http://host"},
+    }
+    remote = RemoteFolder(URL, options, tmp_path / "scratch")
+
+    def fail() -> None:
+        raise ValueError("http://host refused hunter2-hunter2 and s3cr3t-t0k3n")
+
+    with pytest.raises(StorageError) as caught:
+        remote._do(fail)
+    assert "hunter2" not in str(caught.value)
+    assert "s3cr3t" not in str(caught.value)
+    assert "http://host refused *** and ***" in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_driver_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"gs://bucket/x needs gcsfs, which is not installed"):
+        open_destination("gs://bucket/x", {}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "exports", "/srv/exports", "file:///srv/exports", "s3://bucket/x", "memory://x"]
+)
+def test_what_names_a_destination(text: str) -> None:
+    check_destination(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s3://key:secret@bucket/x",
+        "s3://bucket/x?key=secret",
+        "s3://",
+        "file://srv/exports",
+        "https://example.org/x",
+        "simplecache::s3://bucket",
+        "a\0b",
+    ],
+)
+def test_what_names_none_is_refused_and_not_repeated(text: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011  # the message is what is looked at
+        check_destination(text)
+    assert "secret" not in str(caught.value)
+
+
+def test_file_urls_are_folders(tmp_path: Path) -> None:
+    assert local_path("file:///a%20b/c") == Path("/a b/c")
+    assert local_path("s3://b/c") is None
+    assert open_destination(f"file://{tmp_path}", {}, tmp_path).name == str(tmp_path)
+
+
+def test_what_is_fetched_stays_below_its_folder(world: World, tmp_path: Path) -> None:
+    export_store(
+        world.replica.database.read, RemoteFolder(URL, {}, tmp_path / "scratch"), ExportPlan("node", 1)
+    )
+    files = fsspec.filesystem("memory")
+    path = f"/bucket/exports/{MANIFEST_NAME}"
+    manifest = json.loads(files.cat(path))
+    manifest["tables"]["commits"][0]["path"] = "../../escaped.parquet"
+    files.pipe(path, json.dumps(manifest).encode())
+    with pytest.raises(Exception, match="outside of its folder"):
+        _fetch(tmp_path)
+    assert not list(tmp_path.rglob("escaped*"))
+
+
+def test_a_part_that_is_not_in_the_store_is_named(world: World, tmp_path: Path) -> None:
+    export_store(
+        world.replica.database.read, RemoteFolder(URL, {}, tmp_path / "scratch"), ExportPlan("node", 1)
+    )
+    files = fsspec.filesystem("memory")
+    (part,) = files.find("/bucket/exports/commits")
+    files.rm_file(part)
+    with pytest.raises(Exception, match=r"parquet is missing, but the manifest"):
+        _fetch(tmp_path)
+    files.rm_file(f"/bucket/exports/{MANIFEST_NAME}")
+    with pytest.raises(Exception, match="not there"):
+        _fetch(tmp_path)

@@ -1,0 +1,545 @@
+"""Exports: every commit once, in acceptance order, published whole, added to, merged, and kept for who reads them."""
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from blake3 import blake3
+from msgspec import structs
+from sqlalchemy import Connection, select, update
+
+from node.authoring.outbound import Author
+from node.exports.export_rights import open_rights
+from node.exports.export_worker import ExportRequest, write_export
+from protocol.body import Adopt, Grant, Invite, Permission, Remove
+from protocol.publication import decode_publication
+from protocol.signing import key_pair
+from storage.commits.commits import load_rows
+from storage.commits.damaged import await_commits
+from storage.engine.database import StorageError
+from storage.engine.id_keys import unpack_nums
+from storage.export.destinations import Destination, LocalFolder, open_destination
+from storage.export.export import ExportPlan, ExportSummary, export_store
+from storage.export.manifest import Holdings, Quotas, decode_manifest
+from storage.export.parts import ROWS_PER_PART, choose_merge
+from storage.export.schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES
+from storage.export.space_accounting import Counted
+from storage.relay.quotas import RelayQuotas, Visitor
+from storage.relay.relay import open_topics, take_publications
+from storage.schema.schema import blocks
+from tests.support.builders import NOW_MS, STORE_KEY, World, timeline
+
+KEY = b"k" * 32
+JsonObject = dict[str, Any]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "export"
+
+
+def export(world: World, where: Path | Destination, at: int = 1, **plan: Any) -> ExportSummary:  # noqa: ANN401
+    destination = LocalFolder(where) if isinstance(where, Path) else where
+    return export_store(world.replica.database.read, destination, replace(ExportPlan("node", at), **plan))
+
+
+def manifest_of(folder: Path) -> JsonObject:
+    found: JsonObject = json.loads((folder / MANIFEST_NAME).read_bytes())
+    return found
+
+
+def rows_of(folder: Path, table: str, manifest: JsonObject | None = None) -> list[JsonObject]:
+    rows: list[JsonObject] = []
+    for part in (manifest or manifest_of(folder))["tables"][table]:
+        path = folder / part["path"]
+        assert part["bytes"] == path.stat().st_size
+        assert part["blake3"] == blake3(path.read_bytes()).hexdigest()
+        read = pq.read_table(path)
+        assert read.schema == TABLES[table]
+        assert read.num_rows == part["rows"]
+        rows += read.to_pylist()
+    return rows
+
+
+def files_of(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_an_export_holds_every_commit_and_grows(world: World, folder: Path) -> None:
+    world.write("a, a <- b, a <- c")
+    first = export(world, folder, 1)
+    world.write("b c <- d")
+    second = export(world, folder, 2)
+    again = export(world, folder, 3)
+    assert (first.commits, second.commits, second.added, again.added, again.parts) == (6, 7, 1, 0, 3)
+
+    rows = rows_of(folder, "commits")
+    assert [row["sequence"] for row in rows] == sorted(row["sequence"] for row in rows)
+    mine = [row for row in rows if row["branch_id"] == world.branch.branch_id]
+    ordered = sorted(mine, key=lambda row: (row["rank"], row["commit_id"]))
+    assert [row["commit_id"] for row in ordered] == timeline(world.replica, world.branch)
+    assert [row["position"] for row in ordered] == list(range(5))
+    d = world.commits["d"]
+    row = next(row for row in mine if row["commit_id"] == d.commit_id)
+    assert set(row["acks"]) == {world.commits[name].commit_id for name in "bc"}
+    assert (row["author"], row["feed_sequence"], row["blocks"]) == (world.author.user, 5, 2)
+    assert (row["branch_name"], row["repo_id"], row["topic"]) == (
+        "main",
+        world.repo.repo_id,
+        world.branch.topic,
+    )
+    assert {row["position_at"] for row in rows} == {first.watermark, second.watermark}
+    listed = manifest_of(folder)["tables"]
+    assert files_of(folder) == {
+        MANIFEST_NAME,
+        *(part["path"] for table in ("commits", "topics") for part in listed[table]),
+    }
+    root = world.replica.root_branch(world.repo)
+    assert rows_of(folder, "topics") == [
+        {
+            "topic": one.topic,
+            "repo_id": world.repo.repo_id,
+            "branch_id": one.branch_id,
+            "epoch": world.repo.init_id,
+            "generation": 0,
+        }
+        for one in (root, world.branch)
+    ]
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{}", b"[]", b'{"format": "other", "schema_version": 1, "node": "node"}']
+)
+def test_a_folder_with_another_manifest_is_refused(world: World, folder: Path, content: bytes) -> None:
+    folder.mkdir()
+    (folder / MANIFEST_NAME).write_bytes(content)
+    with pytest.raises(StorageError, match=r"manifest|another"):
+        export(world, folder)
+    assert (folder / MANIFEST_NAME).read_bytes() == content
+
+
+def test_another_nodes_export_and_a_newer_schema_are_not_added_to(world: World, folder: Path) -> None:
+    export(world, folder)
+    with pytest.raises(StorageError, match="another node"):
+        export(world, folder, node="other")
+    newer = manifest_of(folder) | {"schema_version": SCHEMA_VERSION + 1}
+    (folder / MANIFEST_NAME).write_text(json.dumps(newer))
+    with pytest.raises(StorageError, match="another schema"):
+        export(world, folder)
+
+
+def test_a_manifest_that_names_files_elsewhere_has_none_of_them_deleted(world: World, folder: Path) -> None:
+    export(world, folder)
+    victim = folder.parent / "victim.parquet"
+    victim.write_bytes(b"kept")
+    changed = manifest_of(folder) | {"replaced": [{"path": "../victim.parquet", "at": 0}]}
+    (folder / MANIFEST_NAME).write_text(json.dumps(changed))
+    with pytest.raises(StorageError, match="outside"):
+        export(world, folder, 2)
+    assert victim.read_bytes() == b"kept"
+
+
+def test_an_export_that_was_cut_before_its_manifest_is_made_again(world: World, folder: Path) -> None:
+    (folder / "commits").mkdir(parents=True)
+    (folder / "commits" / "half.parquet").write_bytes(b"half")
+    (folder / ".scratch").mkdir()
+    (folder / ".scratch" / "unnamed.parquet").write_bytes(b"half")
+    assert export(world, folder).commits == 3
+    assert len(files_of(folder)) == 3, "what nothing lists is swept"
+
+
+def test_what_is_void_is_stated_anew_and_edits_tell_what_became_of_it(world: World, folder: Path) -> None:
+    bob = Author(world.replica, b"b" * 32, lambda: NOW_MS)
+    root = world.replica.root_branch(world.repo)
+    world.author.write(root, Grant(bob.user, Permission.WRITE, None))
+    world.write_one("a", [], bob)
+    export(world, folder, 1)
+    assert rows_of(folder, "voids") == []
+    world.author.write(root, Remove(bob.user, None, ()))
+    export(world, folder, 2)
+    void = world.commits["a"].commit_id
+    assert rows_of(folder, "voids") == [{"commit_id": void}]
+    world.author.write(root, Adopt(world.branch.branch_id, (void,)))
+    export(world, folder, 3)
+    assert rows_of(folder, "voids") == []
+    edits = [(row["kind"], row["commit_id"], row["branch_id"]) for row in rows_of(folder, "edits")]
+    branch = world.branch.branch_id
+    assert edits == [("remove", void, branch), ("insert", void, branch)]
+    older = rows_of(folder, "voids", {"tables": {"voids": [_older(folder)]}})
+    assert older == [{"commit_id": void}], "who reads by an older manifest still can"
+    export(world, folder, 2 + 86_401)
+    assert list((folder / "voids").iterdir()) == []
+
+
+def _older(folder: Path) -> JsonObject:
+    path = next(iter((folder / "voids").iterdir()))
+    content = path.read_bytes()
+    return {
+        "path": f"voids/{path.name}",
+        "rows": 1,
+        "bytes": len(content),
+        "blake3": blake3(content).hexdigest(),
+    }
+
+
+def test_checkpoints_that_move_commits_are_edits(world: World, folder: Path) -> None:
+    world.tell_story()
+    export(world, folder)
+    moves = [row for row in rows_of(folder, "edits") if row["kind"] == "move"]
+    assert moves
+    assert all(row["passed_before"] != row["passed_after"] for row in moves)
+    sequences = [row["sequence"] for table in ("commits", "edits") for row in rows_of(folder, table)]
+    assert len(sequences) == len(set(sequences)), "both are numbered by one sequence"
+
+
+def test_an_export_of_an_older_schema_is_written_anew_beside_it(world: World, folder: Path) -> None:
+    export(world, folder, 1)
+    manifest = manifest_of(folder)
+    older = {key: manifest[key] for key in ("format", "node", "created_at", "watermark")}
+    tables = {"commits": manifest["tables"]["commits"]}
+    (folder / MANIFEST_NAME).write_text(json.dumps({**older, "schema_version": 1, "tables": tables}))
+    world.write("a")
+    summary = export(world, folder, 2)
+    assert (summary.commits, summary.added) == (4, 4)
+    assert manifest_of(folder)["schema_version"] == SCHEMA_VERSION
+    assert (folder / tables["commits"][0]["path"]).exists(), "somebody may be reading it"
+    export(world, folder, 2 + 86_400)
+    assert not (folder / tables["commits"][0]["path"]).exists()
+
+
+def test_a_store_that_went_back_to_a_backup_is_exported_anew(
+    world: World, folder: Path, tmp_path: Path
+) -> None:
+    world.write("a")
+    other = World(tmp_path / "other")
+    try:
+        other.write("a, a <- b")
+        export(world, folder, 1)
+        summary = export(other, folder, 2)
+        assert (summary.commits, summary.added) == (5, 5)
+        assert {row["repo_id"] for row in rows_of(folder, "commits")} == {other.repo.repo_id}
+        assert export(world, folder, 3).commits == 4, "nor does a shorter store go on from a longer one"
+    finally:
+        other.close()
+
+
+@pytest.mark.slow
+def test_many_parts_are_merged_and_the_former_manifest_stays_readable(world: World, folder: Path) -> None:
+    plan = {"parts_max": 4, "keep_seconds": 100}
+    for at, name in enumerate("abcd", 1):
+        world.write(name)
+        export(world, folder, at, **plan)
+    former = manifest_of(folder)
+    assert len(former["tables"]["commits"]) == 4
+    for at, name in enumerate("ef", 5):
+        world.write(name)
+        export(world, folder, at, **plan)
+    assert [part["rows"] for part in manifest_of(folder)["tables"]["commits"]] == [8, 1]
+    rows = rows_of(folder, "commits")
+    assert [row["sequence"] for row in rows] == sorted(row["sequence"] for row in rows)
+    assert rows_of(folder, "commits", former) == rows[:7], "no part of it has gone"
+    last = export(world, folder, 1000, **plan)
+    listed = {part["path"] for parts in manifest_of(folder)["tables"].values() for part in parts}
+    assert files_of(folder) == {MANIFEST_NAME, *listed}
+    assert last.added == 0
+
+
+def test_a_part_that_was_altered_is_not_merged(world: World, folder: Path) -> None:
+    for at, name in enumerate("abc", 1):
+        world.write(name)
+        export(world, folder, at, parts_max=3)
+    before = manifest_of(folder)
+    path = folder / before["tables"]["commits"][-1]["path"]
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    world.write("d")
+    with pytest.raises(StorageError, match="was altered"):
+        export(world, folder, 4, parts_max=3)
+    assert manifest_of(folder) == before
+
+
+@pytest.mark.parametrize(
+    "rows, start",
+    [
+        ([1, 1], None),  # few
+        ([1, 1, 1, 1], 0),
+        ([8, 1, 1, 1, 1], 1),  # the large one is worth no second writing
+        ([8, 4, 2, 1], 2),  # the newest two, whatever their sizes
+        ([4, 1, 1, 2], 0),
+        ([ROWS_PER_PART, ROWS_PER_PART, ROWS_PER_PART, 1], None),
+        ([ROWS_PER_PART, ROWS_PER_PART, 1, 1], 2),
+    ],
+)
+def test_which_parts_are_merged(rows: list[int], start: int | None) -> None:
+    assert choose_merge(rows, 3) == start
+
+
+def test_merging_writes_a_row_again_a_logarithm_of_times() -> None:
+    parts: list[int] = []
+    written = 0
+    for _ in range(4096):
+        parts.append(1)
+        start = choose_merge(parts, 8)
+        if start is not None:
+            parts[start:] = [sum(parts[start:])]
+            written += parts[-1]
+    assert len(parts) <= 14
+    assert written <= 4096 * 13
+
+
+def test_neither_keys_nor_secrets_nor_bodies_are_exported(world: World, folder: Path) -> None:
+    text = "a text that nobody else has"
+    world.write_one(text, [])
+    invitation = key_pair(b"i" * 32)[0]
+    root = world.replica.root_branch(world.repo)
+    world.author.write(root, Invite(invitation, Permission.WRITE, 1, NOW_MS + 1))
+    world.author.start_epoch(world.repo)
+    export(world, folder, rights=open_rights)
+    write_export(_request(world, folder.parent / "with", has_bodies=True, has_blocks=True))
+    secrets = [*_secrets(world), invitation]
+    assert len(secrets) > 8
+    for exported in (folder, folder.parent / "with"):
+        content = _content(exported)
+        assert world.commits[text].commit_id in content, "what is searched is what was written"
+        assert [secret for secret in secrets if secret in content] == []
+        assert b"epoch-init" in content, "what root branches say is told"
+    assert text.encode() not in _content(folder)
+    assert text.encode() in _content(folder.parent / "with")
+
+
+def _secrets(world: World) -> list[bytes]:
+    """All keys that the store holds: of commits, epochs and repos; and the user's."""
+    columns = {
+        "commits": ("commit_key", "sealed_key", "signature"),
+        "epochs": ("read_secret", "write_secret"),
+        "repos": ("init_key",),
+    }
+    found = [b"w" * 32]
+    with world.replica.database.read() as connection:
+        for table, names in columns.items():
+            for name in names:
+                found += connection.exec_driver_sql(f"SELECT {name} FROM {table}").scalars()  # noqa: S608
+    return [secret for secret in found if secret]
+
+
+def _content(folder: Path) -> bytes:
+    """Every value of every part, neither compressed nor encoded, and the manifest."""
+    content = [(folder / MANIFEST_NAME).read_bytes()]
+    for path in sorted(folder.rglob("*.parquet")):
+        for row in pq.read_table(path).to_pylist():
+            for value in row.values():
+                content += (
+                    value
+                    if isinstance(value, list)
+                    else [value if isinstance(value, bytes) else str(value).encode()]
+                )
+    return b"\n".join(content)
+
+
+def _request(
+    world: World,
+    where: Path | str,
+    *,
+    has_bodies: bool = False,
+    has_blocks: bool = False,
+    pseudonym_key: bytes = b"",
+) -> ExportRequest:
+    return ExportRequest(
+        home=str(world.folder),
+        destination=str(where),
+        options={},
+        node="node",
+        created_at=1,
+        keep_seconds=0,
+        parts_max=32,
+        has_bodies=has_bodies,
+        has_blocks=has_blocks,
+        pseudonym_key=pseudonym_key.hex(),
+        storage_url="",
+        store_key=STORE_KEY.hex(),
+        quotas=None,
+    )
+
+
+def test_what_is_held_is_counted_last_and_in_a_read_of_its_own(world: World, folder: Path) -> None:
+    """Counting takes long, and while a read is open SQLite's log only grows."""
+    events: list[str] = []
+    stated = Holdings(4, 3, 2, 1)
+
+    @contextmanager
+    def read() -> Iterator[Connection]:
+        with world.replica.database.read() as connection:
+            events.append("begin")
+            yield connection
+            events.append("end")
+
+    def count(_: Connection, before: Counted) -> Counted:
+        events.append(before.state or "nothing")
+        return Counted(stated, "this much")
+
+    for at in (1, 2):
+        export_store(read, LocalFolder(folder), ExportPlan("node", at, holdings=count))
+    assert events == ["begin", "end", "begin", "nothing", "end", "begin", "end", "begin", "this much", "end"]
+    assert decode_manifest((folder / MANIFEST_NAME).read_bytes(), "it", "node").holdings == stated
+    export(world, folder, 3)
+    assert manifest_of(folder)["holdings"] is None
+
+
+def test_bodies_are_those_of_branches_and_none_of_root_branches(world: World, folder: Path) -> None:
+    world.write("a, a <- b")
+    assert write_export(_request(world, folder, has_bodies=True)).commits == 5
+    bodies = rows_of(folder, "bodies")
+    of_branch = [row for row in rows_of(folder, "commits") if row["branch_id"] == world.branch.branch_id]
+    assert [row["commit_id"] for row in bodies] == [row["commit_id"] for row in of_branch]
+    assert len(bodies) == 3
+
+
+def test_bodies_that_are_damaged_are_left_out_and_stop_no_export(world: World, folder: Path) -> None:
+    world.write("a, b, c")
+    ids = [world.commits[name].commit_id for name in "abc"]
+    with world.replica.database.write() as connection:
+        found = load_rows(connection, ids)
+        own, body = (unpack_nums(found[ids[at]].block_nums)[at] for at in (0, 1))
+        connection.execute(blocks.delete().where(blocks.c.num == own))
+        await_commits(connection, [found[ids[0]].num])
+        encoded = connection.execute(select(blocks.c.encoded).where(blocks.c.num == body)).scalar_one()
+        flipped = encoded[:-1] + bytes([encoded[-1] ^ 1])
+        connection.execute(update(blocks).where(blocks.c.num == body).values(encoded=flipped))
+    assert write_export(_request(world, folder, has_bodies=True)).commits == 6
+    told = {row["commit_id"] for row in rows_of(folder, "bodies")}
+    assert told == {world.branch.facts.root_id, ids[2]}
+
+
+def test_bodies_that_are_no_longer_wanted_are_gone_at_once(world: World, folder: Path) -> None:
+    write_export(_request(world, folder, has_bodies=True))
+    assert list((folder / "bodies").iterdir())
+    export(world, folder, 2, keep_seconds=1000)
+    assert not list((folder / "bodies").iterdir())
+
+
+def test_pseudonyms_stand_for_authors_alike_on_nodes_of_one_key(world: World, folder: Path) -> None:
+    bob = Author(world.replica, b"b" * 32, lambda: NOW_MS)
+    world.author.write(world.replica.root_branch(world.repo), Grant(bob.user, Permission.WRITE, None))
+    world.write_one("a", [], bob)
+    export(world, folder, 1)
+    plain = rows_of(folder, "commits")
+    export(world, folder, 2, pseudonym_key=KEY, rights=open_rights, blocks=True)
+    hidden = rows_of(folder, "commits")
+    assert len(list((folder / "commits").iterdir())) == 1, "what names authors does not stay for a day"
+    names = {(row["author"], other["author"]) for row, other in zip(plain, hidden, strict=True)}
+    assert len(names) == len({name for name, _ in names}) == len({hidden for _, hidden in names}) == 2
+    content = _content(folder)
+    assert KEY not in content
+    assert KEY.hex().encode() not in content
+    assert [user for user in (world.author.user, bob.user) if user in content] == []
+    others = folder.parent / "other"
+    export(world, others, 1, pseudonym_key=KEY)
+    assert rows_of(others, "commits") == hidden
+    assert manifest_of(others)["pseudonyms"] == manifest_of(folder)["pseudonyms"]
+    export(world, others, 2, pseudonym_key=b"x" * 32)
+    assert {row["author"] for row in rows_of(others, "commits")}.isdisjoint(name for _, name in names)
+
+
+def test_a_relay_exports_what_it_knows_of_what_it_keeps(world: World, folder: Path, tmp_path: Path) -> None:
+    world.write("a, a <- b")
+    publications = world.publications(world.branch)
+    relay = World(tmp_path / "relay")
+    visitor, size = Visitor(b"p" * 32), 1 << 30
+    quotas = RelayQuotas(size, size, size, size, 10, 10, 10)
+    try:
+        database = relay.replica.database
+        with database.write() as connection:
+            open_topics(database, connection, [world.branch.topic], visitor, quotas, 5)
+            items = [(decode_publication(one), one) for one in publications]
+            take_publications(database, connection, 1, visitor, items[:2], quotas, 7)
+        plan = {"quotas": Quotas(3, 2, 1)}
+        assert export(relay, folder, 1, **plan).relayed == 2
+        with database.write() as connection:
+            take_publications(database, connection, 1, visitor, items, quotas, 9)
+        assert export(relay, folder, 2, **plan).relayed == 3
+    finally:
+        relay.close()
+    rows = rows_of(folder, "relay_commits")
+    assert [row["commit_id"] for row in rows] == timeline(world.replica, world.branch)
+    assert [row["acks"] for row in rows] == [[], *([row["commit_id"]] for row in rows[:2])]
+    assert [row["size"] for row in rows] == list(map(len, publications))
+    assert [(row["blocks"], row["received_at"]) for row in rows] == [(2, 7), (2, 7), (2, 9)]
+    (topic,) = rows_of(folder, "relay_topics")
+    assert topic == {
+        "topic": world.branch.topic,
+        "is_pinned": False,
+        "commits": 3,
+        "size": sum(map(len, publications)),
+        "touched_at": 9,
+    }
+    assert manifest_of(folder)["quotas"] == {"total": 3, "topic": 2, "peer": 1}
+    assert b"p" * 32 not in _content(folder), "who brought it is nobody's business"
+
+
+def test_no_batch_is_larger_than_a_group_of_rows(
+    world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storage.export.rows.ROWS_PER_GROUP", 2)
+    monkeypatch.setattr("storage.export.parts.ROWS_PER_PART", 4)
+    world.write("a, a <- b, a <- c, b c <- d, d <- e, a <- f")
+    export(world, folder)
+    parts = manifest_of(folder)["tables"]["commits"]
+    assert [part["rows"] for part in parts] == [4, 4, 1]
+    groups = pq.ParquetFile(folder / parts[0]["path"]).metadata
+    assert [groups.row_group(at).num_rows for at in range(groups.num_row_groups)] == [2, 2]
+    mine = [row for row in rows_of(folder, "commits") if row["branch_id"] == world.branch.branch_id]
+    by_position = sorted(mine, key=lambda row: row["position"])
+    assert [row["commit_id"] for row in by_position] == timeline(world.replica, world.branch)
+
+
+def test_merging_bodies_holds_no_more_of_them_than_writing_did(
+    world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("storage.export.export", "node.exports.export_worker"):
+        monkeypatch.setattr(f"{module}.BODIES_PER_GROUP", 2)
+    request = structs.replace(_request(world, folder, has_bodies=True), parts_max=1)
+    world.write("a, a <- b, b <- c, c <- d")
+    write_export(request)
+    world.write("d <- e, e <- f, f <- g")
+    write_export(request)
+    (part,) = manifest_of(folder)["tables"]["bodies"]
+    groups = pq.ParquetFile(folder / part["path"]).metadata
+    sizes = [groups.row_group(at).num_rows for at in range(groups.num_row_groups)]
+    assert (sum(sizes), max(sizes)) == (8, 2)
+    assert len(manifest_of(folder)["tables"]["commits"]) == 1, (
+        "of all other tables, groups become larger ones"
+    )
+
+
+def test_the_schema_of_commits_has_no_nulls() -> None:
+    assert [field.name for field in COMMITS if field.nullable] == []
+    assert isinstance(COMMITS, pa.Schema)
+
+
+def test_two_exports_of_one_node_do_not_meet(world: World, folder: Path) -> None:
+    with (world.folder / "export.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(StorageError, match="still being written"):
+            write_export(_request(world, folder), patience=0.0)
+    assert write_export(_request(world, folder)).commits == 3
+    assert open_destination(str(folder), {}, folder).name == str(folder)
+
+
+@pytest.mark.parametrize("where", ["memory://killed/exports", "folder"])
+def test_what_a_killed_export_to_another_machine_left_goes_with_the_next_to_anywhere(
+    world: World, tmp_path: Path, where: str
+) -> None:
+    before = {path.name for path in world.folder.iterdir()}
+    scratch = world.folder / ".export-scratch"
+    scratch.mkdir()
+    (scratch / "unnamed.parquet").write_bytes(b"bodies in the clear")
+    destination = str(tmp_path / where) if where == "folder" else where
+    assert write_export(_request(world, destination, has_bodies=True)).commits == 3
+    assert {path.name for path in world.folder.iterdir()} == before | {"export.lock"}

@@ -1,0 +1,25 @@
+"""What a summary names of a topic with more heads than it may name."""
+
+from pathlib import Path
+
+from node.authoring.drafting import Draft
+from protocol.content import Post
+from protocol.limits import SUMMARY_HEAD_COUNT_MAX
+from storage.topics.difference import plan_sending, summarise
+from tests.support.builders import World
+
+
+def test_the_heads_of_highest_rank_are_named_first_and_then_the_smaller_ids(tmp_path: Path) -> None:
+    world = World(tmp_path / "world")
+    root = world.branch.facts.root_id
+    low = [Draft(Post(str(number)), (root,)) for number in range(SUMMARY_HEAD_COUNT_MAX)]
+    high = [Draft(Post("above"), (0,)), Draft(Post("above too"), (0,))]
+    written, _ = world.author.write_many(world.branch, lambda _: [*low, *high])
+    ids = [commit.commit_id for commit in written]
+    with world.replica.database.read() as connection:
+        summary = summarise(connection, world.branch.topic_num)
+        held = plan_sending(connection, world.branch.topic_num, summary.heads)
+    wanted = [*sorted(ids[-2:]), *sorted(ids[1:-2])][:SUMMARY_HEAD_COUNT_MAX]
+    assert list(summary.heads) == wanted
+    assert not held.is_exact, "so many heads may not be all"
+    world.close()
