@@ -1,3 +1,5 @@
+"""The gate that keeps slow tests known: what it fails, and what it does not."""
+
 import pytest
 
 from tests.support import timing

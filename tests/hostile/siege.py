@@ -43,6 +43,8 @@ CHAIN_LENGTH: Final = 110
 ROOT_CHAIN_LENGTH: Final = 20
 _SECONDS_MAX: Final = 20.0
 """Virtual seconds that an honest commit may take."""
+_TICK_SECONDS: Final = 0.001
+"""Of the processor, that any piece of work of the victim takes: it works in the same slices on every machine."""
 _HONEST_HOST: Final = "9.9.9.9"
 _ALIKE: Final = create_engine("sqlite://", query_cache_size=5000)
 _ALIKE.connect().close()  # which sets its dialect up
@@ -210,10 +212,18 @@ def remember_statements(monkeypatch: pytest.MonkeyPatch) -> None:
 async def besieged(prepared: Path, folder: Path, *, is_relay: bool = False) -> AsyncIterator[Siege]:
     """A victim and an honest peer that are connected, from copies of what was prepared."""
     shutil.copytree(prepared, folder)
+    ticks = itertools.count()
+
+    def processor_clock() -> float:
+        return next(ticks) * _TICK_SECONDS
+
     with open_nodes(folder, "victim", "honest") as (victim, honest):
+        hub = victim.hub
+        hub.cpu_clock = processor_clock
         if is_relay:
-            hub = victim.hub
-            hub.relay = Relay(victim.replica.database, PLENTY, inline(), lambda: 0, check_claims)
+            hub.relay = Relay(
+                victim.replica.database, PLENTY, inline(), lambda: 0, check_claims, processor_clock
+            )
         network = Network(
             victim.hub,
             victim.seed,
