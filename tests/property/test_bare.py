@@ -20,7 +20,12 @@ from tests.support.builders import STORE_KEY, World, give
 from tests.support.forging import BAD_BODIES, Forger, bare_of
 from tests.support.strategies import histories
 
-_SLOW_STORE = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+# Each example fills stores: 200 of them would take minutes.
+_SLOW_STORE = settings(
+    max_examples=min(25, settings().max_examples),
+    suppress_health_check=[HealthCheck.too_slow],
+    deadline=None,
+)
 
 
 def _said(replica: Replica, branch: Branch) -> list[tuple[object, ...]]:

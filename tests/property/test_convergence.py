@@ -11,7 +11,12 @@ from storage.topics.difference import load_publications, plan_sending, summarise
 from tests.support.builders import World, give, timeline
 from tests.support.strategies import histories
 
-_SLOW_STORE = settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+# Each example fills stores: 200 of them would take minutes.
+_SLOW_STORE = settings(
+    max_examples=min(25, settings().max_examples),
+    suppress_health_check=[HealthCheck.too_slow],
+    deadline=None,
+)
 
 
 def _reference_order(dag: list[list[int]], ids: list[bytes]) -> list[bytes]:

@@ -19,7 +19,12 @@ from tests.support.builders import STORE_KEY, World, give, timeline
 from tests.support.replicas import ListCopy, TableCopy, follow
 from tests.support.strategies import histories
 
-_SLOW_STORE = settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+# Each example fills stores: 200 of them would take minutes.
+_SLOW_STORE = settings(
+    max_examples=min(20, settings().max_examples),
+    suppress_health_check=[HealthCheck.too_slow],
+    deadline=None,
+)
 
 
 @dataclass

@@ -95,7 +95,7 @@ ELSEWHERE: Final = {
 def goodbyes_in_code() -> set[str]:
     """What a `Close` or a `Goodbye` may say, wherever it is made."""
     found: set[str] = set()
-    for path in (*(ROOT / "protocol").glob("*.py"), *(ROOT / "node").glob("*.py")):
+    for path in (*(ROOT / "protocol").glob("*.py"), *(ROOT / "node").rglob("*.py")):
         name = str(path.relative_to(ROOT))
         # Elsewhere another thing is closed.
         ends = ("Close", "_close", "Goodbye") if "protocol.session_events" in path.read_text("utf-8") else ()

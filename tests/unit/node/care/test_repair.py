@@ -116,7 +116,8 @@ _PARTS = 5
 
 
 @pytest.mark.slow
-@pytest.mark.sqlite  # with rows in PostgreSQL: several at once, below
+@pytest.mark.extended  # several at once, below, are quicker
+@pytest.mark.sqlite
 @pytest.mark.parametrize("damage", DERIVED)
 def test_what_follows_from_commits_is_made_again(tmp_path: Path, damage: str) -> None:
     _harm_and_repair(tmp_path, [damage])

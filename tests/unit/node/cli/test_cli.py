@@ -51,7 +51,7 @@ def test_every_error_code_stands_in_the_docs_with_its_numbers() -> None:
 
 
 def test_every_endpoint_stands_in_the_docs() -> None:
-    source = (DOCS.parent / "node" / "api.py").read_text(encoding="utf-8")
+    source = (DOCS.parent / "node" / "api" / "api.py").read_text(encoding="utf-8")
     endpoints = re.findall(r'\(\s*"(GET|POST|PUT|DELETE)",\s*"([^"]+)"', source)
     assert len(endpoints) > 20
     text = (DOCS / "api.md").read_text(encoding="utf-8")
