@@ -23,6 +23,9 @@ COUNT ?= 20000
 # Apart from what `make setup` installs, so that the tests run without it.
 FUZZER := .venv/fuzzer
 
+# Without bytecode every worker, daemon and command of the tests compiles all that it imports: a minute of five.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup java demo test test-rest test-all coverage coverage-floors check check-format check-lint check-types check-imports format bench dist histories fuzz hostile powercut bitrot sim sim-long nets crash vectors reference lock clean
 

@@ -100,6 +100,18 @@ def test_package_inits_hold_a_docstring_only() -> None:
     assert [path for path, body in bodies.items() if not all(map(is_docstring, body))] == []
 
 
+def test_every_room_says_where_to_start_reading() -> None:
+    rooms = [path for path in modules() if re.fullmatch(r"(node|storage|analytics)/\w+/__init__\.py", path)]
+    assert len(rooms) > 25
+    for path in rooms:
+        if path.split("/")[1] in ("cli", "importers", "migrations"):
+            continue
+        text = ast.get_docstring(ast.parse((ROOT / path).read_text(encoding="utf-8"))) or ""
+        named = re.findall(r"`(\w+)`", text.partition("Start with")[2])
+        assert named, path
+        assert [name for name in named if not (ROOT / path).with_name(f"{name}.py").exists()] == [], path
+
+
 def test_every_link_between_files_resolves() -> None:
     broken = {
         path: broken_links((ROOT / path).read_text(encoding="utf-8"), (ROOT / path).parent)

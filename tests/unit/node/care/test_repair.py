@@ -24,6 +24,7 @@ from storage.topics.difference import REPLICA
 from storage.topics.topic_sets import TopicSet
 from tests.support.builders import STORE_KEY, World, give, timeline
 from tests.support.relays import PLENTY
+from tests.support.tiers import in_tiers
 from tests.unit.node.care.test_fsck import HARM, PACKS, RELAYED, SQL, with_file
 
 _NOT_COMPARED = {"changes", "numbers", "awaited_commits", "awaited_blocks"}
@@ -166,7 +167,7 @@ DAMAGED = {
 
 @pytest.mark.slow
 @pytest.mark.sqlite
-@pytest.mark.parametrize("damage", DAMAGED)
+@pytest.mark.parametrize("damage", in_tiers(DAMAGED, quick=4))
 def test_what_only_peers_have_is_asked_of_them(tmp_path: Path, damage: str) -> None:
     """And comes back with any publication of it, whoever brings it."""
     world = _story(tmp_path)
