@@ -32,6 +32,7 @@ from storage.blobs.packs import FOLDER_NAME as PACKS_NAME
 from storage.engine.copying import sync_file, sync_folder
 from storage.engine.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError
 from storage.engine.folders import make_folder
+from storage.engine.losses import Loss, write_loss
 from storage.engine.restoring import load_database, save_database
 from storage.engine.sqlite import UNREADABLE
 from storage.engine.store_identity import STORE_ID_NAME
@@ -108,10 +109,14 @@ def create_backup(home: Path, out: Path, now: int) -> BackupSummary:
     return BackupSummary(out, len(entries), sum(entry.size for entry in entries), now)
 
 
-def restore_backup(backup: Path, home: Path, storage_url: str | None = None) -> BackupSummary:
+def restore_backup(
+    backup: Path, home: Path, storage_url: str | None = None, *, is_latest: bool = False
+) -> BackupSummary:
     """Make a node of a backup in `home`, which must not be there or be empty; every file is checked first.
 
-    The rows go into the database that the backup's configuration names, or `storage_url` (empty: a file).
+    The rows go into the database that the backup's configuration names, or `storage_url` (empty: a file). Unless the backup
+    `is_latest` (nothing was written since), the node asks a peer of each repo before it writes there: a place of a feed that
+    was used since would be used twice.
     Raises ServiceError `bad_input` for what is no whole backup, `already_exists`, `storage_failed`, `newer_schema`,
     `bad_config`.
     """
@@ -135,6 +140,8 @@ def restore_backup(backup: Path, home: Path, storage_url: str | None = None) -> 
         url = open_home(draft, given).storage_url
         if url:
             load_database(draft, url)
+        if not is_latest:
+            write_loss(draft, Loss(None, None, restored_from=manifest.created_at))
     size = sum(entry.size for entry in manifest.files)
     return BackupSummary(home, len(manifest.files), size, manifest.created_at)
 

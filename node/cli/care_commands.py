@@ -42,25 +42,32 @@ def restore(
     storage_url: Annotated[
         str | None, typer.Option(help='Another database than the backup\'s; "" for a file in the folder.')
     ] = None,
+    is_latest: Annotated[
+        bool,
+        typer.Option("--latest", help="Nothing was written since the backup: write without asking a peer."),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Make a node of a backup in --home, which must not be there or be empty. Every file is checked first.
 
     A PostgreSQL database must be empty, too. With --storage-url a store moves from one database to another.
     It is the same node and the same user: never run it beside the one that the backup was made of.
+    It writes to a repo once a peer that follows the repo has been met, for a place of your feed that was used since would be
+    used twice. With --latest it writes at once.
     """
     from node.care.backup import restore_backup
 
     home = settings(context).home
-    made = restore_backup(source, home, storage_url)
+    made = restore_backup(source, home, storage_url, is_latest=is_latest)
     if as_json:
         print_json(made.as_json())
         return
     print_fields(made.as_json().items())
     print(f"\nThis is the node as it was at {iso_time(made.created_at)} (UTC), with its keys.")
-    print(
-        "Let it meet its peers before you write: a place of your feed that was used since would be used twice."
-    )
+    if not is_latest:
+        print(
+            "It writes to a repo once it has met a peer that follows it. If there is none: ravel fsck --accept-loss"
+        )
     if storage_url is not None:
         print(f"First let [storage] url in {home}/config.toml name the database that you gave.")
     print(f"Start it with:  ravel --home {home} run")

@@ -17,14 +17,12 @@ from itertools import groupby
 import structlog
 from sqlalchemy import Connection
 
-from node.ingest.awaited import restore_awaited
-from node.ingest.consequences import choose_writing_epoch, show_names
-from node.ingest.filling import fill_missing
+from node.ingest.backfill import fill_missing, restore_awaited
 from node.ingest.intake import Intake
+from node.ingest.membership_effects import add_stated, choose_writing_epoch, follow_stated, show_names
 from node.ingest.opening import Opened, OpenedBatch, open_batch, open_kept_back, prove_topics
 from node.ingest.release import Budget, find_woken
 from node.ingest.replica import Change, Replica, Tables
-from node.ingest.stated_branches import add_stated, follow_stated
 from node.ingest.voiding import Review
 from protocol.body import Adopt, BranchAdd, BranchRenew, RepoInit
 from protocol.commit import Commit

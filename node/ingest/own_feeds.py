@@ -45,7 +45,8 @@ class OwnFeeds:
             settle_loss(self._folder, self.uncertain)
         except OSError as error:
             raise StorageError(f"{self._folder}: {error}") from error
-        log.error("the store lost writes", detail=loss.detail, repos=len(self.uncertain))
+        say = log.error if loss.restored_from is None else log.warning
+        say("own feeds are uncertain", detail=loss.detail, repos=len(self.uncertain))
         self.detail = loss.detail if self.uncertain else ""
 
     def settle(self, repo_id: bytes) -> None:

@@ -19,7 +19,7 @@ from node.authoring.drafting import Draft
 from node.authoring.outbound import Author
 from node.ingest.intake import Intake
 from node.ingest.replica import Replica
-from node.membership.granting import sealed_grant
+from node.membership.repo_actions import sealed_grant
 from node.runtime.errors import ServiceError
 from protocol.block import Reference
 from protocol.body import Body, Invite, Permission

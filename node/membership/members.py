@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from node.authoring.drafting import Draft
-from node.membership.granting import sealed_grant
-from node.membership.repo_actions import JsonObject, RepoActions
+from node.membership.repo_actions import JsonObject, RepoActions, sealed_grant
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from protocol.body import Adopt, Body, FeedEnd, Invite, Join, Permission, Remove, Revoke

@@ -1,11 +1,13 @@
-"""What all actions of a user in repos share: where they find repos and branches, and how they write a root branch commit."""
+"""What actions of a user in repos share: finding repos and branches, writing a root branch commit, sealing a grant."""
 
 from collections.abc import Callable
 from typing import Any
 
 from node.authoring.outbound import Author
+from node.ingest.replica import Replica
+from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.body import Body
+from protocol.body import Body, Grant, Permission
 from protocol.text import id_text
 from storage.repos.repos import Branch, Repo
 
@@ -33,3 +35,16 @@ class RepoActions:
         written, intake = await self._hub.write(self._author.write, root, body)
         self._hub.announce(intake)
         return {"commit": id_text(written.commit_id), "repo": id_text(repo.repo_id)}
+
+
+def sealed_grant(replica: Replica, author: Author, repo: Repo, user: bytes, wanted: Permission) -> Grant:
+    """What gives a user a permission: who is to write gets the write secret of the epoch that is written in, sealed.
+
+    Raises ServiceError where that secret is not here.
+    """
+    if wanted < Permission.WRITE:
+        return Grant(user, wanted, None)
+    epoch = replica.writing_epoch(repo)
+    if epoch.write_secret is None:
+        raise ServiceError("not_permitted", "this node may read the repo and not write to it")
+    return Grant(user, wanted, author.seal_secret(repo, user, epoch.write_secret))

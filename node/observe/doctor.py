@@ -151,7 +151,8 @@ def _check_set_aside(path: Path, now: float) -> Iterator[Check]:
     """What earlier starts found to be lost, and what they put into quarantine."""
     loss = read_loss(path)
     if loss is not None:
-        yield Check("own feeds", PROBLEM, f"{loss.detail}; nothing is written to what was here then", ADVICE)
+        state = PROBLEM if loss.restored_from is None else WARNING
+        yield Check("own feeds", state, f"{loss.detail}; nothing is written to what was here then", ADVICE)
     kept = measure_quarantine(path)
     if kept.files:
         is_much = kept.size > _QUARANTINE_LARGE or now - kept.oldest > _QUARANTINE_OLD_SECONDS

@@ -1,7 +1,7 @@
 """What was damaged and taken out is asked of peers, until none of it is left: commits by Want, blocks of files by Fetch.
 
 Only a repair begins to await anything, and it needs the daemon stopped; so this task ends when all is back. What comes goes
-the way of everything: a commit's publication passes door one (`node.ingest.inbound.restore_awaited`), a block is what its id
+the way of everything: a commit's publication passes door one (`node.ingest.backfill`), a block is what its id
 says.
 """
 

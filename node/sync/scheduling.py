@@ -72,7 +72,10 @@ class Account:
     def fruitless(self) -> float:
         """Seconds of work that came to nothing, as far as they are not forgiven yet."""
         now = self._clock()
-        self._fruitless = max(0.0, self._fruitless - (now - self._asked_at) * FRUITLESS_FORGIVEN_SHARE)
+        passed = max(
+            0.0, now - self._asked_at
+        )  # another run of trio's loop begins to count anywhere, also before
+        self._fruitless = max(0.0, self._fruitless - passed * FRUITLESS_FORGIVEN_SHARE)
         self._asked_at = now
         return self._fruitless
 

@@ -7,6 +7,7 @@ folder before anything else is written, so that it is known however often the no
 import os
 import shutil
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -37,10 +38,15 @@ class Loss(msgspec.Struct, frozen=True):
     """Ids of repos whose own feeds are uncertain; none stands for all that are here."""
     kept: str = ""
     """Where the database and its log were copied to, if the log was damaged."""
+    restored_from: int | None = None
+    """Unix seconds of the backup that the store was restored from: what was written since is not here."""
 
     @property
     def detail(self) -> str:
         """In a sentence."""
+        if self.restored_from is not None:
+            made_at = datetime.fromtimestamp(self.restored_from, UTC).isoformat(" ", "minutes")
+            return f"restored from a backup of {made_at}; what was written since is not here"
         said = "acknowledged writes were lost"
         if self.acknowledged is not None and self.found is not None:
             lost = count_lost(self.found, self.acknowledged)

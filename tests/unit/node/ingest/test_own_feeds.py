@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.care.backup import create_backup, restore_backup
 from node.care.fsck import check_store
 from node.care.repair import accept_loss
 from node.home.home import create_home, lock_home
@@ -150,3 +151,33 @@ def test_doctor_says_it_and_what_to_do(tmp_path: Path) -> None:
     assert check.state == PROBLEM
     assert "6 acknowledged writes were lost" in check.detail
     assert "--accept-loss" in check.advice
+
+
+@pytest.mark.slow
+async def test_a_restored_node_asks_a_peer_before_it_writes_unless_the_backup_is_the_latest(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        create_home(tmp_path / "home")
+        for name in ("config.toml", "keys.json", "api-token"):
+            shutil.copy(tmp_path / "home" / name, tmp_path / "alice" / name)
+        await share(alice, bob)
+        create_backup(tmp_path / "alice", tmp_path / "backup", 1_700_000_000)
+        alice.write(alice.branch(), "since the backup")
+        await together(alice, bob)
+        whole = alice.digest(alice.branch())
+        for is_latest in (True, False):
+            restored = tmp_path / f"restored-{is_latest}"
+            restore_backup(tmp_path / "backup", restored, is_latest=is_latest)
+            again = Node(restored, "alice")
+            assert _refused(again) is not is_latest
+            assert check_store(restored, STORE_KEY).problems == []
+            if not is_latest:
+                assert "from a backup of 2023-11-14 22:13" in again.replica.own_feeds.detail
+                async with connected(again, bob):
+                    await Recaller(again.hub).run()
+                    assert again.digest(again.branch()) == whole
+                    assert not _refused(again)
+                    await until_equal(again, bob)
+                assert _forks(bob) == 0
+            again.replica.close()

@@ -48,6 +48,16 @@ def test_work_of_use_costs_nothing_however_much_it_is() -> None:
     assert not account.is_over
 
 
+def test_a_clock_that_goes_back_neither_charges_nor_forgives() -> None:
+    clock = _Clock()
+    clock.now = 1000.0
+    account = Account(clock)
+    account.charge(0.01)
+    clock.now = 1.0
+    assert account.fruitless == pytest.approx(0.01)
+    assert not account.is_over
+
+
 def test_fruitless_work_slows_then_ends_and_is_forgiven_by_and_by() -> None:
     clock = _Clock()
     account = Account(clock)
