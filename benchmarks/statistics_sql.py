@@ -1,6 +1,7 @@
 """Ravel's tables of statistics in DuckDB's SQL, word for word what `analytics.tables.statistics` and `.concurrency` count.
 
-`commits` is the Parquet that both read. `in_period` and `bucket_of` are macros for the period, of whoever opens a database.
+`commits` is the Parquet that both read. `in_period` and `bucket_of` are macros for the period, of anyone who opens a
+database.
 """
 
 from collections.abc import Mapping

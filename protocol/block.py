@@ -2,7 +2,7 @@
 
 A block's key is the keyed hash of its plaintext under the epoch's convergence secret, its ciphertext is ChaCha20 under
 that key with a zero nonce (a key encrypts one plaintext only, so no nonce can repeat), its id is the BLAKE3 of its
-encoding. Child ids stand in clear, so that whoever stores a tree can walk it; child keys are inside. The acks stand in
+encoding. Child ids stand in clear, so that anyone who stores a tree can walk it; child keys are inside. The acks stand in
 clear in a commit's root block and nowhere else: a relay orders and completes what it cannot read.
 
 ChaCha20 alone does not authenticate. The id does, and `open_block` checks that the key is the hash of what it opened,

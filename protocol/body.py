@@ -73,7 +73,7 @@ class BranchAdd(Wire, frozen=True, tag="branch-add1"):
 
 
 class Invite(Wire, frozen=True, tag="invite1"):
-    """Admits whoever can sign with the invitation's key, `uses` times, until `expires_at` (unix milliseconds)."""
+    """Admits anyone who can sign with the invitation's key, `uses` times, until `expires_at` (unix milliseconds)."""
 
     invitation_key: Id
     permission: Permission

@@ -224,7 +224,7 @@ def certificate_pool(sequence: int) -> list[int]:
     """Sequences, the latest first, of what ties one place of a feed to every other: O(log n) of them.
 
     Bamboo's: the shortest path down to the first place, and the one that comes from the next place (3^k - 1) / 2 on, which
-    every later place's own pool passes. Whoever holds the pools of two places sees a fork between them. Raises ValueError
+    every later place's own pool passes. Anyone who holds the pools of two places sees a fork between them. Raises ValueError
     for a sequence below 1.
     """
     vertex = 1

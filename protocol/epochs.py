@@ -62,7 +62,7 @@ class EarlierEpoch(Wire, frozen=True):
 
 
 class EpochHistory(Wire, frozen=True, tag="epoch-history1"):
-    """Opens earlier epochs to whoever can read this one: all that it follows directly, and the latest of the others.
+    """Opens earlier epochs to anyone who can read this one: all that it follows directly, and the latest of the others.
 
     Their own histories open what is before them.
     """

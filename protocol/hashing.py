@@ -55,7 +55,7 @@ def epoch_read_secret(write_secret: bytes) -> bytes:
 
 
 def convergence_secret(read_secret: bytes) -> bytes:
-    """The epoch's convergence secret. Whoever holds it can confirm guesses about content; it opens nothing."""
+    """The epoch's convergence secret. Anyone who holds it can confirm guesses about content; it opens nothing."""
     return _derive(_CONVERGENCE, read_secret)
 
 
@@ -130,7 +130,7 @@ def lan_mark(salt: bytes, node_key: bytes) -> bytes:
 
 
 def symbol_key(topic: bytes) -> bytes:
-    """The key of a topic's coded symbols: known to whoever knows the topic, so that a prefix of them can be kept."""
+    """The key of a topic's coded symbols: known to anyone who knows the topic, so that a prefix of them can be kept."""
     return _derive(_SYMBOL_KEY, topic)
 
 

@@ -293,7 +293,7 @@ ADDRESS_UNREACHED_SECONDS: Final = 24 * 3600.0
 ADDRESS_REACHED_SECONDS: Final = 30 * 24 * 3600.0
 """The same for an address where the peer was reached."""
 REACHED_PEERS_MAX: Final = 2048
-"""Peers of whom it is kept where and when they were reached, the latest: twice what is learned. 400 KB."""
+"""Peers whose address and time of last contact are kept, the latest: twice what is learned. 400 KB."""
 LEARNED_DIALS_AT_ONCE_MAX: Final = 4
 """Learned addresses that are dialed at a time."""
 LEARNED_CONNECTIONS_MAX: Final = 32

@@ -1,7 +1,7 @@
 """Publications: what travels on a topic. A commit's blocks and its sealed key, signed with the topic's key.
 
 The commit's key is sealed under the branch's read key with XChaCha20-Poly1305, a random nonce, and topic and commit id
-as associated data: whoever may read the branch opens it, and it cannot be moved to another commit or topic. The
+as associated data: anyone who may read the branch opens it, and it cannot be moved to another commit or topic. The
 signature lets a relay refuse what no holder of the topic's key sent, without knowing who the members are.
 
 A *bare* publication names the body's block and does not carry it: its sender has not got it. The signature is the same.
@@ -19,7 +19,7 @@ from protocol.limits import BLOCK_SIZE_MAX, PUBLICATION_BLOCK_COUNT_MAX, PUBLICA
 
 PUBLICATION_TAG: Final = "publication1"
 PUBLICATION_ID_COMMIT_SIZE: Final = 8
-"""Bytes of the commit's id with which a publication's begins: whoever looks up commits by them finds it, too."""
+"""Bytes of the commit's id with which a publication's begins: anyone who looks up commits by them finds it, too."""
 BARE_TAG: Final = "bare1"
 NONCE_SIZE: Final = 24
 _SEALED_KEY_SIZE: Final = NONCE_SIZE + 32 + 16

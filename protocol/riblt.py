@@ -185,7 +185,7 @@ class Peeler:
         if int.from_bytes(bits[:_CHECK_SIZE]) != value & _CHECK:
             return
         places = list(_places(bits, len(self._left)))
-        # Sums of ids never do the following; whoever makes up symbols could otherwise have us peel for ever.
+        # Sums of ids never do the following; anyone who makes up symbols could otherwise have us peel for ever.
         if place not in places or short_id in self._peeled or len(self._peeled) >= self._received:
             raise Unreconciled("bad_symbols")
         self._peeled[short_id] = None

@@ -3,7 +3,7 @@
 LtHash (Lewi, Kim, Maykov, Weis, "Securing Update Propagation with Homomorphic Hashing", 2019) in its published size of
 1024 lanes of 16 bits: each id is expanded to 2048 bytes, which are added lane by lane; the digest is a hash of the sums.
 
-What it resists: whoever chooses ids freely, all of both sets, and knows everything there is to know (there is no key)
+What it resists: anyone who chooses ids freely, all of both sets, and knows everything there is to know (there is no key)
 must find two sets of equal sums, which is a short vector in a lattice of 1024 dimensions, or a generalised birthday in
 16,384 bits: some 2^200 steps by its authors' estimate. A sum of 256 bits would fall to the latter. What it does not:
 an id counts as often as it is added, so the caller adds each once; and a peer can claim any digest.

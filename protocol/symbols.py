@@ -46,7 +46,7 @@ _FRAME_ROOM: Final = 512  # bytes of a frame beside its symbols or ids: marks, n
 _DOUBT: Final = 1.15
 """How much larger than estimated a difference may be without another round: in a few cases of a hundred it is."""
 _STEP: Final = 4
-"""Whoever asks again asks for a quarter of what it has, at least: so it ends in few rounds whatever the estimate."""
+"""Anyone who asks again asks for a quarter of what it has, at least: so it ends in few rounds whatever the estimate."""
 
 
 class Symbols(Wire, frozen=True, tag="symbols1"):

@@ -43,7 +43,7 @@ class PeerAddress(Wire, frozen=True):
 class InvitationLink(Wire, frozen=True, tag="invitation2"):
     """All that a newcomer needs: an epoch's secrets, the invitation's key, and where to find a peer.
 
-    It is a bearer secret: whoever has the link can read the repo. `write_secret` is there only when it grants writing.
+    It is a bearer secret: anyone who has the link can read the repo. `write_secret` is there only when it grants writing.
     The secrets of earlier epochs are in the epoch, as its author says (`body.EpochHistory`).
     """
 
@@ -67,7 +67,7 @@ class InvitationLink(Wire, frozen=True, tag="invitation2"):
 class DeviceLink(Wire, frozen=True, tag="device-link1"):
     """All that makes a user a device of `person`: the encoded invitation to the repo of that person's devices.
 
-    It is a bearer secret: whoever uses it first is given all that the person has.
+    It is a bearer secret: anyone who uses it first is given all that the person has.
     """
 
     person: Id

@@ -54,7 +54,7 @@ class Entry:
         self.causes: list[Entry] = list(causes)  # what it acks that is here and waits
         self.effects: list[Entry] = []  # while it waits: what acks it
         self.stratum = 0
-        # For whoever keeps the order:
+        # For anyone who keeps the order:
         self.level = rank  # the rank by which it was placed last
         self.is_placed = False
         self.number = 0

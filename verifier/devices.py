@@ -2,7 +2,7 @@
 
 Nothing rests on it: no right, no verdict, no order. A statement shows two members as one person while it counts, both are
 members, and neither has taken it back; by both signatures, so nobody is claimed who never agreed. Chains show nothing:
-a device of one person is nobody's person, and who agreed to be a device of two is one of neither.
+a device of one person has no devices of its own, and who agreed to be a device of two is one of neither.
 """
 
 from collections.abc import Sequence

@@ -16,7 +16,7 @@ what it had replaced stands again. No clock, hash or locale decides whether a wo
 the last in canonical order is shown first.
 
 **Squeezes.** A squeeze says again which words stand of all that it has in its past, about a range of items or keys; they
-stay the words of the commits that said them, so whoever replaces one of these by its name still does. Where a squeeze
+stay the words of the commits that said them, so anyone who replaces one of these by its name still does. Where a squeeze
 counts, what is in its past says nothing of its own about that range, and a word from there stands if every squeeze on top
 (`squeezing`) that has it in its past says it again. So it comes to the same whether the bodies in its past are here or
 erased, and concurrent squeezes agree: what one of them had seen replaced is replaced.

@@ -1,11 +1,11 @@
 """Epochs: which one is written in, when the next is due, and whom and what an epoch knows.
 
-Exclusions start epochs, and whoever makes them at the same time forks the tangle of epochs. Rules (docs/membership.md):
+Exclusions start epochs, and anyone who makes them at the same time forks the tangle of epochs. Rules (docs/membership.md):
 
   E1  Of the epochs that count and that none that counts follows, members write in the one that was made for the fewest
       members; between equals, in the one of the smallest id.
   E2  A new epoch is due when a removal counts that leaves less than writing, or a revocation that voids a join, and is
-      not in the past of the one that is written in. Whoever may, starts it before writing anything else; it follows all.
+      not in the past of the one that is written in. Anyone who may, starts it before writing anything else; it follows all.
   E3  An epoch's init has what `describe_epoch` says of its past (M9 holds it to that).
 """
 
@@ -100,8 +100,8 @@ def _kind_of(removal: Operation) -> str:
 def find_readers(operations: Operations, *, is_sure: bool = True) -> dict[bytes, set[bytes]]:
     """By epoch: users who hold its secrets, as far as commits tell.
 
-    They wrote in it, or have a box in a commit of an epoch that they hold; in the first, whoever was granted something is
-    taken for a reader, and (unless `is_sure`) in the others too: they may follow by a link. Who holds an epoch holds
+    They wrote in it, or have a box in a commit of an epoch that they hold; in the first, anyone who was granted something
+    is taken for a reader, and (unless `is_sure`) in the others too: they may follow by a link. Who holds an epoch holds
     those before it, by its history.
     """
     readers = {epoch.commit_id: _who_may_read(operations, epoch, is_sure) for epoch in operations.epochs}
@@ -172,7 +172,7 @@ def find_topics(operations: Operations, epoch: Operation) -> list[tuple[bytes, b
 
 
 def find_opened(operations: Operations, epoch: bytes) -> set[bytes]:
-    """Earlier epochs that whoever reads this one can open, by its history and theirs."""
+    """Earlier epochs that anyone who reads this one can open, by its history and theirs."""
     histories: dict[bytes, set[bytes]] = {}
     for history in operations.histories:
         if isinstance(history.body, EpochHistory):

@@ -171,7 +171,7 @@ class WaitingRoomTimeline(_Timeline):
 
     def __init__(self, *, waiting_max: int = TIMELINE_WAITING_COUNT_MAX) -> None:
         super().__init__(waiting_max=waiting_max)
-        # Numbers in the order of arrival, increasing, and who has them; 0 is nobody's.
+        # Numbers in the order of arrival, increasing, and who has them; 0 stands for none.
         self._numbers: list[int] = []
         self._numbered: dict[int, Entry] = {}
         self._number = 0

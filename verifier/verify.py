@@ -18,7 +18,7 @@ Two steps, so that the costly one may run beside others:
 
   V8  A body that names files names as many as the header adds, and the header adds or removes some.
   V9  Outside the root branch, a commit whose header says that its body is of an erasable kind (`protocol.said_kind`) is
-      judged by its header alone, as one that says this: whoever never sees the body comes to the same verdict. What its
+      judged by its header alone, as one that says this: anyone who never sees the body comes to the same verdict. What its
       body turns out to be changes none; one that is not what was said says nothing.
   V10 No ack is implied by another (`verifier.ancestry`). It comes last because it may walk over thousands of commits:
       an author without the right to write must not be able to cause that.
@@ -105,7 +105,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """It was published where it does not belong (V1): whoever published it there did, so nothing is held against it."""
+    """It was published where it does not belong (V1): its publisher is to blame, so nothing is held against the commit."""
 
     code: str
 
@@ -201,7 +201,7 @@ def _check_place(commit: Commit, branch: BranchFacts) -> None:
 
 
 def _check_implied(commit: Commit, facts: dict[bytes, CommitFacts], lookup: CommitLookup) -> None:
-    """What nobody acks yet is nobody's ancestor, so most merges are decided without looking at the graph."""
+    """What nobody acks yet is an ancestor of none, so most merges are decided without looking at the graph."""
     top = max((facts[ack].rank for ack in commit.acks), default=0)
     suspects = [facts[ack].rank for ack in commit.acks if facts[ack].rank < top and lookup.is_acked(ack)]
     if not suspects:

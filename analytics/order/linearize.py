@@ -65,8 +65,8 @@ def linearize(
 
     Branches of `giant_from` commits and more are giants; by default `limits.GIANT_FROM`. Branches are counted and giants
     ordered at once, the rest when Spark comes to it. `carried` are more columns of `commits` to go with the rows, which
-    saves whoever needs them a join. `with_shapes` adds the columns of SHAPES_SCHEMA, which need the commits' `time`. Raises
-    GiantRefused.
+    saves anyone who needs them a join. `with_shapes` adds the columns of SHAPES_SCHEMA, which need the commits' `time`.
+    Raises GiantRefused.
     """
     _ship_code()
     threshold = giant_from or limits.GIANT_FROM

@@ -37,7 +37,7 @@ class NotABlock(Exception):
 
 
 class Clear(NamedTuple):
-    """What whoever stores a block can read of it."""
+    """What anyone who stores a block can read of it."""
 
     child_ids: list[bytes]
     acks: list[bytes]

@@ -1,4 +1,4 @@
-"""Writing the tables: Parquet, read back, and CSV for whoever has no Parquet reader.
+"""Writing the tables: Parquet, read back, and CSV for anyone who has no Parquet reader.
 
 In a CSV ids are hex, and a text that a spreadsheet would take for a formula has an apostrophe before it: branch names
 are chosen by anybody.

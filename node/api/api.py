@@ -1,6 +1,6 @@
 """The local HTTP API: requests to `NodeService` calls, and errors to one JSON form.
 
-Who may call at all is `api_gate`'s to say; what a body may hold, `api_bodies`'. docs/api.md lists the endpoints.
+Who may call at all is `gate`'s to say; what a body may hold, `bodies`'. docs/api.md lists the endpoints.
 """
 
 from typing import Final

@@ -26,7 +26,7 @@ class DraftGraph:
         """What the next draft acks of its parents (commit ids, and places of earlier drafts; at least one)."""
         acks = tuple(dict.fromkeys(one if isinstance(one, bytes) else _key(one) for one in parents))
         places = self._load(acks)
-        # What no draft acks is nobody's ancestor, so most merges are made without looking at the graph.
+        # What no draft acks is an ancestor of none, so most merges are made without looking at the graph.
         suspects = [places[ack].rank for ack in acks if len(ack) == 32 or ack in self._acked]
         if len(acks) > 1 and suspects:
             implied = self._walks.find_implied(_key(self._count), acks, self._load, floor=min(suspects))

@@ -61,7 +61,7 @@ def furnish_epoch(replica: Replica, repo: Repo, epoch: Epoch, write_on: WriteOn)
 def open_earlier(
     replica: Replica, repo: Repo, epoch_id: bytes, chosen: Iterable[bytes], write_on: WriteOn
 ) -> None:
-    """Open those of the chosen epochs whose secrets are here to whoever reads this one."""
+    """Open those of the chosen epochs whose secrets are here to anyone who reads this one."""
     with replica.judging:
         membership = replica.membership(repo.repo_id)
         operations = membership.operations

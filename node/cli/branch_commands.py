@@ -157,7 +157,7 @@ def merge(
 
 @branch.command("capability")
 def capability(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
-    """Print the branch's read capability. It is a secret: whoever has it reads this branch, unseen by members.
+    """Print the branch's read capability. It is a secret: anyone who has it reads this branch, unseen by members.
 
     It tells nothing of the repo's other branches or members, and opens what follows until the branch is renewed, or
     somebody is excluded from the repo.

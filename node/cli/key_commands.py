@@ -25,7 +25,7 @@ NewPassphraseOption = Annotated[
     ),
 ]
 _CLEAR_WARNING = (
-    "warning: the keys lie in the clear: whoever copies the folder is this user, and reads all that it reads.\n"
+    "warning: the keys lie in the clear: anyone who copies the folder is this user, and reads all that it reads.\n"
     "         Seal them with `ravel key seal`, or see that the disk is encrypted."
 )
 
@@ -181,7 +181,7 @@ def export(
 def words(context: typer.Context, as_json: JsonOption = False) -> None:
     """Print the user's key as 24 words, to be written on paper: another node takes them up by `init --words`.
 
-    Whoever has the words is this user. They do not change when the passphrase does.
+    Anyone who has the words is this user. They do not change when the passphrase does.
     """
     from node.home.mnemonic import words_of
 

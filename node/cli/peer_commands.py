@@ -20,7 +20,7 @@ def add(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep a connection to a peer. Whoever answers at the address must prove that key."""
+    """Keep a connection to a peer. Anyone who answers at the address must prove that key."""
     answer = client(context).add_peer(address, peer, relay=relay)
     print_json(answer) if as_json else print_fields(
         (name, value) for name, value in answer.items() if name != "topics"

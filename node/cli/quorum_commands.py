@@ -28,7 +28,7 @@ def set_quorum(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Name the signers. It binds whoever becomes an admin after this: do it before you make admins."""
+    """Name the signers. It binds anyone who becomes an admin after this: do it before you make admins."""
     _show(client(context).quorums.name(repo, signers, threshold, removals=removals), as_json=as_json)
 
 

@@ -52,7 +52,7 @@ def invite(
     qr: Annotated[bool, typer.Option("--qr", help="Also as a QR code, to be read from the screen.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print an invitation link. It is a secret: whoever has it can read the repo."""
+    """Print an invitation link. It is a secret: anyone who has it can read the repo."""
     answer = client(context).members.invite(repo, permission.value, seconds_of(expires), uses)
     if as_json:
         print_json(answer)
@@ -81,7 +81,7 @@ def join(
 
 @repo.command("capability")
 def capability(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
-    """Print the repo's read capability. It is a secret: whoever has it reads the repo, unseen by members.
+    """Print the repo's read capability. It is a secret: anyone who has it reads the repo, unseen by members.
 
     It opens all there is, and what follows until somebody is excluded or the repo is renewed.
 
@@ -256,7 +256,7 @@ def list_epochs(context: typer.Context, repo: RepoArgument, as_json: JsonOption 
 def renew(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
     """Make new secrets for a repo, for exactly its members: a link that leaked opens the past and nothing new.
 
-    Whoever follows by a read capability and is no member needs a new one.
+    Anyone who follows by a read capability and is no member needs a new one.
     """
     answer = client(context).renew_repo(repo)
     print_json(answer) if as_json else print_fields(answer.items())

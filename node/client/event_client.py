@@ -14,7 +14,7 @@ from node.runtime.errors import ServiceError
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """One event of a stream. Whoever has taken it goes on from `cursor`, where it has one."""
+    """One event of a stream. Anyone who has taken it goes on from `cursor`, where it has one."""
 
     name: str
     cursor: str

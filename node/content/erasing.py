@@ -8,7 +8,7 @@ Rows, headers, keys and ids stay, so order, membership, feeds and signatures can
 - of a set or dict, squeezes say again what stands of it; of a text, a snapshot that counts names it;
 - of a document, no branch here continues this one from a later commit: it may need what this one does not.
 
-A dry run reads one moment of the store, beside the daemon or without one (`collecting`).
+A dry run reads one moment of the store, beside the daemon or without one (`garbage_collection`).
 """
 
 from collections import Counter

@@ -39,7 +39,7 @@ LOCK_NAME: Final = "export.lock"
 SCRATCH_NAME: Final = ".export-scratch"
 """In the node's folder, of who holds the lock: parts that are written for other machines, bodies in the clear among them."""
 _NICENESS: Final = 10
-"""Whoever writes to the store goes first."""
+"""Writers of the store go first."""
 _PATIENCE_SECONDS: Final = 30.0
 """How long one waits for an export of an earlier daemon that was killed: long enough for what is new in minutes."""
 _LOOK_SECONDS: Final = 0.1
@@ -147,7 +147,7 @@ def _body_rows(connection: Connection, tables: Tables, rows: list[TimelineRow]) 
 
 
 def _give_way() -> None:
-    """Let whoever else computes go first.
+    """Let other processes compute first.
 
     Linux may share the processor out by sessions before it looks at niceness (sched(7), autogroups), and the daemon starts
     this process in a session of its own: so that gives way as a whole.

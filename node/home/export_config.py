@@ -28,7 +28,7 @@ destination = ""
 options = {}
 # Minutes between exports by the daemon; 0: only when `ravel export` asks for one.
 interval = 0
-# Hours that parts stay which a newer export has replaced, for whoever still reads them.
+# Hours that parts stay which a newer export has replaced, for anyone who still reads them.
 keep = 24
 # A table of more parts than this gets some of them merged.
 parts = 32

@@ -37,7 +37,7 @@ RELAY_TEXT: Final = """\
 [relay]
 # Whether this node keeps topics for others, which it cannot open. Who dials it has it keep what they follow.
 enabled = false
-# Who may add topics: "anyone", or "known", the peers that this node dials and those of `ravel relay allow`. Whoever names
+# Who may add topics: "anyone", or "known", the peers that this node dials and those of `ravel relay allow`. Anyone who names
 # a topic that is kept is served, and may publish on it, either way.
 accept = "anyone"
 # MiB that are kept at most: of all topics, of one topic, of what one peer brought, of what strangers from one subnet (24

@@ -40,7 +40,7 @@ def fill_missing(
 ) -> None:
     """Keep what is missing of the bodies of these commits, which are known here; say in `intake` what came of it.
 
-    Each body is what its commit names, whoever sent it: the way in has looked at that.
+    Each body is what its commit names, no matter who sent it: the way in has looked at that.
     """
     if not again or not is_any_missing(connection, branch.num):
         return

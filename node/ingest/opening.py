@@ -25,7 +25,7 @@ from storage.repos.repos import Branch
 from verifier.verify import Rejected, SignedCommit, author_claim, sign_off
 
 CARRIER_FAULTS: Final = frozenset({"bad_publication", "other_topic", "bad_topic_signature"})
-"""Reasons for a drop that whoever passed the publication on could see, be it a replica or a relay: grounds to part. The
+"""Reasons for a drop that anyone who passed the publication on could see, be it a replica or a relay: grounds to part. The
 others only a replica sees, and a relay that carries them in good faith is not to blame."""
 
 
@@ -198,7 +198,7 @@ def _read_commit(
         raise _Drop("wrong_key") from None
     except UnknownVersion:
         if publication.body_id is not None:
-            raise _Drop("bare") from None  # whoever can read it may need the body
+            raise _Drop("bare") from None  # anyone who can read it may need the body
         return Waiting(commit_id, encoded, (), reason=UNREAD)
     except DecodeError as error:
         return Rejected(commit_id, "bad_commit", str(error))

@@ -1,7 +1,7 @@
 """Which repos this node does not write to, since it may have lost commits of its user's own feeds there.
 
 A place of a feed that was used and lost would be used a second time, which every peer sees as a fork. So nothing is written
-until a peer that follows the repo has been met, which has what this node had sent it (`recalling`), or until a person
+until a peer that follows the repo has been met, which has what this node had sent it (`feed_recovery`), or until a person
 says that the loss is accepted (`repair.accept_loss`). It is kept in the folder (`storage.engine.losses`), and
 outlives restarts.
 """

@@ -58,7 +58,7 @@ class Review:
         for user in find_affected(self._membership, changed):
             for branch in self._branches:
                 self._look_at(branch, load_judged_by(self._connection, branch.num, user))
-        for branch in self._branches:  # whoever wrote them, approvals may count no longer, or again
+        for branch in self._branches:  # no matter who wrote them, approvals may count no longer, or again
             ids = load_checkpoint_ids(self._connection, branch.num)
             self._look_at(branch, load_judged(self._connection, branch.num, ids))
         for adoption in self._membership.operations.adoptions:  # may count no longer, or again

@@ -281,7 +281,7 @@ class BranchMerge:
             self.left += 1
             return None
         if isinstance(body, Carried) and self._is_foreign:
-            encoded = body.body  # whoever offers this may say that anybody wrote it
+            encoded = body.body  # anyone who offers this may say that anybody wrote it
         if not isinstance(body, Carried) or self._is_foreign:
             branch_id = self.replica.branches[row.branch_num].branch_id
             body = Carried(branch_id, row.commit_id, row.author, row.timestamp, encoded)

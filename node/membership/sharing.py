@@ -208,7 +208,7 @@ class Sharing:
             await self._peers.keep(peer.peer, peer.address, repo.repo_id)
 
     def _ways_to(self, repo: Repo) -> tuple[PeerAddress, ...]:
-        """Where the repo can be had: here, and at peers that follow it. Others are nobody's business."""
+        """Where the repo can be had: here, and at peers that follow it. Other addresses are not told."""
         topics = {
             branch.topic for branch in self._hub.replica.by_topic.values() if branch.repo_num == repo.num
         }

@@ -205,7 +205,7 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
 
 
 def _check_clock(now: float, newest: float) -> Check:
-    """A clock that is wrong harms nobody's order, but invitations expire by it, and people read its times."""
+    """A clock that is wrong changes no order, but invitations expire by it, and people read its times."""
     advice = "set the clock, and keep it right with NTP"
     if now < RELEASED_AT:
         return Check("clock", PROBLEM, f"it says {_date(now)}, which is before this Ravel was made", advice)

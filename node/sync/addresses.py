@@ -1,6 +1,6 @@
 """Addresses that a node has learned of peers: from introductions and its local network. Believed for nothing but a dial.
 
-Whoever says where a peer can be dialed may lie, or name a victim. So what is learned is counted for everyone concerned
+Anyone who says where a peer can be dialed may lie, or name a victim. So what is learned is counted for everyone concerned
 (the teller, the peer, the repo, the host), gives way to nothing that a user configured, and is dropped when dialing it
 fails; what was dropped is barred for a day, and a host at which dials keep failing is left alone, whatever keys and ports
 are said to be there. Only the handshake proves an address.

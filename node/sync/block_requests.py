@@ -1,4 +1,4 @@
-"""Questions to one peer for blocks: so many at a time, each block once, whoever waits for it."""
+"""Questions to one peer for blocks: so many at a time, each block once, no matter who waits for it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ class Questions:
                     del self._answers[wanted]
                     self._room.release()
                     raise NotFetched
-            else:  # the place is given back when the peer has answered, whoever waits for it then
+            else:  # the place is given back when the peer has answered, no matter who waits for it then
                 self._room.release()
         await self._wait(answer)
         if answer.is_lost:

@@ -49,7 +49,7 @@ class _Question:
 
 @dataclass(slots=True)
 class _Asking:
-    """What is asked on one topic, and of whom: those first who were asked last."""
+    """Outstanding requests of one topic and their peers, most recently asked first."""
 
     question: _Question | None = None
     peers: list[_Peer] = field(default_factory=list)

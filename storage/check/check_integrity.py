@@ -1,6 +1,6 @@
 """Inspection of a store, first part: the database's own pages, every block's hash, and every reference between rows.
 
-What the rows mean (ranks, heads, rights) is looked at by `recounting` and `node.care.fsck`.
+What the rows mean (ranks, heads, rights) is looked at by `check_derived` and `node.care.fsck`.
 """
 
 import os

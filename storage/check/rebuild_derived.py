@@ -1,4 +1,4 @@
-"""Putting right what is kept beside commits: what `recounting` finds wrong is written as it follows from commits.
+"""Putting right what is kept beside commits: what `check_derived` finds wrong is written as it follows from commits.
 
 Each function changes the rows that are wrong, gives how many, and belongs to one transaction. The order matters: acks and
 authors first (`node.care.repair`), then ranks and heads, evidence of forks, void marks, checkpoints passed, and what counts.
@@ -196,7 +196,7 @@ def restate_order(connection: Connection) -> int:
 
 
 def begin_edits_anew(database: Database, connection: Connection, branch_nums: Iterable[int]) -> None:
-    """Have whoever follows these timelines read them anew: they are not what their edits led to."""
+    """Have anyone who follows these timelines read them anew: they are not what their edits led to."""
     for branch_num in branch_nums:
         last = database.next_nums(connection, commits, 1)[0]
         remember_last_number(connection, commits, last)

@@ -1,7 +1,7 @@
 """Taking damaged blocks out of a store, and finding what lacks them: the first part of a repair.
 
 Rows go from the database, and with them what names blocks in packs; bytes in pack files stay where they are, which nothing
-names then. What is asked of peers is written down in `awaiting`.
+names then. What is asked of peers is written down in `commits.damaged`.
 """
 
 from dataclasses import dataclass, field

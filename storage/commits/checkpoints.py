@@ -1,6 +1,6 @@
 """Checkpoints: which commits of a branch are, and how many of them each commit has passed.
 
-Checkpoints that merge the same heads count once: whoever may write can make a second one of what was approved. A commit
+Checkpoints that merge the same heads count once: anyone who may write can make a second one of what was approved. A commit
 has *passed* them when one of them counts, it is none of them, and it is not among the heads or in their past. Canonical
 order goes by the number of those passed first. Commits arrive causes first, so what comes after a checkpoint has passed
 it, and when the first comes only those have to be counted up that it does not merge: few, as it merges the heads.

@@ -1,8 +1,8 @@
 """What was damaged and taken out, and is asked of peers: commits by their publications, blocks of files by their ids.
 
 A commit's row stays where it is: what follows from its place (order, heads, ranks) is as it was, and only its blocks are
-not here. A publication of it that opens puts them back, whoever sends it: the commit's id is the hash of its block, and
-that names its body.
+not here. A publication of it that opens puts them back, no matter who sends it: the commit's id is the hash of its block,
+and that names its body.
 """
 
 from collections.abc import Iterable, Sequence

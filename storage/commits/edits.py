@@ -1,6 +1,6 @@
 """A branch's timeline as a stream of edits, from any change number on.
 
-An edit names a commit and its *place*: (checkpoints passed, rank, commit id), the key of the canonical order. Whoever
+An edit names a commit and its *place*: (checkpoints passed, rank, commit id), the key of the canonical order. Anyone who
 keeps commits sorted by place needs no positions, which every insert in front would shift. Read from where one stopped,
 the edits lead through exactly the timelines that the store had: each commit is shown as it stood when the edit was
 made, though its row says how it stands now.
@@ -33,7 +33,7 @@ class Cursor:
 class Edit:
     """One change of a timeline. `passed` and `rank` say where the commit stands now; of a remove, where it stood.
 
-    Whoever has followed it goes on from `cursor`.
+    Anyone who has followed it goes on from `cursor`.
     """
 
     cursor: Cursor
@@ -63,7 +63,7 @@ class _Row:
 
 
 START: Final = Cursor(-1)
-"""Of whoever has nothing."""
+"""Cursor of a follower without state."""
 
 
 def load_last_change(connection: Connection, branch_num: int) -> int:

@@ -1,7 +1,7 @@
 """Bodies that are not here: erased, or *missing*, since their commits came without them. Rows and headers are here.
 
-What rows of erased ones named becomes garbage (`collecting`). Which may go is `node.content.erasing`'s to find, and they do
-not come back: only what is missing is taken when it comes.
+What rows of erased ones named becomes garbage (`garbage_collection`). Which may go is `node.content.erasing`'s to find, and
+they do not come back: only what is missing is taken when it comes.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -2,9 +2,10 @@
 
 A waiting commit is kept as the publication it came in (a whole one takes the place of a bare one), with how many of its
 causes are not here, and a row for each of these. Of a cause that row has only the key of its id: two causes with one key
-wake what waits for either, which is then judged by whole ids and waits on. What is done when causes come is `releasing`'s.
-What this node does not know how to read (another format version) is *unread*: it waits without causes until a newer Ravel
-starts, and is passed on meanwhile. Where numbers of commits are lists of what to send, unread ones are negative.
+wake what waits for either, which is then judged by whole ids and waits on. What is done when causes come is
+`pending_release`'s. What this node does not know how to read (another format version) is *unread*: it waits without causes
+until a newer Ravel starts, and is passed on meanwhile. Where numbers of commits are lists of what to send, unread ones are
+negative.
 
 Beyond a bound what is here stays and what comes is dropped: who sent it finds that it is lacking when topics are compared
 next, by which time what waits may have been released.
@@ -89,7 +90,7 @@ def keep_waiting(
     if not waiting:
         return Kept()
     known = _find_known(connection, waiting)
-    # Of the topic: whoever still holds an older epoch's secrets fills that, and not the room of those that follow.
+    # Of the topic: anyone who still holds an older epoch's secrets fills that, and not the room of those that follow.
     room = _room(connection, branch.topic_num)
     of_authors = {item.author: _room(connection, branch.topic_num, item.author) for item in waiting}
     ids = {item.commit_id for item in waiting if item.reason == CAUSES and item.commit_id in known}

@@ -1,8 +1,9 @@
 """Commits that waited and need wait no longer: their causes are crossed off, and what lacks none is taken up again.
 
-Of `pending` this module changes what `waiting` keeps. Each step takes and gives counts, so that a transaction can stop after
-so much work and another goes on: what is ready and was not taken up is marked so, and which causes are settled can be
-told from commits and rejections. A cause is named by its key (`waiting`), and to be settled is to be accepted or rejected.
+Of the table `pending` this module changes what the module `pending` keeps. Each step takes and gives counts, so that a
+transaction can stop after so much work and another goes on: what is ready and was not taken up is marked so, and which
+causes are settled can be told from commits and rejections. A cause is named by its key (`pending`), and to be settled is to
+be accepted or rejected.
 """
 
 from collections import Counter

@@ -2,7 +2,7 @@
 
 `write()` admits one thread at a time; whatever leaves it by an exception is rolled back whole. A store of an older schema
 is copied before it is migrated. Which database it is, and what differs with that: `backends`. Secrets in it are sealed with
-the store's key (`secrecy`), which whoever opens it brings.
+the store's key (`column_encryption`), which the caller brings.
 """
 
 from collections.abc import Callable, Iterator

@@ -4,7 +4,7 @@ A database that counts fewer transactions than this file has lost some that were
 older file was put in its place. A cut of the power leaves the file behind the database or level with it, never ahead.
 Two slots are written in turn, so that a write which is torn leaves the older one.
 
-The file is also held (flock) by whoever has the database open to write, so that others see that its log is in use.
+The file is also held (flock) by anyone who has the database open to write, so that others see that its log is in use.
 """
 
 import fcntl

@@ -229,7 +229,7 @@ class PostgresqlBackend:
         return count
 
     def sweep(self, writer: Connection, tables: Sequence[str]) -> bool:
-        """Write the tables anew; whoever reads them for long is not waited for, and makes it fail."""
+        """Write the tables anew; anyone who reads them for long is not waited for, and makes it fail."""
         writer.exec_driver_sql(f"SET lock_timeout = '{_CLAIM_SECONDS}s'")
         try:
             writer.exec_driver_sql(f"VACUUM FULL {', '.join(tables)}")

@@ -1,4 +1,4 @@
-"""Reading without a bound: rows come some at a time, and whoever stops early leaves nothing open.
+"""Reading without a bound: rows come some at a time, and anyone who stops early leaves nothing open.
 
 Without this, PostgreSQL's driver has all rows in memory before the first is seen.
 """

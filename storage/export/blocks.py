@@ -3,7 +3,7 @@
 No key is needed and none is told. A commit's own block comes with its encoding, of the others the id and the size, and of
 all the ids of their children, which stand in clear. What a commit names and the node knows that it has not got (bodies
 that were erased or never came, damaged commits that were taken out, children that nobody sent) has a row that says so: then
-whoever reads the rows can tell it from what an export lost. Damage that nobody knows of yet says nothing of itself: of a
+anyone who reads the rows can tell it from what an export lost. Damage that nobody knows of yet says nothing of itself: of a
 commit's own block the bytes are told as they are, a body's block has no row.
 
 All is read in the caller's one read transaction. Blocks are read for at most SIZE_AT_ONCE bytes of commits at once.

@@ -1,11 +1,11 @@
-"""Export of the store as Parquet: incremental, published atomically (see `export_schema` for the layout).
+"""Export of the store as Parquet: incremental, published atomically (see `schema` for the layout).
 
     read     everything new, in one read transaction, into parts in a scratch folder: one moment of the store, and writers
              are never blocked
     count    what the store holds, in another, since that takes long and no row depends on it
     put      the parts, where they go; they are named by their content, so nothing that is there is written over
     publish  the manifest, in one piece: a reader sees the old export or the new one, never half
-    sweep    parts that no manifest lists any more, once `keep_seconds` have passed for whoever reads by an older one
+    sweep    parts that no manifest lists any more, once `keep_seconds` have passed for anyone who reads by an older one
 
 Cut at any moment it leaves the old export, and perhaps parts that nothing lists, which the next one sweeps.
 """

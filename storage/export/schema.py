@@ -17,7 +17,7 @@ An export is a folder, or a prefix of an object store:
 
 NAME is taken from the part's checksum, so a part never changes. The manifest lists every part with its row count and
 BLAKE3 checksum; what it does not list is not there. A newer export of the same node adds parts, and may merge some into
-one; those that it replaces stay for a while, for whoever reads by an older manifest. STATED tables hold one moment: each
+one; those that it replaces stay for a while, for anyone who reads by an older manifest. STATED tables hold one moment: each
 export lists them anew.
 
 This module is pure and imports nothing of Ravel, so that `analytics` may share it without knowing the node.

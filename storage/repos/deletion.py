@@ -28,7 +28,7 @@ from storage.schema.schema import (
 def forget_repo(connection: Connection, repo_num: int) -> None:
     """Forget a repo without epochs, and its branches. Numbers of its commits, topics and files are not given again.
 
-    A file's number is a part of the place that masks its key (`secrecy`), which must never mask another.
+    A file's number is a part of the place that masks its key (`column_encryption`), which must never mask another.
     """
     for table in (commits, topics, files):
         keep_last_number(connection, table)

@@ -7,7 +7,7 @@ index and never an identity: every look-up compares the whole id.
 `commits.num` grows in the order of acceptance, so causes always stand before effects. Reading commits by `num` is reading
 the inserts of a branch's timeline; `changes` holds what else happened to it, with numbers of the same sequence.
 
-What opens something (marked "sealed" below) is kept as `secrecy` makes it: of no use without the store's key.
+What opens something (marked "sealed" below) is kept as `column_encryption` makes it: of no use without the store's key.
 
 A branch has a topic for each epoch (and for each renewal inside one); a commit's `topic_num` says by which it came, and
 with that which secrets open it.
@@ -177,7 +177,7 @@ awaited_commits = Table(
     Column("topic_num", NUM, nullable=False),  # by which it came, and is asked for
     Index("awaited_commits_topic", "topic_num", "commit_num"),
 )
-"""Commits whose blocks were damaged, and are asked of peers; see `awaiting`."""
+"""Commits whose blocks were damaged, and are asked of peers; see `commits.damaged`."""
 
 awaited_blocks = Table("awaited_blocks", metadata, Column("block_id", Bytes(32), primary_key=True))
 """Blocks of files that were damaged, and are asked of peers."""
@@ -290,7 +290,7 @@ pending = Table(
     # With what is summed, so that no row is looked at to tell what a topic or an author has here.
     Index("pending_room", "topic_num", "author_key", "size", "cause_count"),
 )
-"""Narrow rows, since the causes that come change them; see `waiting` and `releasing`."""
+"""Narrow rows, since the causes that come change them; see `commits.pending` and `commits.pending_release`."""
 
 pending_publications = Table(
     "pending_publications",

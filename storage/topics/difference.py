@@ -231,7 +231,7 @@ def _not_implied(
     """Numbers by id. Walk down by rank from both sides; stop when nothing is left that the peer is not known to hold.
 
     A commit's acks are of lower rank, so when it is met all its descendants have been: its mark is final. The ranks of a
-    relay are what whoever published first made of them; there a mark may come too late, which sends more than it need,
+    relay are what the first publisher made of them; there a mark may come too late, which sends more than it need,
     and nothing is walked twice.
     """
     places = {**_places(connection, tables, topic_num, our_heads), **known}

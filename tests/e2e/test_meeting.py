@@ -24,7 +24,7 @@ def test_two_members_meet_by_a_third_and_meet_again_after_a_move(tmp_path: Path)
     with peers(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
         repo = bob.client.create_repo("shared")["repo"]
         branch = bob.client.list_branches(repo)["branches"][0]["branch"]
-        # Made before either has joined: a link names whoever is connected.
+        # Made before either has joined: a link names anyone who is connected.
         links = [bob.client.members.invite(repo, "write", 3600)["invitation"] for _ in range(2)]
         for peer, link in zip((alice, carol), links, strict=True):
             peer.client.join(link)

@@ -80,7 +80,7 @@ class NamespaceNet:
         assert address == self.place(0)[0]
 
     def address(self, dialer: int) -> str:
-        """The first one's own, for whoever dials it."""
+        """The first one's own, for anyone who dials it."""
         assert dialer, "the first is dialed"
         return f"{self._namespaces[0].address}:{_PORT}"
 

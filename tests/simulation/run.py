@@ -62,7 +62,7 @@ def run(seed: int) -> Outcome:
 
     for node in network.nodes.values():
         network.crash(node)
-    for first in honest:  # all of them, so that whoever follows a topic meets whoever else does
+    for first in honest:  # all of them, so that anyone who follows a topic meets all others who do
         for second in honest:
             if first.name < second.name:
                 network.connect(first, second)

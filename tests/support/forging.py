@@ -95,7 +95,7 @@ class Forger:
 
 
 def bare_of(encoded: bytes) -> bytes:
-    """The bare publication of a whole one: whoever has this can make it."""
+    """The bare publication of a whole one: anyone who has this can make it."""
     whole = decode_publication(encoded)
     own, body = whole.blocks
     return encode_bare(whole.topic, whole.sealed_key, own.encoded, body.block_id, whole.signature)

@@ -33,7 +33,7 @@ def spark_cluster(folder: Path, *, cores: int = 2, memory: str = "1g") -> Iterat
     """The address of a running master that has one worker."""
     folder.mkdir()
     (folder / "spark-defaults.conf").write_text(
-        # Else the master opens a second port, a fixed one, to whoever wants to submit.
+        # Else the master opens a second port, a fixed one, to anyone who wants to submit.
         "spark.master.rest.enabled false\n"
         # As many as an operator would set for a cluster of this size.
         f"spark.sql.shuffle.partitions {cores}\n"

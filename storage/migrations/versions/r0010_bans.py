@@ -19,5 +19,5 @@ def upgrade() -> None:
         sa.Column("repo_id", sa.LargeBinary(32), nullable=False),
         sa.PrimaryKeyConstraint("peer", "repo_id"),
     )
-    with op.batch_alter_table("peers") as peers:  # whoever is not banned is dialed
+    with op.batch_alter_table("peers") as peers:  # anyone who is not banned is dialed
         peers.drop_column("is_dialed")

@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Nobody wrote down what changed until now, so whoever follows a branch begins after it."""
+    """Nobody wrote down what changed until now, so anyone who follows a branch begins after it."""
     num = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
     op.create_table(
         "changes",

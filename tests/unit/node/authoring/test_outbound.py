@@ -22,7 +22,7 @@ _PAGE_SIZE = 4096
 def test_the_databases_log_is_used_anew_while_a_node_writes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever reads while it writes would have the log grow with all that is written: it reached 5 GB in an import."""
+    """Anyone who reads while it writes would have the log grow with all that is written: it reached 5 GB in an import."""
     pages = 50
     monkeypatch.setattr("storage.engine.sqlite._WAL_PAGES", pages)
     with open_nodes(tmp_path, "alice") as (alice,):

@@ -169,7 +169,7 @@ DAMAGED = {
 @pytest.mark.sqlite
 @pytest.mark.parametrize("damage", in_tiers(DAMAGED, quick=4))
 def test_what_only_peers_have_is_asked_of_them(tmp_path: Path, damage: str) -> None:
-    """And comes back with any publication of it, whoever brings it."""
+    """And comes back with any publication of it, no matter who brings it."""
     world = _story(tmp_path)
     items = {branch.topic: world.publications(branch) for branch in world.replica.on_topics.values()}
     before, digest = _dump_of(tmp_path), timeline(world.replica, world.branch)

@@ -309,7 +309,9 @@ async def test_a_newcomer_gets_all_that_is_needed_from_those_who_erased_and_writ
     async with connected(bob, alice):
         await until_equal(alice, bob)
     assert _erase(alice, tmp_path / "alice").bodies == _erase(bob, tmp_path / "bob").bodies == 8
-    async with connected(bob, alice):  # those who have it all need to be sent nothing, whoever erased what
+    async with connected(
+        bob, alice
+    ):  # those who have it all need to be sent nothing, no matter who erased what
         bob.write(bob.branch(), "after all that")
         await until_equal(alice, bob)
     await carol.joiner.begin(alice.invite(alice.repo()))

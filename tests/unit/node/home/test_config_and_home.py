@@ -178,7 +178,7 @@ def test_the_run_file_of_a_killed_daemon_is_not_believed(tmp_path: Path) -> None
     with lock_home(tmp_path), run_file(tmp_path, pid=7, api="127.0.0.1:1", listen="127.0.0.1:3", peer=PEER):
         kept.write_bytes((tmp_path / "run.json").read_bytes())
     kept.rename(tmp_path / "run.json")
-    with pytest.raises(ServiceError) as caught:  # else the token would go to whoever has that port now
+    with pytest.raises(ServiceError) as caught:  # else the token would go to anyone who has that port now
         read_run_file(tmp_path)
     assert caught.value.code == "not_running"
     with lock_home(tmp_path), pytest.raises(ServiceError):

@@ -60,7 +60,7 @@ def _forge(
     signed_by: bytes | None = None,
     **changes: object,
 ) -> bytes:
-    """A publication by whoever holds the secrets but not necessarily the rights: each argument breaks one thing."""
+    """A publication by anyone who holds the secrets but not necessarily the rights: each argument breaks one thing."""
     target = branch or world.branch
     key, secret = signing.key_pair(seed)
     if signed_by is not None:
@@ -305,7 +305,7 @@ def test_what_an_older_version_could_not_read_is_taken_up_at_start(world: World)
 def test_a_bad_publication_of_what_cannot_be_read_yet_does_not_stand_in_for_the_good_one(
     world: World,
 ) -> None:
-    """Without its body, which an older version does not look for; whoever it passes it on to does."""
+    """Without its body, which an older version does not look for; the nodes that it passes it on to do."""
     (good,) = world.write("a")
     replica, branch = world.copy()
     publication, key = decode_publication(good), _open(world, good).key

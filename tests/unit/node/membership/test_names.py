@@ -1,4 +1,4 @@
-"""Names of branches and commits: the same on every node, whoever says something at the same time."""
+"""Names of branches and commits: the same on every node, no matter who says something at the same time."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is learned of peers' addresses stays within its bounds, whoever tells it."""
+"""What is learned of peers' addresses stays within its bounds, no matter who tells it."""
 
 import pytest
 import trio

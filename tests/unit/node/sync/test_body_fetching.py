@@ -1,4 +1,4 @@
-"""Bodies that commits came without are asked of whoever is connected, and who has none of them only delays that."""
+"""Bodies that commits came without are asked of anyone who is connected, and who has none of them only delays that."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager

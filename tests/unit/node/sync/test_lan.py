@@ -27,7 +27,7 @@ NEVER = "127.0.0.1:9"
 
 
 class _Lan:
-    """A local network in memory: whoever announces is heard by all."""
+    """A local network in memory: anyone who announces is heard by all."""
 
     def __init__(self) -> None:
         self.here: list[tuple[Announcement, Found]] = []

@@ -1,4 +1,4 @@
-"""The secure stream against whoever holds the wire: cuts, flips, repeats, oversize. Never a partial frame."""
+"""The secure stream against anyone who holds the wire: cuts, flips, repeats, oversize. Never a partial frame."""
 
 import pytest
 

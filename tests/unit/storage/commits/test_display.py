@@ -22,7 +22,7 @@ _HOUR_MS = 3_600_000
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """Where whoever comes may write, by a clock that says anything; the branch's root is of hour 0."""
+    """Where anyone who comes may write, by a clock that says anything; the branch's root is of hour 0."""
     with closing(World(tmp_path / "world")) as world:
         world.name_quorum()
         yield world
