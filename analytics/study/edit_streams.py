@@ -46,11 +46,11 @@ def replay(graph: Graph, delivery: Sequence[int]) -> EditCounts:
     waited, most_waiting = _count_waiting(cause_starts, causes, effect_starts, effects)
     return EditCounts(
         commits=len(graph),
-        reference=reference,
-        net=net,
-        waiting_room=len(graph) + waited,
-        most_waiting=most_waiting,
-        ranks_changed=ranks_changed,
+        reference=int(reference),  # a number of numpy's where nothing is compiled
+        net=int(net),
+        waiting_room=len(graph) + int(waited),
+        most_waiting=int(most_waiting),
+        ranks_changed=int(ranks_changed),
     )
 
 
