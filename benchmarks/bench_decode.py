@@ -25,7 +25,7 @@ from protocol import commit as commits
 from protocol.block import Block, Reference, decode_block, open_block
 from protocol.codec import decode
 from protocol.commit import Commit, Content, HeaderKeys, Links, open_commit, seal_commit
-from protocol.limits import COMMIT_SIZE_MAX
+from protocol.limits.formats import COMMIT_SIZE_MAX
 from protocol.signing import key_pair
 
 _ROUNDS = 5

@@ -20,7 +20,7 @@ from node.ingest.replica import Replica
 from node.runtime.blocking import threads
 from node.sync.hub import Hub
 from protocol.content import Post
-from protocol.limits import EDIT_WINDOW_MAX
+from protocol.limits.users import EDIT_WINDOW_MAX
 from storage.commits.edits import START, Cursor, load_edits, load_last_change
 from storage.commits.voids import mark_void
 from storage.repos.repos import Branch

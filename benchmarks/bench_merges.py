@@ -20,7 +20,7 @@ from benchmarks.common import clock_ms, figure
 from node.authoring.outbound import Author
 from node.importers.imports import ImportItem, import_items
 from node.ingest.replica import Replica
-from protocol.limits import IMPORT_BATCH_COUNT_MAX
+from protocol.limits.users import IMPORT_BATCH_COUNT_MAX
 
 _SEED: Final = 18
 _TIME: Final = 1_500_000_000

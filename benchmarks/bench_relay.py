@@ -20,7 +20,7 @@ from benchmarks.daemons import resident_megabytes, running
 from node.sync.transport import SecureStream, dial
 from protocol.block import seal_block
 from protocol.hashing import announced_topic, blind_topic
-from protocol.limits import IDLE_TIMEOUT_SECONDS
+from protocol.limits.peers import IDLE_TIMEOUT_SECONDS
 from protocol.messages import (
     Announce,
     Deposit,

@@ -28,7 +28,7 @@ from typing import Final
 from benchmarks.common import figure, note, percentile, timed
 from benchmarks.daemons import resident_megabytes, running
 from node.home.home import read_token
-from protocol.limits import EVENT_STREAMS_MAX
+from protocol.limits.users import EVENT_STREAMS_MAX
 from tests.e2e.cluster import Peer
 
 _PAUSE_SECONDS: Final = 0.5

@@ -15,7 +15,7 @@ from node.authoring.drafting import Draft, Written
 from node.authoring.outbound import Author
 from node.ingest.replica import Replica
 from protocol.content import Post
-from protocol.limits import BATCH_COUNT_MAX, BATCH_SIZE_TARGET
+from protocol.limits.peers import BATCH_COUNT_MAX, BATCH_SIZE_TARGET
 from storage.repos.repos import Branch, Repo, add_repo
 from storage.topics.difference import load_publications, plan_sending
 

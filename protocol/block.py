@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from protocol import hashing
 from protocol.codec import DecodeError, Id, Key, Value, Wire, decode, encode
-from protocol.limits import ACK_COUNT_MAX, BLOCK_SIZE_MAX, INNER_CHILD_COUNT_MAX, LEAF_SIZE
+from protocol.limits.formats import ACK_COUNT_MAX, BLOCK_SIZE_MAX, INNER_CHILD_COUNT_MAX, LEAF_SIZE
 
 BLOCK_TAG: Final = "block1"
 _ZERO_NONCE: Final = bytes(16)  # 4 bytes of counter and 12 of nonce, as `cryptography` takes them

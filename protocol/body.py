@@ -29,7 +29,7 @@ from protocol.content import (
 )
 from protocol.devices import DeviceBody
 from protocol.epochs import EpochAdd, EpochHistory, EpochInit
-from protocol.limits import (
+from protocol.limits.formats import (
     ACK_COUNT_MAX,
     ADOPTED_COUNT_MAX,
     BODY_SIZE_MAX,

@@ -26,7 +26,7 @@ from protocol.codec import (
     is_other_version,
     peek_tag,
 )
-from protocol.limits import (
+from protocol.limits.formats import (
     ACK_COUNT_MAX,
     COMMIT_SIZE_MAX,
     DEP_COUNT_MAX,

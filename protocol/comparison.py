@@ -15,7 +15,7 @@ Many topics may differ. At most RECONCILIATIONS_MAX are reconciled at a time; th
 from collections import deque
 from collections.abc import Mapping
 
-from protocol.limits import (
+from protocol.limits.peers import (
     RECONCILIATION_QUIET_CHECKS_MAX,
     RECONCILIATION_WAITING_MAX,
     RECONCILIATIONS_MAX,

@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from protocol.codec import Id, Wire
-from protocol.limits import (
+from protocol.limits.formats import (
     DEP_COUNT_MAX,
     DICT_EDIT_COUNT_MAX,
     DICT_KEY_SIZE_MAX,

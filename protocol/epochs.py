@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from protocol.codec import Id, Key, Wire
-from protocol.limits import (
+from protocol.limits.formats import (
     EPOCH_BOX_COUNT_MAX,
     EPOCH_HISTORY_COUNT_MAX,
     EPOCH_TIP_COUNT_MAX,

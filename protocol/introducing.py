@@ -7,7 +7,7 @@ relay takes none: it knows its topics' followers, who did not ask it to make the
 from collections.abc import Sequence
 from typing import Final
 
-from protocol.limits import (
+from protocol.limits.peers import (
     INTRODUCED_COUNT_MAX,
     INTRODUCED_TO_ONE_MAX,
     INTRODUCED_TOPIC_COUNT_MAX,

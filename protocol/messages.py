@@ -9,13 +9,12 @@ from typing import Annotated, Final, get_args
 from msgspec import Meta
 
 from protocol.codec import DecodeError, Id, Wire, decode, encode, peek_loose_tag, peek_tag
-from protocol.limits import (
+from protocol.limits.formats import BLOCK_SIZE_MAX, PUBLICATION_SIZE_MAX
+from protocol.limits.peers import (
     BATCH_COUNT_MAX,
-    BLOCK_SIZE_MAX,
     FETCHED_COUNT_MAX,
     FRAME_SIZE_MAX,
     INTRODUCED_COUNT_MAX,
-    PUBLICATION_SIZE_MAX,
     RANGE_FRAME_SIZE_MAX,
     REASON_SIZE_MAX,
     SUMMARY_HEAD_COUNT_MAX,

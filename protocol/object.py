@@ -14,7 +14,12 @@ from dataclasses import dataclass
 
 from protocol.block import Block, Reference, open_block, seal_block
 from protocol.codec import DecodeError
-from protocol.limits import INNER_CHILD_COUNT_MAX, LEAF_SIZE, OBJECT_DEPTH_MAX, OBJECT_IN_MEMORY_SIZE_MAX
+from protocol.limits.formats import (
+    INNER_CHILD_COUNT_MAX,
+    LEAF_SIZE,
+    OBJECT_DEPTH_MAX,
+    OBJECT_IN_MEMORY_SIZE_MAX,
+)
 
 BlockLookup = Callable[[bytes], Block | None]
 BlockSink = Callable[[Block], None]

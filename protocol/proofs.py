@@ -10,7 +10,7 @@ from protocol.body import RepoInit
 from protocol.codec import Id, Wire, encode
 from protocol.content import Name, UnixMilliseconds
 from protocol.devices import Device, DeviceEnd
-from protocol.limits import OWNER_COUNT_MAX
+from protocol.limits.formats import OWNER_COUNT_MAX
 
 
 class _Certified(Wire, frozen=True):

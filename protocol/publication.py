@@ -15,7 +15,7 @@ from nacl import bindings, exceptions
 from protocol import hashing, signing
 from protocol.block import Block, decode_block
 from protocol.codec import DecodeError, Id, Signature, Value, Wire, decode, encode, peek_tag
-from protocol.limits import BLOCK_SIZE_MAX, PUBLICATION_BLOCK_COUNT_MAX, PUBLICATION_SIZE_MAX
+from protocol.limits.formats import BLOCK_SIZE_MAX, PUBLICATION_BLOCK_COUNT_MAX, PUBLICATION_SIZE_MAX
 
 PUBLICATION_TAG: Final = "publication1"
 PUBLICATION_ID_COMMIT_SIZE: Final = 8

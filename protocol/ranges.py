@@ -28,7 +28,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from protocol.codec import DecodeError, Wire, decode, encode
-from protocol.limits import (
+from protocol.limits.peers import (
     RANGE_DIFFERENCE_COUNT_MAX,
     RANGE_FRAME_COUNT_MAX,
     RANGE_FRAME_SIZE_MAX,

@@ -22,7 +22,7 @@ from typing import Final, Protocol
 
 from protocol.codec import DecodeError
 from protocol.hashing import range_key, symbol_key
-from protocol.limits import RECONCILIATION_FRAME_COUNT_MAX
+from protocol.limits.peers import RECONCILIATION_FRAME_COUNT_MAX
 from protocol.range_items import RangeLookup
 from protocol.ranges import RangesAsker, answer_ranges
 from protocol.riblt import SHORT_ID_SIZE

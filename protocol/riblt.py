@@ -35,7 +35,7 @@ from typing import Final, Self
 
 from protocol.codec import DecodeError
 from protocol.hashing import symbol_bits
-from protocol.limits import SYMBOL_PREFIX_LENGTH_MAX, SYMBOL_PREFIX_LENGTH_MIN
+from protocol.limits.peers import SYMBOL_PREFIX_LENGTH_MAX, SYMBOL_PREFIX_LENGTH_MIN
 from protocol.unreconciled import Unreconciled
 
 SHORT_ID_SIZE: Final = 16

@@ -12,7 +12,7 @@ from protocol.body import Body, UnknownBody, UnreadableBody, decode_body, kind_n
 from protocol.codec import DecodeError, Wire, encode
 from protocol.commit import Commit
 from protocol.content import DictEdit, DictSqueeze, Imported, Post, SetEdit, SetSqueeze, TextUpdate
-from protocol.limits import BODY_SIZE_MAX
+from protocol.limits.formats import BODY_SIZE_MAX
 from protocol.object import BlockLookup, MissingBlocks, open_object
 
 WORDS: Final[tuple[type[Body], ...]] = (SetEdit, SetSqueeze, DictEdit, DictSqueeze, TextUpdate)

@@ -18,7 +18,7 @@ from collections import deque
 from protocol.comparison import Comparison
 from protocol.hashing import announced_topic, blind_topic, block_id
 from protocol.introducing import Introducing
-from protocol.limits import (
+from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
     FETCHED_COUNT_MAX,

@@ -24,7 +24,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from protocol.codec import DecodeError, Wire, decode, encode
-from protocol.limits import SHORT_ID_FRAME_COUNT_MAX, SYMBOL_FRAME_COUNT_MAX, SYMBOL_PREFIX_LENGTH_MAX
+from protocol.limits.peers import SHORT_ID_FRAME_COUNT_MAX, SYMBOL_FRAME_COUNT_MAX, SYMBOL_PREFIX_LENGTH_MAX
 from protocol.riblt import (
     SHORT_ID_SIZE,
     SYMBOL_SIZE,

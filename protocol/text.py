@@ -15,7 +15,12 @@ from protocol.block import Reference
 from protocol.body import Permission
 from protocol.codec import DecodeError, Id, Key, Wire, decode, encode, peek_tag
 from protocol.content import Name, UnixMilliseconds
-from protocol.limits import ADDRESS_SIZE_MAX, LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX, LINK_SIZE_MAX
+from protocol.limits.formats import (
+    ADDRESS_SIZE_MAX,
+    LINK_CHANNEL_COUNT_MAX,
+    LINK_PEER_COUNT_MAX,
+    LINK_SIZE_MAX,
+)
 
 _ID_TEXT_SIZE: Final = 52
 _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"

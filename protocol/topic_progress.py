@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from protocol.limits import BATCHES_OF_TOPIC_MAX
+from protocol.limits.peers import BATCHES_OF_TOPIC_MAX
 from protocol.messages import Summary
 from protocol.session_events import SummaryLoaded, TakeFrame
 

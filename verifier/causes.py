@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Final
 
-from protocol.limits import ACK_COUNT_MAX
+from protocol.limits.formats import ACK_COUNT_MAX
 
 # Steps back within a stratum. More make fewer strata and longer searches; 10 was the fastest of 1 to 300 for random
 # feeds at widths 16 to 512, by a little.

@@ -16,7 +16,7 @@ from typing import Final
 
 from protocol.body import BranchAdd, Grant, Permission, Remove, RepoInit, Revoke
 from protocol.epochs import EpochAdd, EpochHistory, EpochInit
-from protocol.limits import EPOCH_BOX_COUNT_MAX, EPOCH_TIP_COUNT_MAX
+from protocol.limits.formats import EPOCH_BOX_COUNT_MAX, EPOCH_TIP_COUNT_MAX
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution
 

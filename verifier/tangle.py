@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from protocol.limits import TANGLE_WAITING_COUNT_MAX
+from protocol.limits.peers import TANGLE_WAITING_COUNT_MAX
 from verifier.dominators import DominatorTree
 
 _NONE = -1

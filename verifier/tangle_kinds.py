@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from protocol.body import Body, Grant, Invite, Join, Remove, RepoInit, Revoke, UnknownBody
 from protocol.commit import Commit
 from protocol.epochs import EpochAdd, EpochInit
-from protocol.limits import TANGLE_WAITING_COUNT_MAX
+from protocol.limits.peers import TANGLE_WAITING_COUNT_MAX
 from verifier.tangle import Tangle
 
 GROUP: Final = "group"

@@ -23,7 +23,7 @@ from heapq import heappop, heappush
 from itertools import chain
 from operator import attrgetter
 
-from protocol.limits import TIMELINE_WAITING_COUNT_MAX
+from protocol.limits.peers import TIMELINE_WAITING_COUNT_MAX
 from verifier.causes import Causes, Entry, Refusal
 from verifier.net_moves import net_moves
 from verifier.ranked_order import RankedOrder

@@ -27,9 +27,7 @@ from node.api.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
 from node.runtime.errors import ServiceError, damaged
 from node.runtime.metrics import CONTENT_TYPE
 from node.timelines.tangles import TangleQuestion
-from protocol.limits import (
-    TANGLE_WINDOW_MAX,
-)
+from protocol.limits.users import TANGLE_WINDOW_MAX
 from storage.commits.blocks import DamagedBlock
 from storage.engine.database import StorageError
 

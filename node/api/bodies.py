@@ -6,11 +6,9 @@ import msgspec
 from msgspec import Meta
 
 from protocol.content import DictKey, DictValue, SetItem, YjsUpdate
-from protocol.limits import (
+from protocol.limits.formats import (
     ADOPTED_COUNT_MAX,
     DICT_EDIT_COUNT_MAX,
-    IMPORT_BATCH_COUNT_MAX,
-    IMPORTED_SECONDS_MAX,
     INVITATION_USE_COUNT_MAX,
     LINK_SIZE_MAX,
     NAME_SIZE_MAX,
@@ -19,6 +17,7 @@ from protocol.limits import (
     SET_EDIT_COUNT_MAX,
     TEXT_SIZE_MAX,
 )
+from protocol.limits.users import IMPORT_BATCH_COUNT_MAX, IMPORTED_SECONDS_MAX
 
 Name = Annotated[str, Meta(min_length=1, max_length=NAME_SIZE_MAX)]
 IdText = Annotated[str, Meta(min_length=1, max_length=64)]

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from node.api import bodies
 from node.api.requests import Handler, answer_json, read_body, read_number
 from node.api.service import NodeService
-from protocol.limits import DOCUMENT_WINDOW_MAX
+from protocol.limits.users import DOCUMENT_WINDOW_MAX
 
 _OFFSET_MAX: Final = 2**53
 

@@ -14,7 +14,7 @@ from node.api.event_streams import Event
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.views import place_text, timeline_items
-from protocol.limits import EVENT_PAUSE_SECONDS, EVENT_WINDOW, EVENT_WINDOW_SIZE
+from protocol.limits.users import EVENT_PAUSE_SECONDS, EVENT_WINDOW, EVENT_WINDOW_SIZE
 from protocol.text import id_text
 from storage.commits.commits import load_rows, load_sizes
 from storage.commits.edit_positions import find_edit_positions

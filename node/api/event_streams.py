@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from node.runtime.errors import ServiceError
-from protocol.limits import EVENT_SEND_SECONDS, EVENT_SILENCE_SECONDS, EVENT_STREAMS_MAX
+from protocol.limits.users import EVENT_SEND_SECONDS, EVENT_SILENCE_SECONDS, EVENT_STREAMS_MAX
 from storage.engine.database import StorageError
 
 log = structlog.get_logger()

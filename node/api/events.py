@@ -6,7 +6,7 @@ from starlette.responses import JSONResponse, Response
 from node.api.event_streams import CONTENT_TYPE, EventStreams
 from node.api.requests import answer_json, read_number
 from node.api.service import NodeService
-from protocol.limits import EDIT_WINDOW_MAX
+from protocol.limits.users import EDIT_WINDOW_MAX
 
 
 class EventEndpoints:

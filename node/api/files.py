@@ -8,7 +8,7 @@ from node.api import bodies
 from node.api.downloads import file_response
 from node.api.requests import Handler, answer_json, read_body, read_chunks, read_number
 from node.api.service import NodeService
-from protocol.limits import FILE_WINDOW_MAX, IMPORTED_WINDOW_MAX
+from protocol.limits.users import FILE_WINDOW_MAX, IMPORTED_WINDOW_MAX
 
 
 class FileHandlers:

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from node.api import bodies
 from node.api.requests import read_body
 from node.runtime.errors import ServiceError
-from protocol.limits import PAGE_CODE_BODY_SIZE_MAX, PAGE_CODE_SECONDS, PAGE_CODES_MAX
+from protocol.limits.users import PAGE_CODE_BODY_SIZE_MAX, PAGE_CODE_SECONDS, PAGE_CODES_MAX
 
 _FOLDER: Final = Path(__file__).parents[1] / "web"
 _FILES: Final = {

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from protocol.limits import IMPLIED_ACK_VISITS_MAX
+from protocol.limits.formats import IMPLIED_ACK_VISITS_MAX
 from storage.commits.commits import load_places
 from verifier.ancestry import AckWalks, Place
 

@@ -10,7 +10,7 @@ from node.ingest.replica import Replica
 from protocol import signing
 from protocol.body import Body
 from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochHistory, EpochInit
-from protocol.limits import EPOCH_HISTORY_COUNT_MAX, EPOCH_TOPIC_COUNT_MAX
+from protocol.limits.formats import EPOCH_HISTORY_COUNT_MAX, EPOCH_TOPIC_COUNT_MAX
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch, Epoch, Repo, branch_keys
 from verifier.epochs import find_preferred, is_epoch_due

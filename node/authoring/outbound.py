@@ -29,7 +29,7 @@ from protocol.body import Body, BranchAdd, BranchFork, BranchRoot, Permission, R
 from protocol.commit import NO_BRANCH, NO_EPOCH, HeaderKeys, lipmaa
 from protocol.epochs import EpochBox, EpochInit
 from protocol.hashing import epoch_read_secret
-from protocol.limits import ACK_COUNT_MAX
+from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.proofs import certify_repo
 from protocol.text import id_text
 from storage.commits.commits import load_commit_keys

@@ -27,7 +27,7 @@ from node.home.home import LOCK_NAME, RUN_NAME, hold_content, open_home
 from node.home.identity import KEYS_NAME, OLDER_NODE_NAME
 from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION
-from protocol.limits import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
+from protocol.limits.files import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
 from storage.blobs.packs import FOLDER_NAME as PACKS_NAME
 from storage.engine.copying import sync_file, sync_folder
 from storage.engine.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError

@@ -32,7 +32,7 @@ from node.ingest.voiding import Review
 from node.runtime.errors import ServiceError
 from protocol.body import Checkpoint, ErasedBody
 from protocol.commit import Commit
-from protocol.limits import IMPLIED_ACK_VISITS_MAX
+from protocol.limits.formats import IMPLIED_ACK_VISITS_MAX
 from storage.blobs.reachability import mark_reached
 from storage.check.check_derived import (
     recount_forks,

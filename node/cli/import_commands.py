@@ -10,7 +10,7 @@ from node.cli.progress import show_progress
 from node.cli.shared import JsonObject, JsonOption, client, print_fields, print_json
 from node.cli.ssb_commands import import_ssb
 from node.runtime.errors import ServiceError
-from protocol.limits import NAME_SIZE_MAX
+from protocol.limits.formats import NAME_SIZE_MAX
 
 import_ = typer.Typer(no_args_is_help=True, help="Import a history; a second run adds what is new.")
 import_.command("ssb")(import_ssb)

@@ -206,7 +206,7 @@ def _keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) 
     from node.home.mnemonic import TEXT_SIZE_MAX, seed_of
     from node.home.passphrases import ask_passphrase, is_terminal, read_passphrase
     from node.home.private_files import read_file
-    from protocol.limits import KEY_FILE_SIZE_MAX
+    from protocol.limits.files import KEY_FILE_SIZE_MAX
 
     if words and from_file is not None:
         raise ServiceError("bad_request", "a user comes by words or by a file, not by both", "choose one")

@@ -12,7 +12,7 @@ from node.cli.progress import show_progress
 from node.cli.shared import JsonObject, JsonOption, client, print_fields, print_json, print_table
 from node.home.config import is_loopback
 from node.runtime.errors import ServiceError
-from protocol.limits import INVITATION_USE_COUNT_MAX, LINK_SIZE_MAX
+from protocol.limits.formats import INVITATION_USE_COUNT_MAX, LINK_SIZE_MAX
 
 repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repos.")
 

@@ -19,7 +19,7 @@ from node.cli.shared import (
     print_table,
 )
 from node.runtime.errors import ServiceError
-from protocol.limits import IMPORTED_WINDOW_MAX
+from protocol.limits.users import IMPORTED_WINDOW_MAX
 
 if TYPE_CHECKING:
     from node.client.client import ApiClient

@@ -7,7 +7,7 @@ import typer
 
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import JsonObject, JsonOption, client, display_safe, iso_time, print_json, print_table
-from protocol.limits import TANGLE_WINDOW_MAX
+from protocol.limits.users import TANGLE_WINDOW_MAX
 
 tangle = typer.Typer(no_args_is_help=True, help="The graphs that commits form.")
 _ID_WIDTH = 12

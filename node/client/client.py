@@ -17,7 +17,7 @@ from node.client.event_client import StreamEvent, open_stream
 from node.client.members import DevicesClient, MembersClient, QuorumsClient
 from node.home.home import not_running, read_run_file, read_token
 from node.runtime.errors import ServiceError
-from protocol.limits import EXPORT_SECONDS_MAX
+from protocol.limits.users import EXPORT_SECONDS_MAX
 
 _TIMEOUT_SECONDS: Final = 60.0
 _PIECE_SIZE: Final = 1 << 20

@@ -16,7 +16,7 @@ from node.runtime.errors import ServiceError
 from node.timelines.lineage import lineage, load_state
 from protocol.body import Carried, UnreadableBody, content_of, kind_name
 from protocol.content import DictEdit, DictSqueeze, SetEdit, SetSqueeze, TextSnapshot, TextUpdate
-from protocol.limits import DOCUMENT_SQUEEZE_COUNT_MAX, DOCUMENT_WORDS_KEPT_MAX
+from protocol.limits.users import DOCUMENT_SQUEEZE_COUNT_MAX, DOCUMENT_WORDS_KEPT_MAX
 from storage.commits.commits import TimelineRow
 from storage.repos.repos import Branch
 from verifier.documents import DOCUMENTS, DocumentBody, ErasedWords, Said, Word, count_words, say_nothing

@@ -17,14 +17,8 @@ from node.content.snapshotting import squeeze
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.content import DictEdit, DictEntry, SetEdit
-from protocol.limits import (
-    BODY_SIZE_MAX,
-    DEP_COUNT_MAX,
-    DICT_EDIT_COUNT_MAX,
-    DOCUMENT_SIZE_MAX,
-    DOCUMENT_WORD_COUNT_MAX,
-    SET_EDIT_COUNT_MAX,
-)
+from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX, DICT_EDIT_COUNT_MAX, SET_EDIT_COUNT_MAX
+from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_WORD_COUNT_MAX
 from protocol.text import id_text
 from storage.repos.repos import Branch
 from verifier.documents import (

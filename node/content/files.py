@@ -23,14 +23,9 @@ from protocol.block import WrongKey
 from protocol.codec import DecodeError
 from protocol.content import FileEntry
 from protocol.content import Files as FilesBody
-from protocol.limits import (
-    FETCH_WINDOW_COUNT_MAX,
-    FILE_SIZE_MAX,
-    LEAF_SIZE,
-    NAME_SIZE_MAX,
-    OBJECT_DEPTH_MAX,
-    UPLOADS_MAX,
-)
+from protocol.limits.formats import FILE_SIZE_MAX, LEAF_SIZE, NAME_SIZE_MAX, OBJECT_DEPTH_MAX
+from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
+from protocol.limits.users import UPLOADS_MAX
 from protocol.object import MissingBlocks, ObjectBuilder
 from protocol.text import id_text, parse_id_prefix
 from storage.blobs.files import FileRow, StoredObject, find_files, load_files, load_files_of

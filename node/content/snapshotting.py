@@ -5,7 +5,7 @@ from typing import Final
 
 from node.runtime.errors import ServiceError
 from protocol.content import DictEntry, DictSqueeze, SetSqueeze, SqueezedEntries, SqueezedItems
-from protocol.limits import BODY_SIZE_MAX, DICT_EDIT_COUNT_MAX, SET_EDIT_COUNT_MAX, SQUEEZED_COUNT_MAX
+from protocol.limits.formats import BODY_SIZE_MAX, DICT_EDIT_COUNT_MAX, SET_EDIT_COUNT_MAX, SQUEEZED_COUNT_MAX
 from storage.engine.id_keys import chunks
 from verifier.documents import Entry, in_byte_order, squeeze_words
 

@@ -23,14 +23,8 @@ from node.content.document_operations import SaidReader, deps_of, not_here
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.content import TextSnapshot, TextUpdate
-from protocol.limits import (
-    DEP_COUNT_MAX,
-    DOCUMENT_SIZE_MAX,
-    TEXT_MERGE_SECONDS,
-    TEXT_SNAPSHOT_AFTER,
-    TEXT_UPDATE_SIZE_MAX,
-    TEXT_WORKERS_MAX,
-)
+from protocol.limits.formats import DEP_COUNT_MAX, TEXT_UPDATE_SIZE_MAX
+from protocol.limits.users import DOCUMENT_SIZE_MAX, TEXT_MERGE_SECONDS, TEXT_SNAPSHOT_AFTER, TEXT_WORKERS_MAX
 from protocol.text import id_text
 from storage.commits.commits import load_rows
 from storage.repos.repos import Branch

@@ -25,7 +25,7 @@ from sqlalchemy import Connection
 from node.exports.export_rights import open_rights
 from node.ingest.replica import Tables, load_blocks_of, load_tables, open_encoded
 from node.ingest.stored_commits import UNREADABLE
-from protocol.limits import EXPORT_SECONDS_MAX
+from protocol.limits.users import EXPORT_SECONDS_MAX
 from storage.commits.commits import TimelineRow, iterate_between
 from storage.engine.database import StorageError, read_store
 from storage.export.destinations import open_destination, remove_scratch

@@ -27,7 +27,7 @@ from node.home.key_file import (
 from node.home.private_files import create_file, read_file, replace_file, sweep_begun
 from node.home.system_keyring import drop_key, get_key, put_key
 from node.runtime.errors import ServiceError
-from protocol.limits import KEY_FILE_SIZE_MAX
+from protocol.limits.files import KEY_FILE_SIZE_MAX
 from storage.engine.copying import drop_open_copies
 
 KEYS_NAME: Final = "keys.json"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from node.runtime.errors import ServiceError
-from protocol.limits import PASSPHRASE_LENGTH_MIN, PASSPHRASE_SIZE_MAX
+from protocol.limits.users import PASSPHRASE_LENGTH_MIN, PASSPHRASE_SIZE_MAX
 
 FILE_VARIABLE: Final = "RAVEL_PASSPHRASE_FILE"
 CREDENTIAL_NAME: Final = "ravel-passphrase"

@@ -18,7 +18,8 @@ from node.ingest.intake import Intake
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.content import Imported
-from protocol.limits import ACK_COUNT_MAX, IMPORT_BATCH_COUNT_MAX
+from protocol.limits.formats import ACK_COUNT_MAX
+from protocol.limits.users import IMPORT_BATCH_COUNT_MAX
 from storage.commits.heads import count_heads
 from storage.commits.imports import keep_imported, load_imported, load_source_ids
 from storage.repos.repos import Branch

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from protocol.limits import TEXT_SIZE_MAX
+from protocol.limits.formats import TEXT_SIZE_MAX
 
 BATCH_COUNT: Final = 500
 BATCH_SIZE_TARGET: Final = 1 << 20

@@ -16,7 +16,7 @@ from node.importers.ssb_messages import (
     read_ssb_message,
     verify_ssb_signature,
 )
-from protocol.limits import SSB_FEED_COUNT_MAX, SSB_REFUSED_KEPT_MAX
+from protocol.limits.files import SSB_FEED_COUNT_MAX, SSB_REFUSED_KEPT_MAX
 
 _DIGEST_SIZE: Final = 32
 

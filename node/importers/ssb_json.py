@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from protocol.limits import SSB_NESTING_MAX
+from protocol.limits.files import SSB_NESTING_MAX
 
 JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | float | bool | None
 """What a text means; whole numbers may be int, where a double holds them exactly."""

@@ -17,12 +17,8 @@ from node.importers.lines import read_lines
 from node.importers.ssb_feeds import SsbFeeds
 from node.importers.ssb_messages import Refused, SsbMessage, digest_of, key_of
 from node.runtime.errors import ServiceError
-from protocol.limits import (
-    IMPORTED_SECONDS_MAX,
-    SSB_LINE_SIZE_MAX,
-    SSB_REFUSALS_SHOWN_MAX,
-    SSB_WAITING_COUNT_MAX,
-)
+from protocol.limits.files import SSB_LINE_SIZE_MAX, SSB_REFUSALS_SHOWN_MAX, SSB_WAITING_COUNT_MAX
+from protocol.limits.users import IMPORTED_SECONDS_MAX
 
 SSB_SOURCE: Final = "ssb"
 _BRANCH_PREFIX: Final = "ssb/"

@@ -21,7 +21,7 @@ import msgspec
 from nacl import bindings, exceptions
 
 from node.importers.ssb_json import JsonValue, NotJson, canonical, parse_by_rules, write_by_rules
-from protocol.limits import SSB_LINE_SIZE_MAX, SSB_MESSAGE_SIZE_MAX, SSB_SEQUENCE_MAX
+from protocol.limits.files import SSB_LINE_SIZE_MAX, SSB_MESSAGE_SIZE_MAX, SSB_SEQUENCE_MAX
 
 _FIELDS: Final = ("previous", "author", "sequence", "timestamp", "hash", "content", "signature")
 _FIELDS_SWAPPED: Final = ("previous", "sequence", "author", "timestamp", "hash", "content", "signature")

@@ -27,7 +27,7 @@ from node.ingest.voiding import Review
 from protocol.body import Adopt, BranchAdd, BranchRenew, RepoInit
 from protocol.commit import Commit
 from protocol.epochs import EpochAdd, EpochInit
-from protocol.limits import RELEASED_COUNT_MAX, WANT_COUNT_MAX
+from protocol.limits.peers import RELEASED_COUNT_MAX, WANT_COUNT_MAX
 from storage.blobs.files import apply_files
 from storage.commits.blocks import DamagedBlock
 from storage.commits.checkpoints import keep_checkpoints

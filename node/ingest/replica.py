@@ -18,7 +18,7 @@ from protocol.block import decode_block
 from protocol.body import Body, ErasedBody, Permission, UnknownBody
 from protocol.commit import Commit, open_commit
 from protocol.epochs import EpochInit
-from protocol.limits import IMPLIED_ACK_VISITS_MAX
+from protocol.limits.formats import IMPLIED_ACK_VISITS_MAX
 from protocol.said_kind import read_body
 from storage.blobs.packs import Packs
 from storage.commits.blocks import DamagedBlock, read_blocks

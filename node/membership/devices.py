@@ -24,7 +24,7 @@ from node.runtime.errors import ServiceError
 from protocol.block import Reference
 from protocol.body import Body, Invite, Permission
 from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
-from protocol.limits import DEVICE_COUNT_MAX
+from protocol.limits.formats import DEVICE_COUNT_MAX
 from protocol.proofs import device_digest
 from protocol.sealing import NotForUs
 from protocol.text import id_text

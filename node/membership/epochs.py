@@ -21,13 +21,8 @@ from protocol.body import Body, Grant, Permission, UnknownBody
 from protocol.commit import Commit
 from protocol.epochs import BranchTopic, EpochAdd, EpochBox, EpochHistory, EpochInit
 from protocol.hashing import epoch_read_secret
-from protocol.limits import (
-    EPOCH_BOX_COUNT_MAX,
-    EPOCH_SECRETS_SAID_MAX,
-    EPOCH_TOPIC_COUNT_MAX,
-    EPOCHS_UNKNOWN_MAX,
-    EPOCHS_VOID_MAX,
-)
+from protocol.limits.formats import EPOCH_BOX_COUNT_MAX, EPOCH_TOPIC_COUNT_MAX
+from protocol.limits.peers import EPOCH_SECRETS_SAID_MAX, EPOCHS_UNKNOWN_MAX, EPOCHS_VOID_MAX
 from protocol.sealing import NotForUs
 from protocol.text import id_text
 from storage.commits.pending import load_waiting

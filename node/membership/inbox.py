@@ -23,7 +23,7 @@ from protocol.body import Answer, Offer, Permission
 from protocol.codec import encode
 from protocol.content import Post
 from protocol.hashing import branch_read_key
-from protocol.limits import OFFERS_FOLLOWED_MAX
+from protocol.limits.peers import OFFERS_FOLLOWED_MAX
 from protocol.text import id_text
 from storage.commits.commits import load_timeline
 from storage.repos.repos import Branch, Repo

@@ -12,7 +12,7 @@ from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from protocol.body import Adopt, Body, FeedEnd, Invite, Join, Permission, Remove, Revoke
 from protocol.codec import DecodeError
-from protocol.limits import ADOPTED_COUNT_MAX, REMOVED_FEED_COUNT_MAX
+from protocol.limits.formats import ADOPTED_COUNT_MAX, REMOVED_FEED_COUNT_MAX
 from protocol.signing import BadSignature, verify_public_key
 from protocol.text import id_text, parse_id
 from storage.commits.feeds import load_feed_tip

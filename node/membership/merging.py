@@ -36,7 +36,8 @@ from protocol.body import (
 )
 from protocol.commit import Commit
 from protocol.content import Files
-from protocol.limits import ACK_COUNT_MAX, BODY_SIZE_MAX, MERGED_COUNT_MAX
+from protocol.limits.formats import ACK_COUNT_MAX, BODY_SIZE_MAX
+from protocol.limits.users import MERGED_COUNT_MAX
 from protocol.text import id_text
 from storage.commits.commits import TimelineRow, load_rows
 from storage.commits.heads import load_heads

@@ -4,7 +4,7 @@ from node.membership.repo_actions import JsonObject, RepoActions
 from node.runtime.errors import ServiceError
 from node.timelines.why import find_commit
 from protocol.body import BranchEdit, Tag
-from protocol.limits import NAME_SIZE_MAX
+from protocol.limits.formats import NAME_SIZE_MAX
 from protocol.text import id_text
 from storage.repos.repos import Branch, Repo
 from verifier.names import find_tags

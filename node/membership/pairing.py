@@ -15,7 +15,7 @@ from node.runtime.resolve import resolve
 from node.sync.hub import Hub
 from protocol.body import Permission, RepoInit
 from protocol.devices import Device, DeviceEnd, DevicesRepo
-from protocol.limits import DEVICE_COUNT_MAX
+from protocol.limits.formats import DEVICE_COUNT_MAX
 from protocol.proofs import device_end_digest
 from protocol.text import id_text
 from storage.repos.repos import Repo

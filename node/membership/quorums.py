@@ -13,7 +13,7 @@ from node.membership.repo_actions import JsonObject, RepoActions
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from protocol.body import Approve, Body, Checkpoint, Permission, ProposeCheckpoint, ProposeRemoval, Quorum
-from protocol.limits import ACK_COUNT_MAX
+from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.text import id_text
 from storage.commits.checkpoints import load_checkpoint_proposals
 from storage.commits.commits import load_facts

@@ -20,7 +20,7 @@ from protocol.block import Reference
 from protocol.body import Invite, Permission
 from protocol.codec import DecodeError, encode
 from protocol.hashing import branch_secret
-from protocol.limits import LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX
+from protocol.limits.formats import LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX
 from protocol.signing import key_pair
 from protocol.text import (
     BranchCapability,

@@ -25,7 +25,8 @@ from node.observe.watching import free_space, store_sizes
 from node.runtime.errors import ServiceError
 from node.runtime.version import RELEASED_AT
 from node.sync.addresses import Source
-from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
+from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
+from protocol.limits.users import DISK_FREE_MIN
 from storage.check.check_integrity import name_server
 from storage.commits.damaged import Awaited, count_awaited
 from storage.commits.pending import UNREAD, count_waiting

@@ -17,7 +17,7 @@ from node.runtime.metrics import Family, Histogram, Sample, render
 from node.runtime.version import VERSION
 from node.sync.hub import Hub
 from node.sync.network import Network
-from protocol.limits import DISK_FREE_MIN
+from protocol.limits.users import DISK_FREE_MIN
 from storage.blobs.packs import FOLDER_NAME
 from storage.commits.pending import CAUSES, READY, UNREAD
 from storage.engine.database import StorageError

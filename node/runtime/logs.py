@@ -13,7 +13,7 @@ from typing import Any, Final, TextIO, cast
 
 import structlog
 
-from protocol.limits import LOG_LINE_COUNT_MAX, LOG_LINE_SIZE_MAX
+from protocol.limits.users import LOG_LINE_COUNT_MAX, LOG_LINE_SIZE_MAX
 
 _recent: Final[deque[str]] = deque(maxlen=LOG_LINE_COUNT_MAX)
 

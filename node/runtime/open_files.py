@@ -4,7 +4,7 @@ import resource
 
 import structlog
 
-from protocol.limits import OPEN_FILES_WANTED
+from protocol.limits.users import OPEN_FILES_WANTED
 
 log = structlog.get_logger()
 

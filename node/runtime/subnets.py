@@ -2,7 +2,7 @@
 
 import ipaddress
 
-from protocol.limits import SUBNET_IPV4_BITS, SUBNET_IPV6_BITS
+from protocol.limits.peers import SUBNET_IPV4_BITS, SUBNET_IPV6_BITS
 
 
 def subnet_of(address: str) -> str:

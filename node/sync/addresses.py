@@ -14,7 +14,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from protocol.limits import (
+from protocol.limits.peers import (
     ADDRESS_BARRED_SECONDS,
     ADDRESS_FAILURES_MAX,
     ADDRESS_REACHED_SECONDS,

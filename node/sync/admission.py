@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import trio
 
-from protocol.limits import (
+from protocol.limits.peers import (
     CONNECTIONS_PER_HOST_SHARE,
     HALF_OPEN_MAX,
     HANDSHAKE_ACCEPT_SECONDS,

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import trio
 
-from protocol.limits import BACKLOG_SIZE_MAX
+from protocol.limits.peers import BACKLOG_SIZE_MAX
 
 
 class Previous(Protocol):

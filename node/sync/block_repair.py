@@ -11,7 +11,7 @@ import trio
 from node.sync.fetching import fetch_from
 from node.sync.hub import BlockSource, Hub
 from protocol.block import Block
-from protocol.limits import AWAITED_ASKED_COUNT_MAX, AWAITED_PAUSE_SECONDS, FETCH_WINDOW_COUNT_MAX
+from protocol.limits.peers import AWAITED_ASKED_COUNT_MAX, AWAITED_PAUSE_SECONDS, FETCH_WINDOW_COUNT_MAX
 from storage.commits.damaged import (
     Awaited,
     AwaitedCommit,

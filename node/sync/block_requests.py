@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import trio
 
 from node.sync.hub import NotFetched
-from protocol.limits import FETCH_SECONDS_MAX, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX
+from protocol.limits.peers import FETCH_SECONDS_MAX, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX
 
 
 class TooLate(Exception):

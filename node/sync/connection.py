@@ -26,7 +26,7 @@ from node.sync.scheduling import Bill
 from node.sync.transport import SecureStream, TransportError
 from node.sync.writing import Outgoing
 from protocol.codec import DecodeError
-from protocol.limits import (
+from protocol.limits.peers import (
     BYTE_SECONDS,
     FRAME_SECONDS,
     IDLE_TIMEOUT_SECONDS,

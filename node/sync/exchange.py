@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from node.ingest.replica import Replica
 from protocol.codec import DecodeError
-from protocol.limits import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX
+from protocol.limits.peers import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX
 from protocol.range_items import RangeLookup, SortedItems
 from protocol.reconciling import FrameKind, Reconciler
 from protocol.session_events import (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import trio
 
 from node.sync.hub import BlockSource, Hub
-from protocol.limits import AWAITED_PAUSE_SECONDS
+from protocol.limits.peers import AWAITED_PAUSE_SECONDS
 from storage.commits.pending import has_incomplete
 from storage.repos.repos import Repo
 

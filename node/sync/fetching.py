@@ -15,7 +15,7 @@ from node.runtime.errors import ServiceError
 from node.sync.hub import BlockSource, Hub, NotFetched
 from protocol.block import Block, decode_block
 from protocol.codec import DecodeError
-from protocol.limits import FETCHED_COUNT_MAX
+from protocol.limits.peers import FETCHED_COUNT_MAX
 from storage.repos.repos import Branch
 
 log = structlog.get_logger()

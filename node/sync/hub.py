@@ -25,7 +25,7 @@ from node.sync.batch_order import Backlog, Previous
 from node.sync.relay import Relay, Relayed
 from node.sync.scheduling import Account, Bill, FairLock, Ledger
 from node.sync.senders import Senders
-from protocol.limits import (
+from protocol.limits.peers import (
     COMPARED_AT_ONCE_MAX,
     RELEASED_COUNT_MAX,
     SIGNATURE_SECONDS,

@@ -24,8 +24,8 @@ import trio
 from node.sync.addresses import Source
 from node.sync.network import Network
 from protocol.hashing import lan_mark
-from protocol.limits import (
-    ADDRESS_SIZE_MAX,
+from protocol.limits.formats import ADDRESS_SIZE_MAX
+from protocol.limits.peers import (
     LAN_LINE_SIZE_MAX,
     LAN_PAUSE_MAX_SECONDS,
     LAN_PAUSE_MIN_SECONDS,

@@ -22,7 +22,7 @@ from node.sync.hub import Hub
 from node.sync.introductions import Introducer
 from node.sync.peer_discovery import Seeker
 from node.sync.transport import SecureStream, TransportError, accept, dial
-from protocol.limits import (
+from protocol.limits.peers import (
     ADDRESS_REACHED_SECONDS,
     CONNECTIONS_MAX,
     DIAL_BACKOFF_MAX_SECONDS,

@@ -11,7 +11,7 @@ import trio
 
 from node.sync.addresses import AddressBook, Learned
 from node.sync.introductions import Introducer
-from protocol.limits import LEARNED_CONNECTIONS_MAX, LEARNED_DIALS_AT_ONCE_MAX, LEARNED_PEERS_WANTED
+from protocol.limits.peers import LEARNED_CONNECTIONS_MAX, LEARNED_DIALS_AT_ONCE_MAX, LEARNED_PEERS_WANTED
 
 _LOOK_SECONDS: Final = 5.0
 """Seconds between two looks at what is due, where nothing new was learned."""

@@ -14,7 +14,7 @@ from node.runtime.blocking import RunBlocking
 from node.sync.batch_order import Previous
 from node.sync.scheduling import Bill, FairLock, Ledger
 from protocol.codec import DecodeError
-from protocol.limits import SIGNATURE_SECONDS
+from protocol.limits.peers import SIGNATURE_SECONDS
 from protocol.publication import Publication, decode_publication
 from protocol.signing import CheckClaims, Claim
 from storage.engine.database import Database

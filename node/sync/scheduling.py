@@ -19,7 +19,7 @@ from typing import Final
 
 import trio
 
-from protocol.limits import (
+from protocol.limits.peers import (
     ACCOUNTS_MAX,
     FRUITLESS_FORGIVEN_SHARE,
     FRUITLESS_SECONDS_MAX,

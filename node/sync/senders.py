@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from typing import Generic, TypeVar
 
-from protocol.limits import PENDING_SENDERS_MAX
+from protocol.limits.peers import PENDING_SENDERS_MAX
 
 SenderT = TypeVar("SenderT")
 

@@ -29,12 +29,12 @@ from typing import Final
 
 import trio
 
-from protocol.limits import (
+from protocol.limits import KIB
+from protocol.limits.peers import (
     FRAME_SIZE_MAX,
     FRAMES_WITHOUT_YIELD_MAX,
     HANDSHAKE_MESSAGE_SIZE_MAX,
     HANDSHAKE_TIMEOUT_SECONDS,
-    KIB,
 )
 from protocol.node_identity import AcceptorHandshake, DialerHandshake, Session
 from protocol.noise import TAG_SIZE, CipherState, HandshakeError

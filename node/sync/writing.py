@@ -6,7 +6,12 @@ from typing import Final
 import trio
 
 from node.sync.transport import SecureStream, TransportError
-from protocol.limits import BATCH_SIZE_TARGET, OUTGOING_COUNT_MAX, OUTGOING_SIZE_MAX, SEND_TIMEOUT_SECONDS
+from protocol.limits.peers import (
+    BATCH_SIZE_TARGET,
+    OUTGOING_COUNT_MAX,
+    OUTGOING_SIZE_MAX,
+    SEND_TIMEOUT_SECONDS,
+)
 from protocol.messages import Message, encode_message
 
 _COALESCED_COUNT_MAX: Final = 64

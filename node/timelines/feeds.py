@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from node.sync.hub import Hub
-from protocol.limits import FEED_FORK_COMMITS_SHOWN_MAX, FEED_FORKS_SHOWN_MAX
+from protocol.limits.users import FEED_FORK_COMMITS_SHOWN_MAX, FEED_FORKS_SHOWN_MAX
 from protocol.text import id_text
 from storage.commits.feeds import load_feed_forks, load_feeds
 from storage.repos.repos import Branch

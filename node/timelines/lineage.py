@@ -12,7 +12,7 @@ from node.ingest.replica import Replica, Tables, load_blocks_of, open_stored
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import load_past
 from protocol.body import BranchFork
-from protocol.limits import FORK_DEPTH_MAX, STATE_COUNT_MAX
+from protocol.limits.users import FORK_DEPTH_MAX, STATE_COUNT_MAX
 from storage.commits.commits import TimelineRow, load_first_of_kinds, load_rows, load_timeline
 from storage.repos.repos import Branch
 

@@ -15,7 +15,7 @@ from node.runtime.resolve import resolve
 from protocol.body import Body, UnknownBody, body_kind
 from protocol.commit import Commit
 from protocol.content import Imported
-from protocol.limits import TANGLE_SHOWN_COMMITS_MAX
+from protocol.limits.users import TANGLE_SHOWN_COMMITS_MAX
 from protocol.text import id_text
 from storage.commits.commits import TimelineRow, count_commits, iterate_arrivals
 from storage.repos.repos import Branch, Repo

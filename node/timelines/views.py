@@ -21,7 +21,7 @@ from protocol.body import (
     content_of,
 )
 from protocol.content import Files, Imported, Post
-from protocol.limits import STALLED_SECONDS
+from protocol.limits.peers import STALLED_SECONDS
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
 from storage.commits.blocks import DamagedBlock

@@ -16,7 +16,7 @@ from protocol.block import Block, Reference
 from protocol.body import content_of
 from protocol.commit import Commit
 from protocol.content import Files
-from protocol.limits import FILE_COUNT_MAX
+from protocol.limits.formats import FILE_COUNT_MAX
 from protocol.object import ObjectReader
 from storage.blobs.packs import Packs
 from storage.commits.commits import NewCommit

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from protocol.block import decode_block
 from protocol.codec import DecodeError
 from protocol.hashing import block_id as hash_block
-from protocol.limits import FSCK_PROBLEMS_SHOWN_MAX
+from protocol.limits.files import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from storage.blobs.packs import FOLDER_NAME
 from storage.check.schema_check import find_altered

@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, select, update
 
-from protocol.limits import CHANGES_KEPT_MAX
+from protocol.limits.users import CHANGES_KEPT_MAX
 from storage.engine.bulk import insert_rows
 from storage.engine.database import Database, remember_last_number
 from storage.schema.schema import branches, changes, commits

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from protocol.limits import EDIT_POSITIONS_MAX, EDIT_WINDOW_MAX
+from protocol.limits.users import EDIT_POSITIONS_MAX, EDIT_WINDOW_MAX
 from storage.commits.edits import Edit, EditWindow, load_edits
 from storage.commits.order import OrderKey, find_position
 

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
-from protocol.limits import GROWTH_COMMIT_COUNT_MAX, GROWTH_DAY_COUNT_MAX
+from protocol.limits.users import GROWTH_COMMIT_COUNT_MAX, GROWTH_DAY_COUNT_MAX
 from storage.engine.sums import sum_of
 from storage.schema.schema import commits
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from protocol.limits import (
+from protocol.limits.peers import (
     PENDING_AUTHOR_SHARE,
     PENDING_CAUSE_COUNT_MAX,
     PENDING_COUNT_MAX,

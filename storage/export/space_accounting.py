@@ -15,7 +15,7 @@ from blake3 import blake3
 from sqlalchemy import Connection, Table, case, func, select
 
 from protocol.hashing import block_id as hash_block
-from protocol.limits import OBJECT_DEPTH_MAX
+from protocol.limits.formats import OBJECT_DEPTH_MAX
 from storage.blobs.packs import FOLDER_NAME
 from storage.blobs.reachability import child_ids, packed_children
 from storage.engine.database import StorageError

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from protocol.limits import REACHED_PEERS_MAX
+from protocol.limits.peers import REACHED_PEERS_MAX
 from storage.schema.peer_schema import reached_peers, reached_repos
 
 

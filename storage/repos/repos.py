@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, insert, select, update
 
 from protocol import hashing, signing
 from protocol.codec import decode
-from protocol.limits import LINK_SIZE_MAX
+from protocol.limits.formats import LINK_SIZE_MAX
 from protocol.text import BranchChannel
 from storage.engine.column_encryption import (
     Secrecy,

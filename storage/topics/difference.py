@@ -17,7 +17,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Select, Table, bindparam, func, select
 
 from protocol import signing
-from protocol.limits import SUMMARY_HEAD_COUNT_MAX, VARIANTS_WANTED_MAX
+from protocol.limits.peers import SUMMARY_HEAD_COUNT_MAX, VARIANTS_WANTED_MAX
 from protocol.publication import encode_bare, encode_publication, sign_publication
 from protocol.riblt import SHORT_ID_SIZE
 from storage.commits.blocks import read_blocks

@@ -10,7 +10,7 @@ import trio
 
 from node.sync.transport import SecureStream, TransportError
 from protocol import node_identity
-from protocol.limits import FRAME_SIZE_MAX
+from protocol.limits.peers import FRAME_SIZE_MAX
 from protocol.noise import CipherState, Handshake, HandshakeError
 from protocol.signing import public_key
 from tests.support.streams import (

@@ -6,7 +6,7 @@ See `targets` for what a target is.
 from typing import Final
 
 from protocol.codec import DecodeError, encode
-from protocol.limits import RANGE_FRAME_SIZE_MAX
+from protocol.limits.peers import RANGE_FRAME_SIZE_MAX
 from protocol.range_items import SortedItems
 from protocol.ranges import RangesAsker, answer_ranges, decode_ranges
 from protocol.symbols import (

@@ -10,7 +10,7 @@ from typing import Final
 from protocol.block import seal_block
 from protocol.codec import DecodeError
 from protocol.hashing import announced_topic, blind_topic, block_id
-from protocol.limits import (
+from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
     BATCHES_OF_TOPIC_MAX,

@@ -7,7 +7,7 @@ from contextlib import suppress
 import trio
 
 from protocol.codec import encode
-from protocol.limits import FRAME_SIZE_MAX, TOPIC_COUNT_MAX
+from protocol.limits.peers import FRAME_SIZE_MAX, TOPIC_COUNT_MAX
 from protocol.messages import (
     Announce,
     Blocks,

@@ -2,7 +2,7 @@
 
 import secrets
 
-from protocol.limits import TOPIC_COUNT_MAX
+from protocol.limits.peers import TOPIC_COUNT_MAX
 from protocol.messages import Deposit, Publications, Refused, Summary
 from protocol.signing import public_key
 from tests.hostile.commits import on_own_topic

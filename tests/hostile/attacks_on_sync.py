@@ -5,7 +5,7 @@ import secrets
 import trio
 
 from protocol.codec import encode
-from protocol.limits import SUMMARY_ROUND_MAX, WANT_COUNT_MAX
+from protocol.limits.peers import SUMMARY_ROUND_MAX, WANT_COUNT_MAX
 from protocol.messages import (
     Blocks,
     Fetch,

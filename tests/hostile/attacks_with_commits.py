@@ -7,7 +7,7 @@ import trio
 
 from protocol.body import Tag
 from protocol.content import Post
-from protocol.limits import ACK_COUNT_MAX
+from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.messages import Publications, Receipt
 from tests.hostile.commits import (
     Feed,

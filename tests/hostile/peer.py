@@ -16,7 +16,7 @@ import trio
 
 from node.sync.transport import SecureStream, TransportError, dial
 from protocol.hashing import announced_topic, blind_topic
-from protocol.limits import CONNECTIONS_MAX
+from protocol.limits.peers import CONNECTIONS_MAX
 from protocol.messages import (
     Announce,
     Goodbye,

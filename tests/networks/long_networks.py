@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.limits import IDLE_TIMEOUT_SECONDS
+from protocol.limits.peers import IDLE_TIMEOUT_SECONDS
 from tests.e2e.cluster import until
 from tests.networks.lines import Line, PlacedPeer, cut, daemons, heal, set_lines
 from tests.networks.namespaces import NamespaceNet

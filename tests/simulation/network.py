@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from protocol.codec import DecodeError
 from protocol.hashing import block_id
-from protocol.limits import BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, WANTED_COUNT_MAX
+from protocol.limits.peers import BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, WANTED_COUNT_MAX
 from protocol.messages import decode_message, encode_message
 from protocol.reconciling import FrameKind, Reconciler
 from protocol.session import Session

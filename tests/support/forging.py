@@ -16,7 +16,7 @@ from protocol.body import (
 )
 from protocol.commit import Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
 from protocol.content import Compaction, Files, Post
-from protocol.limits import BODY_SIZE_MAX, LEAF_SIZE
+from protocol.limits.formats import BODY_SIZE_MAX, LEAF_SIZE
 from protocol.object import build_object
 from protocol.publication import decode_publication, encode_bare, encode_publication, seal_publication
 from protocol.said_kind import say_kind

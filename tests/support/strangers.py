@@ -10,7 +10,7 @@ from trio.testing import memory_stream_pair
 from node.sync.connection import Connection, Ended
 from node.sync.transport import SecureStream, accept, dial
 from protocol.hashing import announced_topic, blind_topic
-from protocol.limits import IDLE_TIMEOUT_SECONDS
+from protocol.limits.peers import IDLE_TIMEOUT_SECONDS
 from protocol.messages import Announce, Message, Publications, Summary, decode_message, encode_message
 from storage.repos.repos import Branch
 from tests.support.machine import fail_after

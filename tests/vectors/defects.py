@@ -15,18 +15,20 @@ from protocol.body import Permission, decode_body, encode_body
 from protocol.codec import DecodeError, encode
 from protocol.commit import UnknownVersion, open_commit
 from protocol.content import Post
-from protocol.limits import (
+from protocol.limits.formats import (
     ACK_COUNT_MAX,
     DEP_COUNT_MAX,
     DICT_KEY_SIZE_MAX,
-    FETCHED_COUNT_MAX,
-    INTRODUCED_COUNT_MAX,
     LEAF_SIZE,
     LINK_SIZE_MAX,
     NAME_SIZE_MAX,
     OWNER_COUNT_MAX,
     PUBLICATION_BLOCK_COUNT_MAX,
     QUORUM_SIGNER_COUNT_MAX,
+)
+from protocol.limits.peers import (
+    FETCHED_COUNT_MAX,
+    INTRODUCED_COUNT_MAX,
     REASON_SIZE_MAX,
     SUMMARY_HEAD_COUNT_MAX,
     SUMMARY_ROUND_MAX,

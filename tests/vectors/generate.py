@@ -58,7 +58,7 @@ from protocol.content import (
 )
 from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
 from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, EpochInit
-from protocol.limits import LEAF_SIZE
+from protocol.limits.formats import LEAF_SIZE
 from protocol.messages import (
     Announce,
     Blocks,

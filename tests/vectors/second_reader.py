@@ -1,7 +1,7 @@
 """A second reader of the formats, written from docs/protocol.md: it knows public libraries and nothing of Ravel.
 
 It opens what a capability opens: an invitation link gives the secrets, these open a publication, its commit, the body
-and the files. Everything else is `Refused`, without the reason codes. Bounds that the docs leave to `protocol/limits.py`
+and the files. Everything else is `Refused`, without the reason codes. Bounds that the docs leave to `protocol/limits`
 are not here. Where the docs leave something to another document (RFC 8439, RFC 4648), so does this. The handshake is
 `second_handshake`'s.
 """

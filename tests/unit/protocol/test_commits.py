@@ -22,7 +22,7 @@ from protocol.commit import (
     skip_path,
 )
 from protocol.content import Post
-from protocol.limits import PUBLICATION_BLOCK_COUNT_MAX
+from protocol.limits.formats import PUBLICATION_BLOCK_COUNT_MAX
 from protocol.object import build_object
 from protocol.publication import (
     Publication,

@@ -17,7 +17,7 @@ from protocol.content import (
     TextSnapshot,
     TextUpdate,
 )
-from protocol.limits import (
+from protocol.limits.formats import (
     BODY_SIZE_MAX,
     DEP_COUNT_MAX,
     DICT_EDIT_COUNT_MAX,

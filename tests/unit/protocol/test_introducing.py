@@ -4,7 +4,7 @@ import pytest
 
 from protocol.codec import DecodeError
 from protocol.hashing import announced_topic, blind_topic
-from protocol.limits import (
+from protocol.limits.peers import (
     INTRODUCED_COUNT_MAX,
     INTRODUCED_TO_ONE_MAX,
     INTRODUCED_TOPIC_COUNT_MAX,

@@ -15,12 +15,7 @@ from protocol.block import (
     seal_block,
 )
 from protocol.codec import DecodeError
-from protocol.limits import (
-    ACK_COUNT_MAX,
-    BLOCK_SIZE_MAX,
-    LEAF_SIZE,
-    OBJECT_IN_MEMORY_SIZE_MAX,
-)
+from protocol.limits.formats import ACK_COUNT_MAX, BLOCK_SIZE_MAX, LEAF_SIZE, OBJECT_IN_MEMORY_SIZE_MAX
 from protocol.object import MissingBlocks, ObjectBuilder, ObjectReader, build_object, open_object
 
 SECRET = b"c" * 32

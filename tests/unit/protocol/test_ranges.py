@@ -8,7 +8,7 @@ import pytest
 from protocol import ranges
 from protocol.codec import DecodeError, encode
 from protocol.hashing import range_fingerprint, range_key
-from protocol.limits import RANGE_FRAME_SIZE_MAX
+from protocol.limits.peers import RANGE_FRAME_SIZE_MAX
 from protocol.range_items import DEPTH_MAX, END, START, Item, SortedItems, bound_between
 from protocol.ranges import (
     DIFFERS,

@@ -4,7 +4,7 @@ import pytest
 
 from protocol.codec import DecodeError
 from protocol.hashing import symbol_bits
-from protocol.limits import SYMBOL_PREFIX_LENGTH_MAX, SYMBOL_PREFIX_LENGTH_MIN
+from protocol.limits.peers import SYMBOL_PREFIX_LENGTH_MAX, SYMBOL_PREFIX_LENGTH_MIN
 from protocol.riblt import (
     SHORT_ID_SIZE,
     SYMBOL_SIZE,

@@ -7,11 +7,11 @@ import pytest
 from protocol.block import Block, seal_block
 from protocol.codec import DecodeError
 from protocol.hashing import announced_topic, blind_topic
-from protocol.limits import (
+from protocol.limits.formats import BLOCK_SIZE_MAX
+from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
     BATCHES_OF_TOPIC_MAX,
-    BLOCK_SIZE_MAX,
     FETCHED_COUNT_MAX,
     RECONCILIATION_QUIET_CHECKS_MAX,
     RECONCILIATION_WAITING_MAX,

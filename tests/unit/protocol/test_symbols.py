@@ -7,7 +7,7 @@ import pytest
 from protocol import symbols as symbols_module
 from protocol.codec import DecodeError, encode
 from protocol.hashing import symbol_key
-from protocol.limits import SHORT_ID_FRAME_COUNT_MAX, SYMBOL_FRAME_COUNT_MAX, SYMBOL_PREFIX_LENGTH_MAX
+from protocol.limits.peers import SHORT_ID_FRAME_COUNT_MAX, SYMBOL_FRAME_COUNT_MAX, SYMBOL_PREFIX_LENGTH_MAX
 from protocol.range_items import SortedItems
 from protocol.reconciling import FrameKind, Reconciler
 from protocol.riblt import SHORT_ID_SIZE, SYMBOL_SIZE

@@ -8,7 +8,7 @@ import pytest
 from protocol.body import Body, Grant, Permission, Remove, UnknownBody, body_kind, decode_body, encode_body
 from protocol.codec import encode
 from protocol.devices import Device, DeviceBody, DeviceEnd, DevicesRepo, HandOn
-from protocol.limits import DEVICE_COUNT_MAX
+from protocol.limits.formats import DEVICE_COUNT_MAX
 from protocol.proofs import device_digest, device_end_digest
 from protocol.signing import key_pair, sign
 from tests.support.memberships import REPO, USERS, commit_id, make_commit, replay

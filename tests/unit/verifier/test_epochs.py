@@ -8,7 +8,7 @@ from protocol.body import Body, BranchAdd, Grant, Invite, Permission, Remove, Re
 from protocol.commit import NO_EPOCH
 from protocol.content import Post
 from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, EpochInit
-from protocol.limits import ACK_COUNT_MAX
+from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.proofs import certify_repo
 from protocol.sealing import SEALED_SECRET_SIZE
 from storage.export.schema import REASONS

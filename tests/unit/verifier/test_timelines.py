@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from protocol.limits import ACK_COUNT_MAX, TIMELINE_WAITING_COUNT_MAX
+from protocol.limits.formats import ACK_COUNT_MAX
+from protocol.limits.peers import TIMELINE_WAITING_COUNT_MAX
 from tests.support.timeline_models import fewest_edits, ordered, replay
 from verifier.causes import Refusal
 from verifier.ranked_order import RankedOrder

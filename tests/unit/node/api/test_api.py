@@ -22,12 +22,12 @@ from node.api.http_server import serve_connection
 from node.api.service import NodeService
 from node.client.calls import path_part
 from node.runtime.errors import ERROR_KINDS
-from protocol.limits import (
+from protocol.limits.formats import TEXT_SIZE_MAX
+from protocol.limits.users import (
     API_STRANGER_SECONDS,
     IMPORT_BATCH_COUNT_MAX,
     IMPORTED_WINDOW_MAX,
     PAGE_CODE_BODY_SIZE_MAX,
-    TEXT_SIZE_MAX,
 )
 from protocol.text import id_text, parse_invitation
 from tests.fuzz.api import Loopback

@@ -18,7 +18,7 @@ from node.api.edits import EditSource, SharedReads, read_window
 from node.client.event_client import StreamEvent, read_events
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.limits import TEXT_SIZE_MAX
+from protocol.limits.formats import TEXT_SIZE_MAX
 from protocol.text import parse_id
 from storage.commits.edits import START, Cursor
 from storage.commits.voids import load_judged, mark_void

@@ -8,7 +8,7 @@ import zxingcpp
 
 from node.api.qr import draw_qr, print_qr
 from node.runtime.errors import ServiceError
-from protocol.limits import LINK_SIZE_MAX
+from protocol.limits.formats import LINK_SIZE_MAX
 
 _LINK = "ravel:invite:" + "abcdefgh23" * 60
 _PIXELS = 3

@@ -6,7 +6,7 @@ import pytest
 
 from node.api.web_page import OPEN_PATHS, PageCodes
 from node.runtime.errors import ServiceError
-from protocol.limits import PAGE_CODE_SECONDS, PAGE_CODES_MAX
+from protocol.limits.users import PAGE_CODE_SECONDS, PAGE_CODES_MAX
 from tests.support.served import TOKEN, served
 
 WEB = Path(__file__).parents[4] / "node" / "web"

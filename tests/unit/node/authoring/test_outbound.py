@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from node.authoring.drafting import Draft
 from node.runtime.errors import ServiceError
 from protocol.content import Post
-from protocol.limits import BATCH_SIZE_TARGET
+from protocol.limits.peers import BATCH_SIZE_TARGET
 from storage.engine.database import DATABASE_NAME
 from storage.topics.difference import load_publications, plan_sending
 from tests.support.machine import fail_after

@@ -12,7 +12,7 @@ from node.home.home import create_home, hold_content, lock_home, open_home
 from node.home.identity import read_keys
 from node.runtime.errors import ServiceError
 from protocol.block import seal_block
-from protocol.limits import BACKUP_MANIFEST_SIZE_MAX
+from protocol.limits.files import BACKUP_MANIFEST_SIZE_MAX
 from storage.engine.database import Database, NewerSchema, NoStore, OlderSchema, StorageError
 from tests.support.nodes import Node
 from tests.support.older_stores import make_older_store

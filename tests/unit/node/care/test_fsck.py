@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from protocol.content import FileEntry, Files
-from protocol.limits import FSCK_PROBLEMS_SHOWN_MAX
+from protocol.limits.files import FSCK_PROBLEMS_SHOWN_MAX
 from protocol.object import build_object
 from protocol.publication import decode_publication
 from protocol.text import id_text

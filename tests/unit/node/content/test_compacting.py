@@ -31,7 +31,7 @@ from node.sync.relay import Relay
 from node.timelines.commit_history import describe, list_past
 from node.timelines.views import timeline_items
 from protocol.content import Compaction, DictEdit, DictEntry, SetSqueeze
-from protocol.limits import DICT_VALUE_SIZE_MAX
+from protocol.limits.formats import DICT_VALUE_SIZE_MAX
 from protocol.signing import check_claims
 from protocol.text import id_text
 from storage.blobs.garbage_collection import collect_garbage

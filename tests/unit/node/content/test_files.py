@@ -13,7 +13,7 @@ from node.runtime.errors import ServiceError
 from protocol.block import Reference
 from protocol.content import FileEntry, Post
 from protocol.content import Files as FilesBody
-from protocol.limits import FILE_COUNT_MAX, LEAF_SIZE
+from protocol.limits.formats import FILE_COUNT_MAX, LEAF_SIZE
 from protocol.object import build_object
 from protocol.text import id_text
 from storage.blobs.files import load_files

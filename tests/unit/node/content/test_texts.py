@@ -18,7 +18,7 @@ from node.runtime.errors import ServiceError
 from node.timelines.commit_history import describe
 from protocol.body import Body
 from protocol.content import TextSnapshot, TextUpdate
-from protocol.limits import TEXT_UPDATE_SIZE_MAX
+from protocol.limits.formats import TEXT_UPDATE_SIZE_MAX
 from protocol.text import id_text
 from storage.commits.commits import load_timeline
 from tests.support.machine import fail_after

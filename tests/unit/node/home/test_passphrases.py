@@ -16,7 +16,7 @@ from node.home.passphrases import (
     read_passphrase,
 )
 from node.runtime.errors import ServiceError
-from protocol.limits import PASSPHRASE_LENGTH_MIN, PASSPHRASE_SIZE_MAX
+from protocol.limits.users import PASSPHRASE_LENGTH_MIN, PASSPHRASE_SIZE_MAX
 
 
 def _file(path: Path, content: bytes, mode: int = 0o600) -> str:

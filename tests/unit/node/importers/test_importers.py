@@ -12,7 +12,7 @@ from node.importers.git_history import GitHistory
 from node.importers.item import BATCH_COUNT, SourceItem, fit_text, pack
 from node.importers.jsonl import LINE_SIZE_MAX, read_jsonl
 from node.runtime.errors import ServiceError
-from protocol.limits import TEXT_SIZE_MAX
+from protocol.limits.formats import TEXT_SIZE_MAX
 
 
 class Git:

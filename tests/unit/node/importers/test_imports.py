@@ -5,7 +5,8 @@ from sqlalchemy import select
 
 from node.importers.imports import ImportItem, import_items, list_imported
 from node.runtime.errors import ServiceError
-from protocol.limits import ACK_COUNT_MAX, IMPORT_BATCH_COUNT_MAX
+from protocol.limits.formats import ACK_COUNT_MAX
+from protocol.limits.users import IMPORT_BATCH_COUNT_MAX
 from storage.commits.commits import load_timeline
 from storage.schema.schema import commits
 from tests.support.builders import World, timeline

@@ -15,7 +15,8 @@ from node.importers.ssb_feeds import SsbFeeds
 from node.importers.ssb_log import SsbReport, branch_of, hmac_key_of, import_ssb_log, item_of
 from node.importers.ssb_messages import Reason, Refused, digest_of, read_ssb_message
 from node.runtime.errors import ServiceError
-from protocol.limits import IMPORTED_SECONDS_MAX, SSB_LINE_SIZE_MAX, SSB_REFUSALS_SHOWN_MAX
+from protocol.limits.files import SSB_LINE_SIZE_MAX, SSB_REFUSALS_SHOWN_MAX
+from protocol.limits.users import IMPORTED_SECONDS_MAX
 from tests.support.ssb import Feed, key_of_line
 
 

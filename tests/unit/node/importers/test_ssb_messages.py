@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from node.importers.ssb_json import NotJson, canonical, format_number, parse_by_rules, write_by_rules
 from node.importers.ssb_messages import Reason, Refused, read_ssb_message, verify_ssb_signature
-from protocol.limits import SSB_LINE_SIZE_MAX, SSB_MESSAGE_SIZE_MAX, SSB_NESTING_MAX, SSB_SEQUENCE_MAX
+from protocol.limits.files import SSB_LINE_SIZE_MAX, SSB_MESSAGE_SIZE_MAX, SSB_NESTING_MAX, SSB_SEQUENCE_MAX
 from tests.support.ssb import Feed, encode, line_of
 
 VECTORS: Final = json.loads((Path(__file__).parents[3] / "vectors" / "ssb.json").read_text(encoding="utf-8"))

@@ -24,7 +24,7 @@ from protocol.commit import (
     seal_commit,
 )
 from protocol.content import Post
-from protocol.limits import PENDING_COUNT_MAX
+from protocol.limits.peers import PENDING_COUNT_MAX
 from protocol.object import build_object
 from protocol.proofs import prove_invitation
 from protocol.publication import (

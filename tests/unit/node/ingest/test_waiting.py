@@ -19,7 +19,7 @@ from node.sync.senders import Senders
 from protocol.block import seal_block
 from protocol.body import encode_body
 from protocol.content import Post
-from protocol.limits import SLICE_SECONDS
+from protocol.limits.peers import SLICE_SECONDS
 from protocol.publication import (
     decode_publication,
     encode_bare,

@@ -15,7 +15,7 @@ from node.membership.devices import find_devices, find_home
 from node.runtime.errors import ServiceError
 from protocol.body import Body, Join, Permission
 from protocol.devices import DevicesRepo, HandOn
-from protocol.limits import DEVICE_COUNT_MAX
+from protocol.limits.formats import DEVICE_COUNT_MAX
 from protocol.proofs import prove_invitation
 from protocol.text import DeviceLink, id_text, parse_device_link
 from storage.repos.repos import Repo

@@ -21,7 +21,8 @@ from node.observe.bundle import write_bundle
 from node.observe.doctor import OK, PROBLEM, WARNING, Check, examine
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.version import RELEASED_AT
-from protocol.limits import CLOCK_DRIFT_MAX_SECONDS, DISK_FREE_MIN
+from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
+from protocol.limits.users import DISK_FREE_MIN
 from storage.engine.database import Database
 from storage.schema.schema import commits, store_seal
 from tests.support.nodes import Node

@@ -16,7 +16,7 @@ from node.api.api import create_app
 from node.observe import watching
 from node.runtime import logs
 from node.runtime.metrics import Family, Histogram, Sample, render
-from protocol.limits import DISK_FREE_MIN, LOG_LINE_COUNT_MAX, LOG_LINE_SIZE_MAX
+from protocol.limits.users import DISK_FREE_MIN, LOG_LINE_COUNT_MAX, LOG_LINE_SIZE_MAX
 from storage.relay.quotas import Visitor
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal

@@ -11,7 +11,7 @@ from node.authoring.outbound import Author
 from node.runtime.clock import LATEST_MS, now_ms, now_seconds
 from node.runtime.errors import ServiceError
 from protocol.content import Post
-from protocol.limits import CLOCK_DRIFT_MAX_SECONDS
+from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from storage.commits.display import load_display_window
 from storage.schema.schema import commits
 from tests.support.machine import fail_after

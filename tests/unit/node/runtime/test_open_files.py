@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from protocol.limits import OPEN_FILES_WANTED
+from protocol.limits.users import OPEN_FILES_WANTED
 
 CODE = """
 import resource, sys

@@ -6,7 +6,7 @@ from trio.testing import MockClock
 
 from node.sync.addresses import AddressBook, Learned, Source
 from node.sync.admission import Admission, HalfOpen
-from protocol.limits import (
+from protocol.limits.peers import (
     ADDRESS_BARRED_SECONDS,
     ADDRESS_FAILURES_MAX,
     ADDRESS_REACHED_SECONDS,

@@ -16,7 +16,7 @@ from node.sync.block_repair import Mender
 from node.sync.exchange import read_store
 from node.timelines.commit_history import describe
 from node.timelines.timelines import Timelines
-from protocol.limits import LEAF_SIZE
+from protocol.limits.formats import LEAF_SIZE
 from protocol.session_events import BatchLoaded, LoadBatch
 from protocol.text import id_text
 from storage.commits.blocks import DamagedBlock

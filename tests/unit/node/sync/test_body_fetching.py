@@ -12,7 +12,7 @@ from node.care.fsck import check_store
 from node.sync.body_fetching import BodyFetcher
 from node.timelines.views import timeline_items
 from protocol.content import Post
-from protocol.limits import FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
+from protocol.limits.peers import FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
 from protocol.publication import decode_publication
 from storage.commits.commits import load_timeline
 from storage.commits.erasing import find_missing

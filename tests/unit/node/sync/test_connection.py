@@ -16,12 +16,7 @@ from node.sync.transport import SecureStream, TransportError
 from node.timelines.views import JsonObject, peer_view
 from protocol.block import seal_block
 from protocol.codec import encode
-from protocol.limits import (
-    FETCH_SECONDS_MAX,
-    FETCH_TIMEOUT_SECONDS,
-    FETCHED_COUNT_MAX,
-    STALLED_SECONDS,
-)
+from protocol.limits.peers import FETCH_SECONDS_MAX, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX, STALLED_SECONDS
 from protocol.messages import (
     Announce,
     Blocks,

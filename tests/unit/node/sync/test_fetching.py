@@ -13,7 +13,8 @@ from node.runtime.errors import ServiceError
 from node.sync.fetching import fetch_blocks
 from node.sync.hub import NotFetched
 from protocol.block import Block, seal_block
-from protocol.limits import FETCH_WINDOW_COUNT_MAX, LEAF_SIZE
+from protocol.limits.formats import LEAF_SIZE
+from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
 

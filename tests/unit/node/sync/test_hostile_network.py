@@ -17,12 +17,8 @@ from node.sync.connection import Connection, Ended
 from node.sync.transport import TransportError
 from protocol.codec import encode
 from protocol.content import Post
-from protocol.limits import (
-    BATCH_SIZE_TARGET,
-    BATCHES_OF_TOPIC_MAX,
-    SEND_TIMEOUT_SECONDS,
-    TIMESTAMP_MAX_MS,
-)
+from protocol.limits.formats import TIMESTAMP_MAX_MS
+from protocol.limits.peers import BATCH_SIZE_TARGET, BATCHES_OF_TOPIC_MAX, SEND_TIMEOUT_SECONDS
 from protocol.messages import Fetch, Goodbye, KeepAlive, Publications, Receipt, Reconcile
 from protocol.reconciling import FrameKind
 from protocol.symbols import AskSymbols

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from node.sync.addresses import AddressBook, Learned, Source
 from node.sync.introductions import Introducer
 from node.sync.network import Network, listening_address, open_listener
-from protocol.limits import HOST_TRIES_MAX, HOST_TRIES_SECONDS
+from protocol.limits.peers import HOST_TRIES_MAX, HOST_TRIES_SECONDS
 from protocol.session_events import FindPeers
 from protocol.text import PeerAddress, id_text
 from storage.peers.addresses import load_reached

@@ -11,7 +11,7 @@ from node.sync.addresses import Source
 from node.sync.lan import Announcement, Found, LanDiscovery, watch_lan
 from node.sync.network import Network
 from protocol.hashing import lan_mark
-from protocol.limits import (
+from protocol.limits.peers import (
     LAN_LINE_SIZE_MAX,
     LAN_PAUSE_MAX_SECONDS,
     LAN_PAUSE_MIN_SECONDS,

@@ -14,7 +14,7 @@ from node.sync.addresses import Learned, Source
 from node.sync.connection import Connection, Ended
 from node.sync.network import Network, listening_address, open_listener
 from node.sync.transport import TransportError, dial
-from protocol.limits import (
+from protocol.limits.peers import (
     DIAL_BACKOFF_MAX_SECONDS,
     DUPLICATE_SECONDS,
     IDLE_TIMEOUT_SECONDS,

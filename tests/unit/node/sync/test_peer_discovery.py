@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from node.sync.addresses import AddressBook, Learned, Source
 from node.sync.introductions import Introducer
 from node.sync.peer_discovery import Seeker
-from protocol.limits import (
+from protocol.limits.peers import (
     ADDRESS_FAILURES_MAX,
     LEARNED_CONNECTIONS_MAX,
     LEARNED_DIALS_AT_ONCE_MAX,

@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from node.sync import scheduling
 from node.sync.connection import Ended
 from node.sync.scheduling import SHORT_COUNT_MAX, Account, Bill, FairLock, Ledger, Pace
-from protocol.limits import (
+from protocol.limits.peers import (
     ACCOUNTS_MAX,
     FRUITLESS_FORGIVEN_SHARE,
     FRUITLESS_SECONDS_MAX,

@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from node.sync.transport import SecureStream, TransportError, accept, dial
-from protocol.limits import FRAME_SIZE_MAX, FRAMES_WITHOUT_YIELD_MAX, HANDSHAKE_TIMEOUT_SECONDS
+from protocol.limits.peers import FRAME_SIZE_MAX, FRAMES_WITHOUT_YIELD_MAX, HANDSHAKE_TIMEOUT_SECONDS
 from protocol.signing import public_key
 from tests.support.machine import fail_after
 from tests.support.streams import (

@@ -3,7 +3,7 @@
 import pytest
 
 from node.sync.transport import TransportError, accept
-from protocol.limits import FRAME_SIZE_MAX, HANDSHAKE_MESSAGE_SIZE_MAX
+from protocol.limits.peers import FRAME_SIZE_MAX, HANDSHAKE_MESSAGE_SIZE_MAX
 from protocol.node_identity import DialerHandshake, static_private_key, static_public_key
 from protocol.noise import Handshake
 from protocol.signing import public_key

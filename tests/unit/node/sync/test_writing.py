@@ -6,7 +6,7 @@ from trio.testing import MockClock, memory_stream_pair
 
 from node.sync.transport import accept, dial
 from node.sync.writing import Outgoing
-from protocol.limits import OUTGOING_COUNT_MAX, OUTGOING_SIZE_MAX
+from protocol.limits.peers import OUTGOING_COUNT_MAX, OUTGOING_SIZE_MAX
 from protocol.messages import Blocks, KeepAlive, encode_message
 from protocol.signing import public_key
 from tests.support.machine import fail_after

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, func, select, update
 from node.authoring.drafting import Draft
 from protocol.block import decode_block
 from protocol.content import FileEntry, Files
-from protocol.limits import LEAF_SIZE
+from protocol.limits.formats import LEAF_SIZE
 from protocol.object import build_object
 from storage.engine.id_keys import pack_nums, unpack_nums
 from storage.export import space_accounting as holdings

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.limits import REACHED_PEERS_MAX
+from protocol.limits.peers import REACHED_PEERS_MAX
 from storage.engine.database import Database
 from storage.peers.addresses import ReachedRow, forget_reached, load_reached, put_reached
 from storage.peers.peers import forget_peer, keep_peer

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from protocol.block import seal_block
-from protocol.limits import VARIANTS_WANTED_MAX
+from protocol.limits.peers import VARIANTS_WANTED_MAX
 from protocol.publication import Publication, encode_publication, seal_publication
 from protocol.signing import public_key
 from storage.engine.database import Database

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from node.authoring.drafting import Draft
 from protocol.content import Post
-from protocol.limits import SUMMARY_HEAD_COUNT_MAX
+from protocol.limits.peers import SUMMARY_HEAD_COUNT_MAX
 from storage.topics.difference import plan_sending, summarise
 from tests.support.builders import World
 

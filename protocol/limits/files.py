@@ -1,0 +1,37 @@
+"""Bounds that a file presses against: key files, backups, logs of Scuttlebutt, and damaged stores."""
+
+from typing import Final
+
+from protocol.limits import KIB, MIB
+
+# --- keys and backups ---
+KEY_FILE_SIZE_MAX: Final = 16 * KIB
+"""Bytes of a file of keys: three secrets and how they are sealed take one."""
+KEY_FILE_MEMORY_MAX: Final = 1024 * MIB
+"""Bytes of memory that a file of keys may have us spend on deriving a key from a passphrase: four times what ours say."""
+KEY_FILE_PASSES_MAX: Final = 16
+"""Passes over that memory: five times what ours say, and seconds at the most memory."""
+BACKUP_MANIFEST_SIZE_MAX: Final = 64 * MIB
+"""Bytes of a backup's manifest, which is read whole before anything in it is believed."""
+BACKUP_FILE_COUNT_MAX: Final = 400_000
+"""Files that a backup's manifest names: one for each large add of files; so many fit its size."""
+FSCK_PROBLEMS_SHOWN_MAX: Final = 1000
+"""Problems that a check of a store names one by one; it counts all. A store that is damaged throughout has millions."""
+
+# --- classic messages of Scuttlebutt (docs/scuttlebutt.md) ---
+SSB_MESSAGE_SIZE_MAX: Final = 8192
+"""UTF-16 units of a message's canonical text with its signature: the bound of the classic format."""
+SSB_LINE_SIZE_MAX: Final = 128 * KIB
+"""Bytes of one line of a log: a message at its bound takes 48 KiB where all is escaped, and room for everything else."""
+SSB_NESTING_MAX: Final = 100
+"""Lists and objects within one another. The indentation of 64 alone is over SSB_MESSAGE_SIZE_MAX."""
+SSB_SEQUENCE_MAX: Final = 2**31 - 1
+"""Largest sequence: the reference checks that it is a whole number of 32 bits."""
+SSB_FEED_COUNT_MAX: Final = 2000
+"""Feeds of one import: each becomes a branch, of which a connection joins TOPIC_COUNT_MAX topics."""
+SSB_REFUSED_KEPT_MAX: Final = 100_000
+"""Ids of refused messages that are remembered, to say of others that they follow one: 10 MB."""
+SSB_REFUSALS_SHOWN_MAX: Final = 1000
+"""Refused messages that the answer lists, the first; all are counted."""
+SSB_WAITING_COUNT_MAX: Final = 5000
+"""Verified messages of all feeds that wait to be sent in batches: 50 MB. A log's feeds are interleaved."""

@@ -1,0 +1,107 @@
+"""Bounds of the formats: what a block, object, commit, body, publication and link may hold.
+
+All implementations share them (docs/protocol.md). To change one changes what is valid.
+"""
+
+from typing import Final
+
+from protocol.limits import KIB, MIB
+
+# --- blocks and objects ---
+BLOCK_SIZE_MAX: Final = MIB
+"""Bytes of an encoded block. Large enough to hash at memory speed, small enough to resend after a cut."""
+BLOCK_OVERHEAD_MAX: Final = 32
+"""Bytes that the encoding of a block without child ids and acks adds to its ciphertext, rounded up."""
+LEAF_SIZE: Final = BLOCK_SIZE_MAX - BLOCK_OVERHEAD_MAX
+"""Bytes of plaintext in every leaf of an object but its last: fixed, so that equal objects give equal blocks."""
+INNER_CHILD_SIZE: Final = 34 + 32
+"""Bytes a child costs in an inner block: its id in clear (34 encoded) and its key in the ciphertext."""
+INNER_CHILD_COUNT_MAX: Final = LEAF_SIZE // INNER_CHILD_SIZE
+"""Children of one inner block: the arity that the block size allows."""
+OBJECT_DEPTH_MAX: Final = 4
+"""Levels of an object's tree, leaves included: 4 levels at this arity hold far more than any disk."""
+OBJECT_IN_MEMORY_SIZE_MAX: Final = 64 * MIB
+"""Bytes of plaintext that `build_object` and `open_object` handle at once; larger objects are streamed."""
+
+# --- commits and bodies ---
+ACK_COUNT_MAX: Final = 128
+"""Acks of one commit. Git's widest octopus merges have 66; a wider frontier is merged by several commits."""
+IMPLIED_ACK_VISITS_MAX: Final = 10_000
+"""Latest ancestors among which an implied ack is looked for (V6): what one commit may cost to judge."""
+DEP_COUNT_MAX: Final = 128
+"""Deps, and negative deps, of one commit."""
+FILE_COUNT_MAX: Final = 128
+"""Files, and negative files, that one commit names."""
+FILE_SIZE_MAX: Final = 2**40
+"""Bytes of one file: what a tree holds is far more, disks and patience are not."""
+TANGLE_COUNT_MAX: Final = 16
+"""Further tangles that one commit takes part in."""
+TANGLE_KIND_SIZE_MAX: Final = 32
+"""Characters of the name of a tangle kind."""
+METADATA_SIZE_MAX: Final = 4 * KIB
+"""Bytes of a commit's free metadata."""
+COMMIT_SIZE_MAX: Final = 64 * KIB
+"""Bytes of a commit's plaintext (header, content, signature): all counts above at their bound fit."""
+BODY_SIZE_MAX: Final = 512 * KIB
+"""Bytes of a body's plaintext; with the commit it fits one publication. Larger things are files."""
+TEXT_SIZE_MAX: Final = 256 * KIB
+"""Characters of a post's or an imported commit's text: at most 4 bytes each would pass BODY_SIZE_MAX, which the
+encoder then refuses."""
+SET_ITEM_SIZE_MAX: Final = 1024
+"""Characters of an item of a set: a name, an id, a tag. Larger things are posts or files."""
+SET_EDIT_COUNT_MAX: Final = 1024
+"""Items that one commit adds to a set, and items that it deletes; BODY_SIZE_MAX may be reached before."""
+DICT_KEY_SIZE_MAX: Final = 255
+"""Characters of a key of a dict: as of a name."""
+DICT_VALUE_SIZE_MAX: Final = 16 * KIB
+"""Characters of a value of a dict, which is replaced whole each time."""
+DICT_EDIT_COUNT_MAX: Final = 256
+"""Values that one commit puts into a dict, and keys that it erases; BODY_SIZE_MAX may be reached before."""
+SQUEEZED_COUNT_MAX: Final = 8 * KIB
+"""Commits whose words one squeeze says again: with these, names and short items fill most of a body."""
+TEXT_UPDATE_SIZE_MAX: Final = 384 * KIB
+"""Bytes of one Yjs update. With what a snapshot names, and with the origin of a carried commit, it is a body."""
+NAME_SIZE_MAX: Final = 255
+"""Characters of a name (repo, branch, author): as in file systems."""
+OWNER_COUNT_MAX: Final = 64
+"""Founding owners of a repo."""
+FEED_SEQUENCE_MAX: Final = 2**53 - 1
+"""Largest feed sequence: exact in every language's numbers."""
+TIMESTAMP_MAX_MS: Final = 2**53 - 1
+"""Largest timestamp, in unix milliseconds: exact in every language's numbers."""
+INVITATION_USE_COUNT_MAX: Final = 10_000
+"""Uses of one invitation."""
+
+# --- membership ---
+REMOVED_FEED_COUNT_MAX: Final = 4096
+"""Feeds of a removed member, one for each branch, that a removal names: they fit its body."""
+ADOPTED_COUNT_MAX: Final = 1024
+"""Void commits that one commit adopts."""
+EPOCH_TIP_COUNT_MAX: Final = 1024
+"""Epochs that one epoch names as those it follows; the others it follows too. 35 KB."""
+EPOCH_TOPIC_COUNT_MAX: Final = 2500
+"""Branches whose topics one commit names: 170 KB. Those of more are added by further commits."""
+EPOCH_BOX_COUNT_MAX: Final = 1500
+"""Members for whom one commit has boxes: 213 KB, so that with tips and topics it is a body. More get theirs by others."""
+EPOCH_HISTORY_COUNT_MAX: Final = 2048
+"""Earlier epochs that one commit opens: all that can be followed directly, and as many again; 210 KB."""
+QUORUM_SIGNER_COUNT_MAX: Final = 64
+"""Signers of a quorum: each removal and each checkpoint is judged by one approval of each."""
+DEVICE_COUNT_MAX: Final = 16
+"""Devices that one person has, the first included: more than anybody carries, and what `device add` hands repos to."""
+OFFER_NOTE_SIZE_MAX: Final = 1000
+"""Characters of what somebody says of an offer."""
+
+# --- publications and links ---
+PUBLICATION_BLOCK_COUNT_MAX: Final = 8
+"""Blocks in one publication: the commit's and its body's."""
+PUBLICATION_SIZE_MAX: Final = BLOCK_SIZE_MAX
+"""Bytes of an encoded publication."""
+LINK_SIZE_MAX: Final = 16 * KIB
+"""Characters of a link: one that opens a branch in many epochs."""
+LINK_CHANNEL_COUNT_MAX: Final = 64
+"""Topics that one link to a branch opens: 130 bytes each."""
+LINK_PEER_COUNT_MAX: Final = 8
+"""Peers named in one link."""
+ADDRESS_SIZE_MAX: Final = 255
+"""Characters of host:port."""

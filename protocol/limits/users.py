@@ -1,0 +1,94 @@
+"""Bounds that a user or an application of this node presses against: answers, documents, streams, uploads, imports."""
+
+from typing import Final
+
+from protocol.limits import KIB, MIB
+
+GROWTH_COMMIT_COUNT_MAX: Final = 100_000
+"""Commits that are looked at to tell how the store has grown: 0.1 seconds."""
+GROWTH_DAY_COUNT_MAX: Final = 30
+"""Days that are told of it."""
+MERGED_COUNT_MAX: Final = 20_000
+"""Commits that one merge of branches carries over: some seconds of writing, in one transaction."""
+FORK_DEPTH_MAX: Final = 64
+"""Branches that fork from one another whose commits are looked at to merge or to show one."""
+STATE_COUNT_MAX: Final = 200_000
+"""Commits of a branch and what it continues that are held to merge or to show it: about 100 MB."""
+DOCUMENT_SIZE_MAX: Final = 64 * MIB
+"""Bytes of the bodies that a set or a dict is reduced from, and of a text's standing updates, held while it is answered."""
+DOCUMENT_WORD_COUNT_MAX: Final = 500_000
+"""Words that a set or a dict is reduced from, 300 bytes each while it is answered."""
+DOCUMENT_WORDS_KEPT_MAX: Final = 100_000
+"""Words, names and commits that are remembered once opened, for all branches' sets and dicts, and for all texts: 40 MB."""
+DOCUMENT_SQUEEZE_COUNT_MAX: Final = 1000
+"""Squeezes that a set or a dict is reduced with: each is compared with every other. 64 are as large as a document may be."""
+TEXT_SNAPSHOT_AFTER: Final = 64
+"""Standing updates of a text at which the next push merges them into a snapshot: half the names that one can hold."""
+TEXT_WORKERS_MAX: Final = 2
+"""Processes that merge texts at a time, each of at most a gigabyte; more wait for their turn."""
+TEXT_MERGE_SECONDS: Final = 60.0
+"""Seconds after which a process that merges a text is given up: bad updates cost it most of them."""
+DOCUMENT_WINDOW_MAX: Final = 1000
+"""Items of a set, or entries of a dict, in one answer."""
+TANGLE_SHOWN_COMMITS_MAX: Final = 100_000
+"""Commits that are read to show a tangle: some seconds, and 100 MB while the answer is made."""
+TANGLE_WINDOW_MAX: Final = 10_000
+"""Commits of a tangle in one answer."""
+FEED_FORKS_SHOWN_MAX: Final = 100
+"""Forked places of feeds in one answer: an author can make as many as it likes, and one is enough."""
+FEED_FORK_COMMITS_SHOWN_MAX: Final = 16
+"""Commits of one forked place in one answer: two are evidence."""
+UPLOADS_MAX: Final = 4
+"""Files taken in at a time: each holds a few pieces of 4 MiB; more wait for their turn."""
+FILE_WINDOW_MAX: Final = 1000
+"""Files of one listing."""
+IMPORTED_SECONDS_MAX: Final = 2**42
+"""Unix seconds, before or after 1970, of an imported item: 139,000 years; in milliseconds still exact in JSON."""
+IMPORT_BATCH_COUNT_MAX: Final = 1000
+"""Items of one import request."""
+CHANGES_KEPT_MAX: Final = 100_000
+"""Removes, returns and moves that are kept per branch, the newest: 10 MB. Who stopped before them gets a snapshot."""
+EDIT_WINDOW_MAX: Final = 1000
+"""Edits in one answer."""
+EDIT_POSITIONS_MAX: Final = 10_000
+"""Edits up to now that are looked at to tell positions: half a second. Who is further behind reads the timeline anew."""
+EVENT_STREAMS_MAX: Final = 1024
+"""Event streams that are served at once: four fifths of the connections, so that commands are always answered."""
+EVENT_WINDOW: Final = 64
+"""Edits read at once for an event stream."""
+EVENT_WINDOW_SIZE: Final = MIB
+"""Bytes of commits in them, unless the first alone has more: what one stream holds that is not read. All: 1 GiB."""
+EVENT_PAUSE_SECONDS: Final = 0.2
+"""Seconds between two looks at the store for one event stream, while it keeps changing."""
+EVENT_SILENCE_SECONDS: Final = 15.0
+"""Seconds after which an event stream without news says that it is there."""
+EVENT_SEND_SECONDS: Final = 30.0
+"""Seconds one write of an event stream may wait for who does not read; then it is cut, and resumes by its last id."""
+PAGE_CODES_MAX: Final = 8
+"""Codes for the web page that are good at once: each is used within a moment."""
+PAGE_CODE_SECONDS: Final = 60
+"""Seconds for which such a code is good: as long as a browser takes to start."""
+API_CONNECTIONS_MAX: Final = EVENT_STREAMS_MAX + 256
+"""Connections to the local API that are served at once; more wait for one to end. An application needs a few."""
+API_STRANGERS_MAX: Final = 64
+"""Connections among them that have not shown the token: a page that is opened, and probes. One more ends the oldest."""
+API_STRANGER_SECONDS: Final = 10.0
+"""Seconds in which a request on such a connection must have come whole, or shown the token: it needs milliseconds."""
+PAGE_CODE_BODY_SIZE_MAX: Final = KIB
+"""Bytes of the one request body that is read without the token: a code has 32 characters."""
+OPEN_FILES_WANTED: Final = 4096
+"""Files and sockets that the daemon may have open: all connections to its API and of peers, a relay's too, and 768 more."""
+PASSPHRASE_SIZE_MAX: Final = 1024
+"""Bytes of a passphrase: nobody types more, and a file that was named by mistake is not read whole."""
+PASSPHRASE_LENGTH_MIN: Final = 8
+"""Characters of a passphrase that is chosen: what guessing costs is worth nothing below."""
+EXPORT_SECONDS_MAX: Final = 21_600
+"""Seconds after which an export is ended: what a billion commits take, or a store whose other end hangs."""
+DISK_FREE_MIN: Final = 64 * MIB
+"""Bytes of free disk below which a node says that it is not ready: two of the database's logs between checkpoints."""
+LOG_LINE_COUNT_MAX: Final = 1000
+"""Lines of the log that a daemon remembers."""
+LOG_LINE_SIZE_MAX: Final = 8 * KIB
+"""Characters of one remembered line: a traceback fits."""
+IMPORTED_WINDOW_MAX: Final = 10_000
+"""Ids of imported items in one answer: some 2 MB at the longest names."""
