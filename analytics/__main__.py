@@ -16,7 +16,7 @@ from analytics.command import (
     EXIT_MISMATCH,
     EXIT_OK,
     add_common_options,
-    add_giant_option,
+    add_large_branch_option,
     fail,
     guarded,
     progress_of,
@@ -78,7 +78,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--expected", type=Path, help="a digests.json of another run, whose orders must be the same"
     )
-    add_giant_option(parser)
+    add_large_branch_option(parser)
     parser.add_argument(
         "--draw", metavar="BRANCH", help="the branch to draw: its name, or the start of its id"
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from analytics.reading.export_reader import ExportError
-from analytics.reading.limits import GIANT_FROM
+from analytics.reading.limits import LARGE_BRANCH_FROM
 
 EXIT_OK: Final = 0
 EXIT_UNEXPECTED: Final = 1
@@ -54,7 +54,7 @@ def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
     from pyspark.errors import PySparkException
 
-    from analytics.order.range_rank_jobs import GiantRefused
+    from analytics.order.range_rank_jobs import LargeBranchRefused
     from analytics.session import JavaMissing, MasterRefused, cause_of
 
     log = options.out / "spark.log"
@@ -67,7 +67,7 @@ def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
     except MasterRefused as error:
         advice = f"give a --master that Spark knows, such as local[*]; {log} tells more"
         return fail(options, EXIT_BAD_REQUEST, "bad_request", str(error), advice)
-    except GiantRefused as error:
+    except LargeBranchRefused as error:
         return fail(options, EXIT_TOO_LARGE, "too_large", str(error))
     except (PySparkException, Py4JError) as error:
         read = ", ".join(str(folder) for folder in vars(options).get("export_dir") or [])
@@ -97,13 +97,13 @@ def add_common_options(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
-def add_giant_option(parser: argparse.ArgumentParser) -> None:
+def add_large_branch_option(parser: argparse.ArgumentParser) -> None:
     """--giant-from, of the commands that order every branch."""
     parser.add_argument(
         "--giant-from",
         type=_positive,
         metavar="COMMITS",
-        help=f"order branches of so many commits in many tasks (default: {GIANT_FROM}, 1.4 GB in one task)",
+        help=f"order branches of so many commits in many tasks (default: {LARGE_BRANCH_FROM}, 1.4 GB in one task)",
     )
 
 

@@ -20,7 +20,7 @@ import trio
 from benchmarks.common import STORE_KEY, clock_ms, figure, note
 from node.authoring.drafting import Draft
 from node.authoring.outbound import Author
-from node.content.document_operations import SaidReader
+from node.content.document_operations import DocumentOperationReader
 from node.content.documents import Documents
 from node.content.texts import Texts
 from node.ingest.replica import Replica
@@ -92,7 +92,7 @@ def measure(folder: Path, count: int) -> None:
     listed, answer = timed_async(lambda: documents.show_set("main", 0, 1000))
     assert answer["total"] == count
     with replica.database.read() as connection:
-        said = [one for one, _ in SaidReader(replica).read(connection, branch, "set")]
+        said = [one for one, _ in DocumentOperationReader(replica).read(connection, branch, "set")]
     reduced, _ = timed(lambda: reduce_set(said))
     figure("set_list", listed, "s", commits=count)
     figure("set_list_to_reduce", listed / reduced, "ratio", commits=count)

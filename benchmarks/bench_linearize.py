@@ -31,7 +31,7 @@ from analytics.reading import limits
 from analytics.session import start_session
 from benchmarks.common import figure, note, timed
 from benchmarks.memory import peak_of_all
-from benchmarks.tangle_tables import giant_tangle, write_table, zipf_tangles
+from benchmarks.tangle_tables import large_tangle, write_table, zipf_tangles
 
 
 def run(
@@ -64,10 +64,10 @@ def make_tables(folder: Path, count: int) -> None:
     note(f"make tables of {count:,} commits")
     shutil.rmtree(folder, ignore_errors=True)  # what a run left that was cut
     generator = np.random.default_rng(7)
-    for name, make in (("zipf", zipf_tangles), ("giant", giant_tangle)):
+    for name, make in (("zipf", zipf_tangles), ("giant", large_tangle)):
         for size, part in ((count, ""), (count // 2, "-half")):
             write_table(folder / f"{name}{part}", *make(size, generator))
-    write_table(folder / "small", *giant_tangle(5_000, generator))
+    write_table(folder / "small", *large_tangle(5_000, generator))
     (folder / "complete").touch()
 
 
@@ -96,15 +96,15 @@ def main() -> None:
 def measure(folder: Path, count: int, wanted: list[str]) -> None:
     """Run these pieces, or all."""
     in_tasks = partial(linearize, giant_from=1 << 40)  # the largest of the Zipf sizes is no giant
-    giant_from = limits.GIANT_FROM if count // 2 >= limits.GIANT_FROM else count // 5
-    as_giant = partial(linearize, giant_from=giant_from)
+    giant_from = limits.LARGE_BRANCH_FROM if count // 2 >= limits.LARGE_BRANCH_FROM else count // 5
+    as_large = partial(linearize, giant_from=giant_from)
     in_waves = partial(wave, giant_from=giant_from)
     pieces: dict[str, tuple[str, Callable[[DataFrame], DataFrame]]] = {
         "shuffle": ("zipf", shuffle),
         "tangles": ("zipf", in_tasks),
         "tangles_half": ("zipf-half", in_tasks),
-        "giant": ("giant", as_giant),
-        "giant_half": ("giant-half", as_giant),
+        "giant": ("giant", as_large),
+        "giant_half": ("giant-half", as_large),
         "giant_in_waves": ("giant", in_waves),
     }
     kept = folder / "measured.json"

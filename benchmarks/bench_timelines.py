@@ -21,8 +21,8 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import count
 
+from analytics.study.timelines import CausalTimeline, EagerTimeline, WaitingRoomTimeline
 from benchmarks.common import figure, note
-from verifier.timelines import CausalTimeline, EagerTimeline, WaitingRoomTimeline
 
 _WIDTHS = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
 _TURN = 256
@@ -106,9 +106,9 @@ def measure(width: int, commit_count: int) -> None:
     generator = random.Random(width)  # noqa: S311  # the same commits in every run
     deliveries = deliver(grow(width, commit_count, generator), generator)
     timelines: dict[str, CausalTimeline | WaitingRoomTimeline | EagerTimeline] = {
-        "causal": CausalTimeline(waiting_max=commit_count),
-        "waiting_room": WaitingRoomTimeline(waiting_max=commit_count),
-        "eager": EagerTimeline(waiting_max=commit_count),
+        "causal": CausalTimeline(pending_max=commit_count),
+        "waiting_room": WaitingRoomTimeline(pending_max=commit_count),
+        "eager": EagerTimeline(pending_max=commit_count),
     }
     takes: dict[str, Take] = {name: ours(timeline) for name, timeline in timelines.items()}
     reference = scuttlesort()

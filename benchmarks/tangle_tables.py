@@ -42,7 +42,7 @@ def zipf_tangles(
     return tangle, pairs[pairs >= 0], (pairs >= 0).sum(axis=1)
 
 
-def giant_tangle(count: int, generator: np.random.Generator) -> tuple[Ints, Ints, Ints]:
+def large_tangle(count: int, generator: np.random.Generator) -> tuple[Ints, Ints, Ints]:
     """One tangle of feeds that follow themselves, and now and then another's end."""
     feed = generator.integers(0, _FEEDS, count)
     other = generator.integers(0, _FEEDS, count)

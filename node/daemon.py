@@ -36,9 +36,9 @@ from node.runtime.errors import ServiceError
 from node.runtime.open_files import allow_open_files
 from node.runtime.readiness import READY, STOPPING, notify
 from node.sync.addresses import Source
-from node.sync.block_repair import Mender
+from node.sync.block_repair import BlockRepairer
 from node.sync.body_fetching import BodyFetcher
-from node.sync.feed_recovery import Recaller
+from node.sync.feed_recovery import FeedRecovery
 from node.sync.hub import Hub
 from node.sync.lan import LanDiscovery, watch_lan
 from node.sync.network import Network, listening_address, open_listener
@@ -156,8 +156,8 @@ async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) 
                 nursery.start_soon(LanDiscovery(network, listen, watch_lan).run)
             nursery.start_soon(joiner.run)
             nursery.start_soon(exports.run)
-            nursery.start_soon(Mender(hub).run)
-            nursery.start_soon(Recaller(hub).run)
+            nursery.start_soon(BlockRepairer(hub).run)
+            nursery.start_soon(FeedRecovery(hub).run)
             nursery.start_soon(BodyFetcher(hub).run)
             for peer, address, source in kept:
                 network.keep(peer, address, source)

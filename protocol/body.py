@@ -16,13 +16,13 @@ from protocol.codec import DecodeError, Id, Signature, Wire, decode, encode, pee
 from protocol.content import (
     Compaction,
     DictEdit,
-    DictSqueeze,
+    DictSnapshot,
     Files,
     Imported,
     Name,
     Post,
     SetEdit,
-    SetSqueeze,
+    SetSnapshot,
     TextSnapshot,
     TextUpdate,
     UnixMilliseconds,
@@ -247,7 +247,7 @@ class ErasedBody(UnknownBody):
 
 @dataclass(frozen=True, slots=True)
 class UnreadableBody(UnknownBody):
-    """A body that is not what its commit's header says (`tag` has no version): it says nothing (`said_kind`)."""
+    """A body that is not what its commit's header says (`tag` has no version): it says nothing (`declared_kind`)."""
 
 
 Body = (
@@ -280,9 +280,9 @@ Body = (
     | Imported
     | Files
     | SetEdit
-    | SetSqueeze
+    | SetSnapshot
     | DictEdit
-    | DictSqueeze
+    | DictSnapshot
     | Compaction
     | TextUpdate
     | TextSnapshot

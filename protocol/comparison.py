@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Mapping
 
 from protocol.limits.peers import (
+    RECONCILIATION_QUEUED_MAX,
     RECONCILIATION_QUIET_CHECKS_MAX,
-    RECONCILIATION_WAITING_MAX,
     RECONCILIATIONS_MAX,
     SUMMARY_ROUND_MAX,
 )
@@ -108,7 +108,7 @@ class Comparison:
                 return [Close("too_many_reconciliations")]
             self._asking += 1
             progress.reconciling = "asking"
-        if len(progress.frames) == RECONCILIATION_WAITING_MAX:
+        if len(progress.frames) == RECONCILIATION_QUEUED_MAX:
             return [Close("too_many_frames")]
         progress.quiet_checks = 0
         taken = TakeFrame(progress.topic, message.kind, message.frame)

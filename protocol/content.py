@@ -2,7 +2,7 @@
 
 Posts, imported commits and files make timelines; words about sets, dicts and texts reduce to documents
 (`verifier.documents`). A word *replaces* others: those of the commits that it names, as far as these are about the same
-item or key, or are updates of the text. A *squeeze* says again which words stand of all that it has in its past.
+item or key, or are updates of the text. A *snapshot* says again which words stand of all that it has in its past.
 """
 
 from typing import Annotated
@@ -20,7 +20,7 @@ from protocol.limits.formats import (
     NAME_SIZE_MAX,
     SET_EDIT_COUNT_MAX,
     SET_ITEM_SIZE_MAX,
-    SQUEEZED_COUNT_MAX,
+    SNAPSHOT_COMMIT_COUNT_MAX,
     TEXT_SIZE_MAX,
     TEXT_UPDATE_SIZE_MAX,
     TIMESTAMP_MAX_MS,
@@ -87,14 +87,14 @@ class DictEdit(Wire, frozen=True, tag="dict1"):
     replaces: Replaces
 
 
-class SqueezedItems(Wire, frozen=True):
+class SnapshotItems(Wire, frozen=True):
     """The items that one commit, by the id that it had first, added and that nobody replaced."""
 
     name: Id
     items: Annotated[tuple[SetItem, ...], Meta(min_length=1, max_length=SET_EDIT_COUNT_MAX)]
 
 
-class SetSqueeze(Wire, frozen=True, tag="set-squeeze1"):
+class SetSnapshot(Wire, frozen=True, tag="set-squeeze1"):
     """All words that stand and add, of the set as its author had it, about items from `first` to before `end`.
 
     Items are compared as UTF-8 bytes; None is behind all. The words stay those of the commits that said them.
@@ -102,22 +102,22 @@ class SetSqueeze(Wire, frozen=True, tag="set-squeeze1"):
 
     first: SetItem
     end: SetItem | None
-    words: Annotated[tuple[SqueezedItems, ...], Meta(max_length=SQUEEZED_COUNT_MAX)]
+    words: Annotated[tuple[SnapshotItems, ...], Meta(max_length=SNAPSHOT_COMMIT_COUNT_MAX)]
 
 
-class SqueezedEntries(Wire, frozen=True):
+class SnapshotEntries(Wire, frozen=True):
     """The values that one commit, by the id that it had first, put and that nobody replaced."""
 
     name: Id
     entries: Annotated[tuple[DictEntry, ...], Meta(min_length=1, max_length=DICT_EDIT_COUNT_MAX)]
 
 
-class DictSqueeze(Wire, frozen=True, tag="dict-squeeze1"):
+class DictSnapshot(Wire, frozen=True, tag="dict-squeeze1"):
     """The same of a dict: all values that stand, of keys from `first` to before `end`."""
 
     first: DictKey
     end: DictKey | None
-    words: Annotated[tuple[SqueezedEntries, ...], Meta(max_length=SQUEEZED_COUNT_MAX)]
+    words: Annotated[tuple[SnapshotEntries, ...], Meta(max_length=SNAPSHOT_COMMIT_COUNT_MAX)]
 
 
 class Compaction(Wire, frozen=True, tag="compaction1"):

@@ -15,11 +15,11 @@ What a commit names without saying anything of the same item, or what never was,
 what it had replaced stands again. No clock, hash or locale decides whether a word stands; of several values of one key
 the last in canonical order is shown first.
 
-**Squeezes.** A squeeze says again which words stand of all that it has in its past, about a range of items or keys; they
-stay the words of the commits that said them, so anyone who replaces one of these by its name still does. Where a squeeze
-counts, what is in its past says nothing of its own about that range, and a word from there stands if every squeeze on top
-(`squeezing`) that has it in its past says it again. So it comes to the same whether the bodies in its past are here or
-erased, and concurrent squeezes agree: what one of them had seen replaced is replaced.
+**Snapshots.** A snapshot says again which words stand of all that it has in its past, about a range of items or keys; they
+stay the words of the commits that said them, so anyone who replaces one of these by its name still does. Where a snapshot
+counts, what is in its past says nothing of its own about that range, and a word from there stands if every snapshot on top
+(`snapshots`) that has it in its past says it again. So it comes to the same whether the bodies in its past are here or
+erased, and concurrent snapshots agree: what one of them had seen replaced is replaced.
 
 **Texts.** Updates of a text are unordered: it is the union of them all. A *snapshot* stands for those that it names. It
 counts while all of these are here and count themselves, so that it shows nothing of a commit that became void. Updates
@@ -32,17 +32,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from protocol.content import DictEdit, DictSqueeze, SetEdit, SetSqueeze, TextSnapshot, TextUpdate
-from verifier.squeezing import Coverage, Squeezed
+from protocol.content import DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextSnapshot, TextUpdate
+from verifier.snapshots import Coverage, PlacedSnapshot
 
 Place = tuple[int, int, int, bytes]
 """Where a commit stands in canonical order: its branch among those that continue one another (the first is 0),
 checkpoints passed, rank, commit id."""
-Squeeze = SetSqueeze | DictSqueeze
-DocumentBody = SetEdit | DictEdit | Squeeze | TextUpdate | TextSnapshot
+Snapshot = SetSnapshot | DictSnapshot
+DocumentBody = SetEdit | DictEdit | Snapshot | TextUpdate | TextSnapshot
 DOCUMENTS: Final[dict[str, tuple[type[DocumentBody], ...]]] = {
-    "set": (SetEdit, SetSqueeze),
-    "dict": (DictEdit, DictSqueeze),
+    "set": (SetEdit, SetSnapshot),
+    "dict": (DictEdit, DictSnapshot),
     "text": (TextUpdate, TextSnapshot),
 }
 """Which bodies each document is reduced from."""
@@ -61,10 +61,10 @@ _SILENT: Final[dict[str, DocumentBody]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class DocumentOperation:
     """What one commit says (None: its body was erased): `name` is the id that it had first.
 
-    Squeezes of the document have a `bit` each; `covered_by` are the bits of those that have the commit in their past.
+    Snapshots of the document have a `bit` each; `covered_by` are the bits of those that have the commit in their past.
     """
 
     name: bytes
@@ -75,7 +75,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class DocumentValue:
     """A word that stands: the value of an item or key, or None where it says that it is gone. An item's value is ""."""
 
     name: bytes
@@ -87,16 +87,16 @@ class Word:
 class Entry:
     """All standing words about one item or key, in canonical order: its *tips*, which the next word replaces."""
 
-    tips: tuple[Word, ...]
+    tips: tuple[DocumentValue, ...]
 
     @property
-    def values(self) -> tuple[Word, ...]:
+    def values(self) -> tuple[DocumentValue, ...]:
         """Those that say it is there, the last in canonical order first. None at all: it is gone."""
         return tuple(word for word in reversed(self.tips) if word.value is not None)
 
 
-class ErasedWords(Exception):
-    """What a document holds cannot be told: so many bodies were erased that no squeeze or snapshot here stands for."""
+class ErasedValues(Exception):
+    """What a document holds cannot be told: so many bodies were erased that no snapshot or snapshot here stands for."""
 
     def __init__(self, count: int) -> None:
         super().__init__(f"{count} bodies that the document needs are not here")
@@ -107,25 +107,25 @@ class ErasedWords(Exception):
 class TextState:
     """The updates that a text is the union of, in canonical order, and how many snapshots do not count."""
 
-    standing: tuple[Said, ...]
+    standing: tuple[DocumentOperation, ...]
     passed_over: int
 
 
-def reduce_set(said: Iterable[Said]) -> dict[str, Entry]:
+def reduce_set(said: Iterable[DocumentOperation]) -> dict[str, Entry]:
     """Entries of all items that anything stands about; an item is in the set where its entry has values.
 
     Raises ErasedWords.
     """
-    return _reduce_words(list(said))
+    return _reduce_values(list(said))
 
 
-def reduce_dict(said: Iterable[Said]) -> dict[str, Entry]:
+def reduce_dict(said: Iterable[DocumentOperation]) -> dict[str, Entry]:
     """Entries of all keys that anything stands about; the first of an entry's values is the key's. Raises ErasedWords."""
-    return _reduce_words(list(said))
+    return _reduce_values(list(said))
 
 
-def squeeze_words(entries: Mapping[str, Entry], first: str, end: str | None) -> dict[bytes, dict[str, str]]:
-    """What a squeeze of these entries says again: by commit, the items or keys of its range and their values."""
+def snapshot_values(entries: Mapping[str, Entry], first: str, end: str | None) -> dict[bytes, dict[str, str]]:
+    """What a snapshot of these entries says again: by commit, the items or keys of its range and their values."""
     start, stop = first.encode(), None if end is None else end.encode()
     words: dict[bytes, dict[str, str]] = {}
     for key, entry in entries.items():
@@ -136,44 +136,44 @@ def squeeze_words(entries: Mapping[str, Entry], first: str, end: str | None) -> 
     return words
 
 
-def find_settled(said: Iterable[Said]) -> list[Said]:
-    """What is said of a set or dict, and may be erased: squeezes say again all that stands of it."""
+def find_settled(said: Iterable[DocumentOperation]) -> list[DocumentOperation]:
+    """What is said of a set or dict, and may be erased: snapshots say again all that stands of it."""
     everything = list(said)
     coverage = cover(everything)
     return [one for one in everything if coverage.is_settled(one.covered_by)]
 
 
-def find_false_squeezes(said: Sequence[Said]) -> list[Said]:
-    """Squeezes that say otherwise than what is in their past comes to, as far as its bodies are here.
+def find_false_snapshots(said: Sequence[DocumentOperation]) -> list[DocumentOperation]:
+    """Snapshots that say otherwise than what is in their past comes to, as far as its bodies are here.
 
-    What became void since may make an honest one look false. Costs a reduction for each squeeze.
+    What became void since may make an honest one look false. Costs a reduction for each snapshot.
     """
-    false: list[Said] = []
-    for squeeze in said:
-        if not isinstance(squeeze.body, SetSqueeze | DictSqueeze):
+    false: list[DocumentOperation] = []
+    for snapshot in said:
+        if not isinstance(snapshot.body, SetSnapshot | DictSnapshot):
             continue
-        past = [one for one in said if one.covered_by & squeeze.bit]
+        past = [one for one in said if one.covered_by & snapshot.bit]
         bits = sum(one.bit for one in past)
         past = [replace(one, covered_by=one.covered_by & bits) for one in past]
         try:
-            entries = _reduce_words(past)
-        except ErasedWords:
+            entries = _reduce_values(past)
+        except ErasedValues:
             continue
-        words = squeeze_words(entries, squeeze.body.first, squeeze.body.end)
+        words = snapshot_values(entries, snapshot.body.first, snapshot.body.end)
         wanted = {(name, key, value) for name, held in words.items() for key, value in held.items()}
-        if set(_squeezed_words(squeeze.body)) != wanted:
-            false.append(squeeze)
+        if set(_snapshot_values(snapshot.body)) != wanted:
+            false.append(snapshot)
     return false
 
 
-def find_snapshotted(said: Iterable[Said]) -> list[Said]:
+def find_snapshotted(said: Iterable[DocumentOperation]) -> list[DocumentOperation]:
     """Updates of a text that counting snapshots stand for, and that may be erased."""
     everything = list(said)
     standing = {id(one) for one in reduce_text(everything).standing}
     return [one for one in everything if isinstance(one.body, TextUpdate) and id(one) not in standing]
 
 
-def reduce_text(said: Iterable[Said]) -> TextState:
+def reduce_text(said: Iterable[DocumentOperation]) -> TextState:
     """The updates and counting snapshots that no counting snapshot names. Raises ErasedWords where one of them is erased."""
     updates = [one for one in said if one.body is None or isinstance(one.body, TextUpdate | TextSnapshot)]
     snapshots = [(one, one.body.replaces) for one in updates if isinstance(one.body, TextSnapshot)]
@@ -198,46 +198,46 @@ def reduce_text(said: Iterable[Said]) -> TextState:
     standing = [one for one in updates if one.name not in replaced and id(one) not in unready]
     erased = sum(one.body is None for one in standing)
     if erased:
-        raise ErasedWords(erased)
+        raise ErasedValues(erased)
     return TextState(tuple(sorted(standing, key=lambda one: one.place)), len(unready))
 
 
-def _own_words(body: SetEdit | DictEdit) -> dict[str, str | None]:
+def _own_values(body: SetEdit | DictEdit) -> dict[str, str | None]:
     if isinstance(body, SetEdit):
         return dict[str, str | None](dict.fromkeys(body.deleted)) | dict.fromkeys(body.added, "")
     return dict[str, str | None](dict.fromkeys(body.erased)) | {entry.key: entry.value for entry in body.put}
 
 
-def _squeezed_words(body: Squeeze) -> Iterator[tuple[bytes, str, str]]:
+def _snapshot_values(body: Snapshot) -> Iterator[tuple[bytes, str, str]]:
     """(name, item or key, value) of each word that is said again."""
-    if isinstance(body, SetSqueeze):
+    if isinstance(body, SetSnapshot):
         return ((one.name, item, "") for one in body.words for item in one.items)
     return ((one.name, entry.key, entry.value) for one in body.words for entry in one.entries)
 
 
-def cover(said: Sequence[Said]) -> Coverage:
-    """What the squeezes among these cover."""
+def cover(said: Sequence[DocumentOperation]) -> Coverage:
+    """What the snapshots among these cover."""
     return Coverage(
         [
-            Squeezed(
+            PlacedSnapshot(
                 one.bit,
                 one.covered_by,
                 one.body.first.encode(),
                 None if one.body.end is None else one.body.end.encode(),
             )
             for one in said
-            if one.bit and isinstance(one.body, SetSqueeze | DictSqueeze)
+            if one.bit and isinstance(one.body, SetSnapshot | DictSnapshot)
         ]
     )
 
 
-def _reduce_words(said: list[Said]) -> dict[str, Entry]:
+def _reduce_values(said: list[DocumentOperation]) -> dict[str, Entry]:
     """Entries by item or key, of one document. Costs O(words * names), where a commit has at most DEP_COUNT_MAX names."""
     coverage = cover(said)
     erased = [one for one in said if one.body is None]
     missing = sum(not coverage.is_settled(one.covered_by) for one in erased)
     if missing:
-        raise ErasedWords(missing)
+        raise ErasedValues(missing)
     said = sorted(said, key=lambda one: one.place)
     places: dict[bytes, Place] = {}
     covered_by: dict[bytes, int] = {}  # by name: what was carried twice is one word
@@ -247,12 +247,12 @@ def _reduce_words(said: list[Said]) -> dict[str, Entry]:
     for one in said if covered_by else ():
         places.setdefault(one.name, one.place)
 
-    spoken: list[tuple[Said, dict[str, str | None], tuple[bytes, ...]]] = []
+    spoken: list[tuple[DocumentOperation, dict[str, str | None], tuple[bytes, ...]]] = []
     keys_of: dict[bytes, set[str]] = {}
     for one in said:
         if not isinstance(one.body, _EDITS):
             continue
-        own = _own_words(one.body)
+        own = _own_values(one.body)
         covered = covered_by.get(one.name, 0) if covered_by else 0
         if covered:
             own = {key: value for key, value in own.items() if not covered & coverage.on_top(key)}
@@ -268,32 +268,34 @@ def _reduce_words(said: list[Said]) -> dict[str, Entry]:
             both = keys_of.get(name, set()) & own.keys()
             if both:
                 replaced.setdefault(name, set()).update(both)
-    tips: dict[str, dict[tuple[bytes, str | None], Word]] = {}
+    tips: dict[str, dict[tuple[bytes, str | None], DocumentValue]] = {}
     for one, own, _ in spoken:
         gone = replaced.get(one.name, set())
         for key, value in own.items():
             if key not in gone:
-                tips.setdefault(key, {}).setdefault((one.name, value), Word(one.name, one.place, value))
+                tips.setdefault(key, {}).setdefault(
+                    (one.name, value), DocumentValue(one.name, one.place, value)
+                )
     for name, key, said_value in again:
         if key not in replaced.get(name, set()):
-            tips.setdefault(key, {})[name, said_value] = Word(name, places[name], said_value)
+            tips.setdefault(key, {})[name, said_value] = DocumentValue(name, places[name], said_value)
     if again:  # else they stand in order already
         return {key: Entry(tuple(sorted(found.values(), key=_place_of))) for key, found in tips.items()}
     return {key: Entry(tuple(found.values())) for key, found in tips.items()}
 
 
-def _place_of(word: Word) -> Place:
+def _place_of(word: DocumentValue) -> Place:
     return word.place
 
 
 def _said_again(
-    said: Sequence[Said], coverage: Coverage, covered_by: Mapping[bytes, int]
+    said: Sequence[DocumentOperation], coverage: Coverage, covered_by: Mapping[bytes, int]
 ) -> Iterator[tuple[bytes, str, str]]:
-    """Words that all squeezes on top say again that have them in their past."""
+    """Words that all snapshots on top say again that have them in their past."""
     sayers: dict[tuple[bytes, str, str], int] = {}
     for one in said:
-        if one.bit and isinstance(one.body, SetSqueeze | DictSqueeze):
-            for name, key, value in _squeezed_words(one.body):
+        if one.bit and isinstance(one.body, SetSnapshot | DictSnapshot):
+            for name, key, value in _snapshot_values(one.body):
                 if one.bit & covered_by.get(name, 0) & coverage.on_top(key):
                     sayers[name, key, value] = sayers.get((name, key, value), 0) | one.bit
     for (name, key, value), bits in sayers.items():
@@ -304,26 +306,26 @@ def _said_again(
 def say_nothing(kind: str) -> DocumentBody | None:
     """What a commit says whose body cannot be read, by the kind that its header says; None: it is of no document.
 
-    It keeps its name and place: squeezes and snapshots may say of it what they say of one whose body is not here.
+    It keeps its name and place: snapshots may say of it what they say of one whose body is not here.
     """
     return _SILENT.get(kind)
 
 
-def pass_over_missing(said: Iterable[Said], document: str) -> list[Said]:
+def pass_over_missing(said: Iterable[DocumentOperation], document: str) -> list[DocumentOperation]:
     """The same as if commits whose bodies are not here said nothing of a set, a dict or a text."""
     return [one if one.body is not None else replace(one, body=_SILENT[document]) for one in said]
 
 
-def count_words(body: DocumentBody) -> int:
+def count_values(body: DocumentBody) -> int:
     """How many words a commit says, which is what reducing it costs."""
     match body:
         case SetEdit(added, deleted):
             return len(added) + len(deleted)
         case DictEdit(put, erased):
             return len(put) + len(erased)
-        case SetSqueeze(words=words):
+        case SetSnapshot(words=words):
             return sum(1 + len(one.items) for one in words)
-        case DictSqueeze(words=entries):
+        case DictSnapshot(words=entries):
             return sum(1 + len(one.entries) for one in entries)
         case _:
             return 1

@@ -83,7 +83,7 @@ class Membership:
         self._repo_id = repo_id
         self.operations = Operations()
         self._founders: frozenset[bytes] = frozenset()
-        self.device_words: list[Operation] = []
+        self.device_statements: list[Operation] = []
         """What was said of devices, of which the signatures inside hold. No rule looks at it; see `devices`."""
         self._counting_after: dict[bytes, frozenset[bytes]] = {}
         self._latest: tuple[tuple[bytes, ...], Resolution] = (
@@ -222,7 +222,7 @@ class Membership:
         if isinstance(operation.body, RepoInit):
             self._founders = frozenset(operation.body.owners)
         elif isinstance(operation.body, DeviceBody) and is_signed(self._repo_id, operation):
-            self.device_words.append(self.operations[operation.commit_id])
+            self.device_statements.append(self.operations[operation.commit_id])
 
     # --- rules ---
 

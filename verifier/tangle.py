@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from protocol.limits.peers import TANGLE_WAITING_COUNT_MAX
+from protocol.limits.peers import TANGLE_PENDING_COUNT_MAX
 from verifier.dominators import DominatorTree
 
 _NONE = -1
@@ -31,11 +31,11 @@ class _SetAside:
 class Tangle:
     """One tangle, from its root on. Questions about commits that are not in it raise KeyError.
 
-    Memory: about 300 bytes for a commit. At most `waiting_max` commits are set aside; what comes beyond is not kept, and
+    Memory: about 300 bytes for a commit. At most `pending_max` commits are set aside; what comes beyond is not kept, and
     can be added again later.
     """
 
-    def __init__(self, root: bytes, *, waiting_max: int = TANGLE_WAITING_COUNT_MAX) -> None:
+    def __init__(self, root: bytes, *, pending_max: int = TANGLE_PENDING_COUNT_MAX) -> None:
         self._ids = [root]
         self._nums = {root: 0}
         self._tree = DominatorTree()
@@ -51,7 +51,7 @@ class Tangle:
         self._hidden: dict[bytes, tuple[int, ...]] = {}
         self._waiting: dict[bytes, _SetAside] = {}
         self._waiting_for: dict[bytes, list[bytes]] = {}
-        self._waiting_max = waiting_max
+        self._pending_max = pending_max
 
     # --- growth ---
 
@@ -70,7 +70,7 @@ class Tangle:
             return ()  # a second root
         missing = [other for other in followed if other not in self._nums and other not in self._hidden]
         if missing:
-            if len(self._waiting) < self._waiting_max:
+            if len(self._waiting) < self._pending_max:
                 self._waiting[commit_id] = _SetAside(followed, is_shown, len(missing))
                 for other in missing:
                     self._waiting_for.setdefault(other, []).append(commit_id)
@@ -142,7 +142,7 @@ class Tangle:
         return commit_id in self._nums
 
     @property
-    def waiting_count(self) -> int:
+    def pending_count(self) -> int:
         """How many commits are set aside."""
         return len(self._waiting)
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from protocol.body import Body, Grant, Invite, Join, Remove, RepoInit, Revoke, UnknownBody
 from protocol.commit import Commit
 from protocol.epochs import EpochAdd, EpochInit
-from protocol.limits.peers import TANGLE_WAITING_COUNT_MAX
+from protocol.limits.peers import TANGLE_PENDING_COUNT_MAX
 from verifier.tangle import Tangle
 
 GROUP: Final = "group"
@@ -63,11 +63,11 @@ class KindTangle:
     """One tangle of one kind, growing."""
 
     def __init__(
-        self, kind: TangleKind, root: ReadCommit, *, waiting_max: int = TANGLE_WAITING_COUNT_MAX
+        self, kind: TangleKind, root: ReadCommit, *, pending_max: int = TANGLE_PENDING_COUNT_MAX
     ) -> None:
         self.kind = kind
         self.root = root
-        self.graph = Tangle(root.commit.commit_id, waiting_max=waiting_max)
+        self.graph = Tangle(root.commit.commit_id, pending_max=pending_max)
 
     def take(self, commit: ReadCommit) -> tuple[bytes, ...]:
         """Ids that enter the tangle by this commit: itself and what had waited for it, or none."""

@@ -17,7 +17,7 @@ Two steps, so that the costly one may run beside others:
       cannot know: there the topic's signature stands for it, which only holders of the write secret can make.
 
   V8  A body that names files names as many as the header adds, and the header adds or removes some.
-  V9  Outside the root branch, a commit whose header says that its body is of an erasable kind (`protocol.said_kind`) is
+  V9  Outside the root branch, a commit whose header says that its body is of an erasable kind (`protocol.declared_kind`) is
       judged by its header alone, as one that says this: anyone who never sees the body comes to the same verdict. What its
       body turns out to be changes none; one that is not what was said says nothing.
   V10 No ack is implied by another (`verifier.ancestry`). It comes last because it may walk over thousands of commits:
@@ -43,7 +43,7 @@ from protocol.body import (
 from protocol.codec import Value
 from protocol.commit import NO_EPOCH, Commit, lipmaa
 from protocol.content import Compaction, Files
-from protocol.said_kind import said_kind
+from protocol.declared_kind import declared_kind
 from protocol.signing import Claim
 from verifier.facts import BranchFacts, CommitFacts, CommitLookup
 from verifier.membership import Membership
@@ -152,7 +152,7 @@ def _judge(
     signed: SignedCommit, branch: BranchFacts, lookup: CommitLookup, membership: Membership
 ) -> Verdict:
     commit = signed.commit
-    body, said = signed.body, said_kind(commit, is_root_branch=branch.is_root_branch)
+    body, said = signed.body, declared_kind(commit, is_root_branch=branch.is_root_branch)
     if said is not None:  # V9
         body = ErasedBody(kind_name(said))
         assert body_kind(signed.body) == body.tag, "a body that is not what was said was read as one"

@@ -14,7 +14,7 @@ from analytics.command import (
     EXIT_MISMATCH,
     EXIT_OK,
     add_common_options,
-    add_giant_option,
+    add_large_branch_option,
     guarded,
     progress_of,
 )
@@ -55,7 +55,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("export_dir", nargs="+", help="folders or URLs of exports, of one node or many")
     add_common_options(parser, "the tables")
-    add_giant_option(parser)
+    add_large_branch_option(parser)
     return parser.parse_args(arguments)
 
 

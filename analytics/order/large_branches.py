@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from analytics.order import kernel
-from analytics.order.range_rank_jobs import GiantRefused, count_led, find_ranks, make_ranges, pin
+from analytics.order.range_rank_jobs import LargeBranchRefused, count_led, find_ranks, make_ranges, pin
 from analytics.order.rank_check import Verdict, judge
 from analytics.reading import limits
 
@@ -37,7 +37,7 @@ _NOT_STATED: Final = -2
 
 
 @dataclass(frozen=True, slots=True)
-class GiantOrder:
+class LargeBranchOrder:
     """The order of some giants, and in how many rounds it was found: 0 for what is done at once."""
 
     order: (
@@ -47,7 +47,7 @@ class GiantOrder:
     checkpoint_rounds: int
 
 
-def order_giants(commits: DataFrame, sizes: Mapping[bytes, int], range_size: int) -> GiantOrder:
+def order_giants(commits: DataFrame, sizes: Mapping[bytes, int], range_size: int) -> LargeBranchOrder:
     """Order these branches out of `commits` (branch_id, commit_id, acks, sequence, rank, mark); `sizes` count theirs.
 
     No task gets much more than `range_size` commits. `commits` are read several times: persist them if they cost much.
@@ -74,7 +74,7 @@ def order_giants(commits: DataFrame, sizes: Mapping[bytes, int], range_size: int
     order = _place(passed, max(1, -(-sum(sizes.values()) // range_size))).join(
         F.broadcast(numbers), on="tangle"
     )
-    return GiantOrder(
+    return LargeBranchOrder(
         order.select("branch_id", "commit_id", "passed", "rank", "position", "fault_code"),
         rank_rounds,
         checkpoint_rounds,
@@ -125,9 +125,9 @@ def _pass_checkpoints(
         .agg(F.count("*").alias("checkpoints"), F.count_distinct(F.sort_array("acks")).alias("total"))
     )
     most = totals.agg(F.max("checkpoints")).collect()[0][0] or 0
-    if most > limits.GIANT_CHECKPOINT_COUNT_MAX:
-        raise GiantRefused(
-            f"{names}: one has {most} checkpoints; a giant may have {limits.GIANT_CHECKPOINT_COUNT_MAX}. "
+    if most > limits.LARGE_BRANCH_CHECKPOINT_COUNT_MAX:
+        raise LargeBranchRefused(
+            f"{names}: one has {most} checkpoints; a giant may have {limits.LARGE_BRANCH_CHECKPOINT_COUNT_MAX}. "
             "Give --giant-from a number over its commits, and one task 0.7 KB of memory for each of them"
         )
     ranges = make_ranges(concerned, range_size, names)

@@ -27,7 +27,7 @@ from analytics.order import range_rank_jobs as wave_jobs
 from analytics.order import range_ranks as waves
 from analytics.order import rank_check as witness
 from analytics.order.large_branches import order_giants
-from analytics.order.range_rank_jobs import GiantRefused
+from analytics.order.range_rank_jobs import LargeBranchRefused
 from analytics.reading import limits
 from analytics.reading.shipping import ship_by_value
 
@@ -63,13 +63,13 @@ def linearize(
 ) -> DataFrame:
     """The order of every branch, with null rank and position and a `fault` for what has no place in it.
 
-    Branches of `giant_from` commits and more are giants; by default `limits.GIANT_FROM`. Branches are counted and giants
-    ordered at once, the rest when Spark comes to it. `carried` are more columns of `commits` to go with the rows, which
-    saves anyone who needs them a join. `with_shapes` adds the columns of SHAPES_SCHEMA, which need the commits' `time`.
-    Raises GiantRefused.
+    Branches of `giant_from` commits and more are giants; by default `limits.LARGE_BRANCH_FROM`. Branches are counted and
+    giants ordered at once, the rest when Spark comes to it. `carried` are more columns of `commits` to go with the rows,
+    which saves anyone who needs them a join. `with_shapes` adds the columns of SHAPES_SCHEMA, which need the commits'
+    `time`. Raises GiantRefused.
     """
     _ship_code()
-    threshold = giant_from or limits.GIANT_FROM
+    threshold = giant_from or limits.LARGE_BRANCH_FROM
     read = dict.fromkeys(
         ["branch_id", "commit_id", "acks", "sequence", "rank", *(["time"] if with_shapes else []), *carried]
     )
@@ -91,15 +91,15 @@ def linearize(
     partitions = at_once * max(1, -(-rest // (at_once * limits.TASK_COMMITS)))
     if not giants:
         return _linearize_small(rows, partitions, carried, with_shapes)
-    is_giant = F.col("branch_id").isin([F.lit(raw) for raw in giants])
+    is_large = F.col("branch_id").isin([F.lit(raw) for raw in giants])
     ordered = order_giants(rows, giants, max(1, threshold // 2)).order
     fault = F.create_map(*[F.lit(part) for pair in FAULTS.items() for part in pair])[F.col("fault_code")]
     large = ordered.select("branch_id", "commit_id", "passed", "rank", "position", fault.alias("fault"))
     if with_shapes:
-        large = _add_shapes(large, rows.where(is_giant), giants)
+        large = _add_shapes(large, rows.where(is_large), giants)
     if carried:
-        large = large.join(rows.where(is_giant).select(*_KEY, *carried), on=_KEY)
-    small = _linearize_small(rows.where(~is_giant), partitions, carried, with_shapes)
+        large = large.join(rows.where(is_large).select(*_KEY, *carried), on=_KEY)
+    small = _linearize_small(rows.where(~is_large), partitions, carried, with_shapes)
     return small.unionByName(large)
 
 
@@ -156,15 +156,15 @@ def _add_shapes(order: DataFrame, rows: DataFrame, sizes: Mapping[bytes, int]) -
 
 def _check_stars(acks: DataFrame, sizes: Mapping[bytes, int]) -> None:
     """No commit is acked by so many that their times would not fit a row: counted only where a branch has as many."""
-    if max(sizes.values()) <= limits.GIANT_ACKED_BY_COUNT_MAX:
+    if max(sizes.values()) <= limits.LARGE_BRANCH_ACKED_BY_COUNT_MAX:
         return
     most = acks.groupBy(*_KEY).agg(F.count("*").alias("by")).orderBy(F.desc("by")).first()
-    if most is not None and most["by"] > limits.GIANT_ACKED_BY_COUNT_MAX:
+    if most is not None and most["by"] > limits.LARGE_BRANCH_ACKED_BY_COUNT_MAX:
         branch = bytes(most["branch_id"])
-        raise GiantRefused(
+        raise LargeBranchRefused(
             f"branch {branch.hex()[:16]} of {sizes[branch]:,} commits: {most['by']:,} of them ack one and the same; "
-            f"in a giant at most {limits.GIANT_ACKED_BY_COUNT_MAX:,} may. Give --giant-from a number over its commits, "
-            "and one task 0.7 KB of memory for each of them"
+            f"in a giant at most {limits.LARGE_BRANCH_ACKED_BY_COUNT_MAX:,} may. "
+            "Give --giant-from a number over its commits, and one task 0.7 KB of memory for each of them"
         )
 
 

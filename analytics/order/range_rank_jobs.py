@@ -35,7 +35,7 @@ _Told = TypeVar("_Told")
 _Answer = TypeVar("_Answer")
 
 
-class GiantRefused(Exception):
+class LargeBranchRefused(Exception):
     """A giant is over a limit; the message says which, and what to do."""
 
 
@@ -147,7 +147,7 @@ def _span(owner: Ints, number: int) -> slice:
 
 def _check_boundary(size: int, names: str) -> None:
     if size > limits.BOUNDARY_SIZE_MAX:
-        raise GiantRefused(
+        raise LargeBranchRefused(
             f"{names}: ranges would have to tell each other {size >> 20} MiB, over {limits.BOUNDARY_SIZE_MAX >> 20}; "
             "give --giant-from a number over the branch's commits, and one task 0.7 KB of memory for each of them"
         )
@@ -155,7 +155,7 @@ def _check_boundary(size: int, names: str) -> None:
 
 def _check_rounds(rounds: int, names: str) -> None:
     if rounds > limits.WAVE_COUNT_MAX:
-        raise GiantRefused(
+        raise LargeBranchRefused(
             f"{names}: not ranked after {limits.WAVE_COUNT_MAX} rounds: neither the stated ranks nor the order of "
             "acceptance put causes before effects; `ravel audit` tells more"
         )

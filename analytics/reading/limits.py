@@ -22,13 +22,15 @@ BLOCK_CIPHERTEXT_SIZE_MAX: Final = MIB - 32
 
 TASK_COMMITS: Final = 1_000_000
 """Commits of many branches that are put into one task at most, on average: 0.7 GB of Python."""
-GIANT_FROM: Final = 2_000_000
+LARGE_BRANCH_FROM: Final = 2_000_000
 """Commits from which on a branch is not ordered in one task, unless told otherwise: 1.4 GB of Python."""
-GIANT_CHECKPOINT_COUNT_MAX: Final = 4096
+LARGE_BRANCH_CHECKPOINT_COUNT_MAX: Final = 4096
 """Checkpoints of a giant. Each commit of a range may hold a bit for each: 0.5 GB for a million commits."""
-GIANT_ACKED_BY_COUNT_MAX: Final = 8_000_000
+LARGE_BRANCH_ACKED_BY_COUNT_MAX: Final = 8_000_000
 """Commits of a giant that ack one and the same, whose times are one row: some 250 MB of the Java process."""
 BOUNDARY_SIZE_MAX: Final = 512 * MIB
 """Bytes of what ranges of a giant tell each other, which the driver holds and every task gets."""
 WAVE_COUNT_MAX: Final = 10_000
 """Rounds in which ranges of a giant are ranked one after another: hours. Only a forged export needs more."""
+TIMELINE_PENDING_COUNT_MAX: Final = 10_000
+"""Commits of a timeline in memory that lack causes; as many as are pending in a branch's store. Any more are refused."""

@@ -43,7 +43,7 @@ def replay(graph: Graph, delivery: Sequence[int]) -> EditCounts:
     effect_starts, effects = _effects_of(cause_starts, causes)
     names = np.asarray(graph.names, np.int32)[np.asarray(delivery, np.int64)]
     reference, net, ranks_changed = count_eager(cause_starts, causes, effect_starts, effects, names)
-    waited, most_waiting = _count_waiting(cause_starts, causes, effect_starts, effects)
+    waited, most_waiting = _count_pending(cause_starts, causes, effect_starts, effects)
     return EditCounts(
         commits=len(graph),
         reference=int(reference),  # a number of numpy's where nothing is compiled
@@ -84,7 +84,7 @@ def _effects_of(cause_starts: Numbers, causes: Numbers) -> tuple[Numbers, Number
 
 
 @compiled
-def _count_waiting(
+def _count_pending(
     cause_starts: Numbers, causes: Numbers, effect_starts: Numbers, effects: Numbers
 ) -> tuple[int, int]:
     """How many commits arrive before all of their past has, and how many of them there are at once."""

@@ -29,16 +29,16 @@ class DocumentHandlers:
             ("POST", "/branches/{branch:path}/dict", self._edit_dict),
             ("GET", "/branches/{branch:path}/text", self._pull_text),
             ("POST", "/branches/{branch:path}/text", self._push_text),
-            ("POST", "/branches/{branch:path}/set/squeezes", self._squeeze_set),
-            ("POST", "/branches/{branch:path}/dict/squeezes", self._squeeze_dict),
+            ("POST", "/branches/{branch:path}/set/snapshots", self._snapshot_set),
+            ("POST", "/branches/{branch:path}/dict/snapshots", self._snapshot_dict),
             ("POST", "/branches/{branch:path}/compactions", self._compact),
         ]
 
-    async def _squeeze_set(self, request: Request) -> Response:
-        return await answer_json(self._service.documents.squeeze(request.path_params["branch"], "set"))
+    async def _snapshot_set(self, request: Request) -> Response:
+        return await answer_json(self._service.documents.snapshot(request.path_params["branch"], "set"))
 
-    async def _squeeze_dict(self, request: Request) -> Response:
-        return await answer_json(self._service.documents.squeeze(request.path_params["branch"], "dict"))
+    async def _snapshot_dict(self, request: Request) -> Response:
+        return await answer_json(self._service.documents.snapshot(request.path_params["branch"], "dict"))
 
     async def _compact(self, request: Request) -> Response:
         body = await read_body(request, bodies.Compact)

@@ -22,7 +22,7 @@ from node.importers.imports import Imports
 from node.ingest.replica import load_tables
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
-from node.membership.key_rotation import Renewing
+from node.membership.key_rotation import KeyRotation
 from node.membership.members import Members, find_user
 from node.membership.merging import Merging
 from node.membership.names import Names, check_name
@@ -47,9 +47,9 @@ from protocol.content import Post
 from protocol.text import PeerAddress, id_text
 from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import load_facts
-from storage.commits.damaged import Awaited, count_awaited
+from storage.commits.damaged import DamagedCount, count_damaged
 from storage.commits.heads import count_heads, load_heads
-from storage.commits.pending import UNREAD, count_rejections, count_waiting
+from storage.commits.pending import UNREAD, count_pending, count_rejections
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch, Repo
 
@@ -90,7 +90,7 @@ class NodeService:
         self.imports = Imports(hub, author, self._branch)
         self.members = Members(hub, author, self._whole_repo, self._member_branch)
         self.merging = Merging(hub, author, self._member_branch)
-        self.renewing = Renewing(hub, author, self._whole_repo, self._member_branch)
+        self.renewing = KeyRotation(hub, author, self._whole_repo, self._member_branch)
         self.quorums = Quorums(hub, author, self._whole_repo, self._member_branch)
         self.relaying = Relaying(hub)
         self.exports = exports
@@ -106,7 +106,7 @@ class NodeService:
 
     async def status(self) -> JsonObject:
         """The node at a glance."""
-        waiting, awaited = await self._hub.run_blocking(self._count_waiting)
+        waiting, awaited = await self._hub.run_blocking(self._count_pending)
         replica = self._hub.replica
         return {
             "version": VERSION,
@@ -290,9 +290,9 @@ class NodeService:
             "branch", branch_text, ((branch.branch_id, branch.name, branch) for branch in branches)
         )
 
-    def _count_waiting(self) -> tuple[int, Awaited]:
+    def _count_pending(self) -> tuple[int, DamagedCount]:
         with self._hub.replica.database.read() as connection:
-            return count_waiting(connection), count_awaited(connection)
+            return count_pending(connection), count_damaged(connection)
 
     async def _fresh_branches(self) -> list[Branch]:
         def read() -> list[Branch]:
@@ -337,8 +337,8 @@ class NodeService:
                     branch,
                     load_heads(connection, branch.num, HEADS_SHOWN_MAX),
                     count_heads(connection, branch.num),
-                    waiting=count_waiting(connection, branch.num),
-                    unread=count_waiting(connection, branch.num, reason=UNREAD),
+                    waiting=count_pending(connection, branch.num),
+                    unread=count_pending(connection, branch.num, reason=UNREAD),
                     rejected=count_rejections(connection, branch.num),
                 )
 

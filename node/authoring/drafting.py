@@ -14,9 +14,9 @@ from protocol.block import Block, Reference
 from protocol.body import Body, encode_body
 from protocol.codec import DecodeError
 from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, seal_commit
+from protocol.declared_kind import declare_kind
 from protocol.object import build_object
 from protocol.publication import NONCE_SIZE, encode_publication, seal_publication
-from protocol.said_kind import say_kind
 from storage.repos.repos import Branch, Epoch, branch_keys
 from verifier.facts import BranchFacts
 from verifier.tangle_kinds import GROUP
@@ -91,7 +91,7 @@ def seal_draft(keys: AuthorKeys, now_ms: int, branch: Branch, draft: Draft, plac
             place.previous,
             () if branch.facts.is_root_branch else (group,),
             now_ms if draft.timestamp is None else draft.timestamp,
-            b"" if branch.facts.is_root_branch else say_kind(draft.body),
+            b"" if branch.facts.is_root_branch else declare_kind(draft.body),
             reference,
             place.keys,
         )

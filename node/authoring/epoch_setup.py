@@ -37,10 +37,10 @@ def is_due(replica: Replica, repo: Repo, membership: Membership) -> bool:
     )
 
 
-def furnish_epoch(replica: Replica, repo: Repo, epoch: Epoch, write_on: WriteOn) -> None:
+def set_up_epoch(replica: Replica, repo: Repo, epoch: Epoch, write_on: WriteOn) -> None:
     """Open what a new epoch follows, and the latest of what is before that; and state its topics to readers."""
     assert epoch.write_secret is not None, "it was just made"
-    with replica.judging:
+    with replica.membership_lock:
         operations = replica.membership(repo.repo_id).operations
         started = operations[epoch.epoch_id]
         before = [one.commit_id for one in operations.epochs if operations.precedes(one, started)]
@@ -62,7 +62,7 @@ def open_earlier(
     replica: Replica, repo: Repo, epoch_id: bytes, chosen: Iterable[bytes], write_on: WriteOn
 ) -> None:
     """Open those of the chosen epochs whose secrets are here to anyone who reads this one."""
-    with replica.judging:
+    with replica.membership_lock:
         membership = replica.membership(repo.repo_id)
         operations = membership.operations
         here = replica.tables.epochs_of(replica.repos[repo.num], membership)

@@ -16,9 +16,9 @@ import structlog
 from sqlalchemy import Connection
 
 from node.authoring.drafting import AuthorKeys, Draft, Place, Sealed, Written, new_branch, publish, seal_draft
-from node.authoring.epoch_setup import furnish_epoch, is_due
+from node.authoring.epoch_setup import is_due, set_up_epoch
 from node.ingest.inbound import InTransaction, OwnCommitRejected, accept_batch
-from node.ingest.intake import Intake
+from node.ingest.intake import IngestResult
 from node.ingest.opening import open_batch
 from node.ingest.replica import Replica
 from node.runtime.clock import check_now
@@ -61,7 +61,7 @@ class Author:
         self._keys = AuthorKeys(*signing.key_pair(user_seed))
         self._clock_ms = clock_ms
         self._lock = threading.RLock()
-        self._begun = Intake()  # what an epoch that was started for a write came to, until that is told
+        self._begun = IngestResult()  # what an epoch that was started for a write came to, until that is told
         # By repo: root branch heads with which no epoch is due.
         self._not_due: dict[bytes, tuple[bytes, ...]] = {}
 
@@ -77,7 +77,7 @@ class Author:
 
     def write(
         self, branch: Branch, draft: Draft | Body, *, after: InTransaction | None = None
-    ) -> tuple[Written, Intake]:
+    ) -> tuple[Written, IngestResult]:
         """Write one commit on the branch's current topic; a body alone goes on its heads. `after` runs in its transaction.
 
         Raises ServiceError where the rules refuse it, or the secrets to write with are not here.
@@ -86,7 +86,9 @@ class Author:
             written, intake = self.write_on(current, draft, after=after)
         return written, self._with_begun(intake)
 
-    def write_sealed(self, branch: Branch, draft: Draft, *, after: InTransaction) -> tuple[Written, Intake]:
+    def write_sealed(
+        self, branch: Branch, draft: Draft, *, after: InTransaction
+    ) -> tuple[Written, IngestResult]:
         """Write a commit whose files were sealed for the topic that `branch` is on.
 
         Raises ServiceError `interrupted` where that is not the current one any more: its secrets would not open them.
@@ -101,7 +103,7 @@ class Author:
 
     def write_on(
         self, branch: Branch, draft: Draft | Body, *, after: InTransaction | None = None
-    ) -> tuple[Written, Intake]:
+    ) -> tuple[Written, IngestResult]:
         """The same on the very topic that `branch` is on, whatever epoch there is now."""
         with self._lock:
             # Not read while it is stored: a snapshot that is older than a transaction keeps SQLite from using its log anew.
@@ -118,13 +120,13 @@ class Author:
         branch: Branch,
         plan: Callable[[Connection], Sequence[Draft]],
         after: Callable[[Connection, Sequence[Written]], None] = _nothing_more,
-    ) -> tuple[list[Written], Intake]:
+    ) -> tuple[list[Written], IngestResult]:
         """Write the commits that `plan` makes of the store as it stands; `after` runs in their transaction."""
         with self._readied(branch) as current:
             with self._replica.database.read() as connection:  # closed before it is stored, as above
                 _check_begun(connection, current)
                 written = self._seal(connection, current, plan(connection))
-            intake = Intake()
+            intake = IngestResult()
             if written:
                 intake = self._take(current, written, after=lambda transaction: after(transaction, written))
         return written, self._with_begun(intake)
@@ -148,7 +150,9 @@ class Author:
         """The user's signature of something beside commits, of which `protocol.proofs` makes the digest."""
         return signing.sign(self._keys.secret, digest)
 
-    def create_repo(self, name: str, branch: str = "", *, is_unique: bool = False) -> tuple[Repo, Intake]:
+    def create_repo(
+        self, name: str, branch: str = "", *, is_unique: bool = False
+    ) -> tuple[Repo, IngestResult]:
         """Create a repo with this user as its owner, and a branch of that name if any, in one transaction.
 
         Its root branch has the init, and what adds the branch. Raises ServiceError `already_exists` where the name is to be
@@ -198,7 +202,7 @@ class Author:
         first: BranchRoot | BranchFork | None = None,
         *,
         is_unique: bool = False,
-    ) -> tuple[Branch, Intake]:
+    ) -> tuple[Branch, IngestResult]:
         """Add a branch: its root commit, and the root branch's commit that pins it, in one transaction.
 
         Raises ServiceError where the rules refuse it, or the name is to be unique in the repo and is not.
@@ -213,7 +217,7 @@ class Author:
 
     def _create_branch(
         self, repo: Repo, root: Branch, name: str, first: BranchRoot | BranchFork | None
-    ) -> tuple[Branch, Intake]:
+    ) -> tuple[Branch, IngestResult]:
         epoch = self._replica.tables.epochs[root.epoch_num]
         if epoch.write_secret is None:
             raise ServiceError("not_permitted", "only an owner adds branches to this repo")
@@ -240,26 +244,26 @@ class Author:
         pin = BranchAdd(branch_id, name, 0, branch.topic, Reference(branch_id, root_commit.key))
         return _NewBranch(branch, root_commit, pin)
 
-    def start_epoch(self, repo: Repo) -> Intake:
+    def start_epoch(self, repo: Repo) -> IngestResult:
         """Start an epoch after everything that this node knows of. Raises ServiceError where the rules refuse it."""
         with self._lock:
             return self._start_whole_epoch(repo)
 
-    def start_epoch_if_due(self, repo: Repo) -> Intake:
+    def start_epoch_if_due(self, repo: Repo) -> IngestResult:
         """Start an epoch if one is due and this user may (E2). Raises ServiceError where the rules refuse it."""
         with self._lock:
             if repo.repo_id in self._replica.own_feeds.uncertain:
-                return Intake()  # what is written says why not
-            with self._replica.judging:
+                return IngestResult()  # what is written says why not
+            with self._replica.membership_lock:
                 membership = self._replica.membership(repo.repo_id)
                 now = membership.now()
                 if self._not_due.get(repo.repo_id) == now.heads:
-                    return Intake()
+                    return IngestResult()
                 if not is_due(self._replica, self._replica.repos[repo.num], membership):
                     self._not_due[repo.repo_id] = now.heads
-                    return Intake()
+                    return IngestResult()
                 if (now.permission(self.user) or 0) < Permission.ADMIN:
-                    return Intake()
+                    return IngestResult()
             return self._start_whole_epoch(repo)
 
     def begin(self, repo: Repo) -> None:
@@ -272,14 +276,14 @@ class Author:
         with self._lock:
             self.hold(self.write_on(branch, draft)[1])
 
-    def hold(self, intake: Intake) -> None:
+    def hold(self, intake: IngestResult) -> None:
         """Keep what one of several writes came to until the last is made, or one fails: `take_begun` gives it."""
         with self._lock:
             self._begun = self._begun.with_more(intake)
 
-    def take_begun(self) -> Intake:
+    def take_begun(self) -> IngestResult:
         """What was written as one of several, and was told to nobody yet."""
-        return self._with_begun(Intake())
+        return self._with_begun(IngestResult())
 
     @contextmanager
     def alone(self) -> Iterator[None]:
@@ -310,13 +314,13 @@ class Author:
                 )
             yield current
 
-    def _with_begun(self, intake: Intake) -> Intake:
+    def _with_begun(self, intake: IngestResult) -> IngestResult:
         """Also what was begun for this write or for one that failed."""
         with self._lock:
-            begun, self._begun = self._begun, Intake()
+            begun, self._begun = self._begun, IngestResult()
         return begun.with_more(intake)
 
-    def _start_whole_epoch(self, repo: Repo) -> Intake:
+    def _start_whole_epoch(self, repo: Repo) -> IngestResult:
         """Start and furnish it before anybody else writes as this user: else `node.membership.epochs` would furnish it once
         more.
 
@@ -325,21 +329,21 @@ class Author:
         epoch, intake = self._start_epoch(repo)
         self.hold(intake)
         try:
-            furnish_epoch(self._replica, repo, epoch, self.write_begun)
+            set_up_epoch(self._replica, repo, epoch, self.write_begun)
         except (ServiceError, StorageError) as error:
             log.error(
                 "an epoch was started, and not furnished yet", repo=id_text(repo.repo_id), error=str(error)
             )
         return self.take_begun()
 
-    def _start_epoch(self, repo: Repo) -> tuple[Epoch, Intake]:
+    def _start_epoch(self, repo: Repo) -> tuple[Epoch, IngestResult]:
         write_secret = secrets.token_bytes(32)
         read_secret = epoch_read_secret(write_secret)
         epoch = Epoch(0, repo.num, NO_EPOCH, self.user, read_secret, write_secret)
         root = self._replica.root_branch(repo)
         with self._replica.database.read() as connection:
             heads = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
-            with self._replica.judging:
+            with self._replica.membership_lock:
                 membership = self._replica.membership(repo.repo_id)
                 before = membership.at(heads)
                 plan = describe_epoch(before)
@@ -369,7 +373,7 @@ class Author:
         before: InTransaction | None = None,
         after: InTransaction | None = None,
         followups: Sequence[tuple[bytes, bytes]] = (),
-    ) -> Intake:
+    ) -> IngestResult:
         batch = open_batch(branch, [item.encoded for item in written])
         if batch.dropped or batch.rejected:
             reasons = [*batch.dropped, *(item.code for item in batch.rejected)]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, func, select
 
-from node.content.document_operations import SaidReader
+from node.content.document_operations import DocumentOperationReader
 from node.content.erasing import ERASABLE_KINDS
 from node.home.home import hold_content
 from node.ingest.opening import Opened
@@ -45,7 +45,7 @@ from storage.check.check_derived import (
 from storage.check.check_integrity import (
     Findings,
     count_unnamed_packs,
-    inspect_awaited,
+    inspect_damaged,
     inspect_erasures,
     inspect_losses,
     inspect_packs,
@@ -54,17 +54,17 @@ from storage.check.check_integrity import (
     inspect_relayed,
     inspect_rows,
 )
-from storage.check.check_pending import find_wrong_waiting
+from storage.check.check_pending import find_wrong_pending
 from storage.commits.checkpoints import load_checkpoint_ids
 from storage.commits.commits import load_facts, load_places
-from storage.commits.damaged import find_awaited, find_awaited_in
-from storage.engine.column_encryption import secrecy_of
+from storage.commits.damaged import find_damaged, find_damaged_in
+from storage.engine.column_encryption import cipher_of
 from storage.engine.database import StorageError, read_store
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from storage.schema.schema import commits, pending
 from verifier.ancestry import AckWalks, Place
-from verifier.documents import find_false_squeezes
+from verifier.documents import find_false_snapshots
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
 from verifier.verify import Accepted, judge
@@ -86,7 +86,7 @@ def check_all(connection: Connection, home: Path) -> Findings:
     if findings.kinds["database"]:  # what the database itself cannot read is not to be read on
         return findings
     inspect_references(connection, findings)
-    inspect_awaited(connection, findings)
+    inspect_damaged(connection, findings)
     inspect_erasures(connection, findings)
     inspect_rows(connection, findings)
     inspect_packs(connection, home, findings)
@@ -99,8 +99,8 @@ def check_all(connection: Connection, home: Path) -> Findings:
     recount_order(connection, findings)
     if not findings.kinds["reference"]:
         _judge_all(connection, findings)
-        _check_squeezes(connection, findings)
-        _check_waiting(connection, findings)
+        _check_snapshots(connection, findings)
+        _check_pending(connection, findings)
     try:
         reached = mark_reached(connection, home)
         findings.checked["files"] = reached.objects
@@ -123,7 +123,7 @@ def _judge_all(connection: Connection, findings: Findings) -> None:
             memberships[repo.num] = load_membership(connection, tables, repo.repo_id)
         except UNREADABLE as error:
             root = next((one for one in tables.branches.values() if one.branch_id == repo.repo_id), None)
-            if root is not None and find_awaited_in(connection, root.num) is not None:
+            if root is not None and find_damaged_in(connection, root.num) is not None:
                 continue  # named before
             findings.add("repo", repo.name, f"its membership cannot be computed: {error!r}")
     for branch in tables.on_topics.values():
@@ -143,7 +143,7 @@ class _Judging:
         findings: Findings,
     ) -> None:
         self._connection = connection
-        self._secrecy = secrecy_of(connection)
+        self._cipher = cipher_of(connection)
         self._branch = branch
         self._membership = membership
         self._findings = findings
@@ -193,7 +193,7 @@ class _Judging:
         for num, found in open_kept(self._connection, self._branch, nums):
             if not isinstance(found, str):
                 yield num, found
-            elif not find_awaited(
+            elif not find_damaged(
                 self._connection, [bytes.fromhex(self._name(num))]
             ):  # those are named before
                 self._findings.add("commit", self._name(num), found)
@@ -208,7 +208,7 @@ class _Judging:
         verdict = judge(opened.signed, self._branch.facts, self, self._membership)
         if not isinstance(verdict, Accepted):
             self._findings.add("verdict", name, f"would not be accepted: {verdict}")
-        wanted = wanted_columns(self._secrecy, opened)
+        wanted = wanted_columns(self._cipher, opened)
         if isinstance(body, ErasedBody) and row["body_kind"] not in ERASABLE_KINDS:
             self._findings.add("commit", name, f"its body was erased, and is a {row['body_kind']}")
         wrong = [column for column, value in wanted.items() if row[column] != value]
@@ -243,8 +243,8 @@ def _named(opened: Iterable[Opened]) -> set[bytes]:
     return named
 
 
-def _check_squeezes(connection: Connection, findings: Findings) -> None:
-    """Compare squeezes with what their pasts come to, in branches where nothing is void."""
+def _check_snapshots(connection: Connection, findings: Findings) -> None:
+    """Compare snapshots with what their pasts come to, in branches where nothing is void."""
     try:
         tables = load_tables(connection)
     except UNREADABLE:  # named before
@@ -254,23 +254,23 @@ def _check_squeezes(connection: Connection, findings: Findings) -> None:
             continue
         for document in ("set", "dict"):
             try:
-                said = [one for one, _ in SaidReader(tables).read(connection, branch, document)]
+                said = [one for one, _ in DocumentOperationReader(tables).read(connection, branch, document)]
             except (
                 ServiceError,
                 *UNREADABLE,
             ):  # what is damaged is named, what is too much or not here is no fault
                 continue
-            findings.checked["squeezes"] += sum(one.bit > 0 for one in said)
-            for one in find_false_squeezes(said):
+            findings.checked["snapshots"] += sum(one.bit > 0 for one in said)
+            for one in find_false_snapshots(said):
                 findings.add(
-                    "squeeze", one.name.hex(), f"says otherwise what the {document} held in its past"
+                    "snapshot", one.name.hex(), f"says otherwise what the {document} held in its past"
                 )
 
 
-def _check_waiting(connection: Connection, findings: Findings) -> None:
+def _check_pending(connection: Connection, findings: Findings) -> None:
     """See that what waits is what it is kept as, and is not accepted already."""
     findings.checked["waiting"] += int(
         connection.execute(select(func.count()).select_from(pending)).scalar_one()
     )
-    for _, commit_id, fault in find_wrong_waiting(connection):
+    for _, commit_id, fault in find_wrong_pending(connection):
         findings.add("waiting", commit_id.hex(), fault)

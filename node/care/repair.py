@@ -35,8 +35,8 @@ from storage.blobs.packs import Packs
 from storage.check.check_integrity import Findings
 from storage.check.rebuild_derived import (
     begin_edits_anew,
+    drop_wrong_pending,
     drop_wrong_sketches,
-    drop_wrong_waiting,
     restate_forks,
     restate_heads,
     restate_keys,
@@ -46,11 +46,11 @@ from storage.check.rebuild_derived import (
     restate_relayed,
     restate_sums,
 )
-from storage.check.rebuild_file import Rebuilt, find_damage, rebuild_store
+from storage.check.rebuild_file import RebuildResult, find_damage, rebuild_store
 from storage.check.salvage import await_content, drop_dangling, find_bodiless, take_out_damaged
 from storage.commits.commits import number_authors
-from storage.commits.damaged import Awaited, await_commits, count_awaited
-from storage.engine.column_encryption import Secrecy, file_place, secrecy_of
+from storage.commits.damaged import DamagedCount, await_commits, count_damaged
+from storage.engine.column_encryption import ColumnCipher, cipher_of, file_place
 from storage.engine.database import Database, read_store
 from storage.engine.id_keys import chunks, pack_ids
 from storage.engine.losses import Loss, read_loss, settle_loss
@@ -69,7 +69,7 @@ class Repair:
     left: Findings
     changed: Counter[str] = field(default_factory=Counter)
     """Rows that were changed, by what they are about; `blocks`: those that were taken out."""
-    awaited: Awaited = field(default_factory=lambda: Awaited(0, 0))
+    awaited: DamagedCount = field(default_factory=lambda: DamagedCount(0, 0))
     copy: Path | None = None
     """The store as it was before."""
 
@@ -81,7 +81,7 @@ class _Undone(Exception):
 def repair_store(home: Path, store_key: bytes | None, url: str = "", *, dry_run: bool = False) -> Repair:
     """Put right what can be; with `dry_run` do all of it, and keep nothing. Raises ServiceError, StorageError."""
     with lock_home(home), hold_content(home, alone=True):
-        rebuilt: Rebuilt | None = None
+        rebuilt: RebuildResult | None = None
         if not url and (damage := find_damage(home)).kinds:
             if dry_run:
                 return Repair(damage, damage, Counter(database=1))
@@ -116,7 +116,7 @@ def _repair(database: Database, home: Path, *, dry_run: bool) -> Repair:
                 work.run(found)
                 repair.changed = +work.changed
                 repair.left = check_all(connection, home)
-            repair.awaited = count_awaited(connection)
+            repair.awaited = count_damaged(connection)
             if dry_run or not repair.changed:
                 raise _Undone
             repair.copy = database.copy_aside(COPY_LABEL)
@@ -132,7 +132,7 @@ class _Work:
         self._database = database
         self._connection = connection
         self._home = home
-        self._secrecy: Secrecy = secrecy_of(connection)
+        self._cipher: ColumnCipher = cipher_of(connection)
         self._unreadable: list[int] = []
         self._removers: list[tuple[int, int, Commit]] = []  # the commit's number, its branch's, and it
         self.changed: Counter[str] = Counter()
@@ -164,7 +164,7 @@ class _Work:
         changed["counts"] += restate_sums(connection)
         begin_edits_anew(self._database, connection, sorted(moved.keys() | passed.keys()))
         changed["sketches"] += drop_wrong_sketches(connection)
-        changed["waiting"] += drop_wrong_waiting(connection)
+        changed["waiting"] += drop_wrong_pending(connection)
         changed["relayed"] += restate_relayed(connection)
 
     def _restate_commits(self, tables: Tables) -> None:
@@ -209,7 +209,7 @@ class _Work:
                 self.changed["erasures"] += 1
 
     def _restate_row(self, row: dict[str, Any], opened: Opened) -> None:
-        values = wanted_columns(self._secrecy, opened)
+        values = wanted_columns(self._cipher, opened)
         values = {column: value for column, value in values.items() if row[column] != value}
         if "user" in values:
             user = values.pop("user")
@@ -249,7 +249,7 @@ class _Work:
                 "branch_num": branch.num,
                 "commit_num": num,
                 "object_id": object_id,
-                "object_key": self._secrecy.mask(file_place(file_num, object_id), key),
+                "object_key": self._cipher.mask(file_place(file_num, object_id), key),
                 "name": name,
                 "size": size,
             }

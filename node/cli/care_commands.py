@@ -150,7 +150,7 @@ def collect(
     from storage.blobs.garbage_collection import collect_garbage, find_garbage
     from storage.engine.database import StorageError
     from storage.engine.quarantine import empty_quarantine, measure_quarantine
-    from storage.engine.vacuum import estimate_shrinking, measure_unused, shrink_store
+    from storage.engine.vacuum import estimate_vacuum, measure_unused, vacuum_store
 
     opened = open_home(settings(context).home)
     home, url, days = opened.path, opened.storage_url, opened.config.storage.erase_after_days
@@ -163,7 +163,7 @@ def collect(
                 if days:
                     erased = measure_erasable(home, store_key, now_ms - days * DAY_MS, url)
                 garbage = find_garbage(home, url, keep_removed=not removed)
-                shrunk = estimate_shrinking(home, url, erased.size + garbage.block_size)
+                shrunk = estimate_vacuum(home, url, erased.size + garbage.block_size)
                 aside = measure_quarantine(home)
         else:
             with lock_home(home), hold_content(home, alone=True):
@@ -171,7 +171,7 @@ def collect(
                 if days:
                     erased = erase_store(home, store_key, now_ms - days * DAY_MS, now_ms, url)
                 garbage = collect_garbage(home, url, keep_removed=not removed)
-                shrunk = shrink_store(home, url, unused + garbage.block_size)
+                shrunk = vacuum_store(home, url, unused + garbage.block_size)
                 aside = empty_quarantine(home) if quarantine else measure_quarantine(home)
     except (StorageError, OSError) as error:
         raise ServiceError("storage_failed", str(error), "`ravel fsck` tells more") from None

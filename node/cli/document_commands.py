@@ -51,17 +51,17 @@ def list_set(context: typer.Context, branch: BranchArgument, as_json: JsonOption
     print_table(("item",), ((row["item"],) for row in items))
 
 
-@set_.command("squeeze")
-def squeeze_set(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
-    """Say again in few commits what the set holds, so that older ones are needed no more. Nothing it holds changes."""
-    answer = client(context).documents.squeeze(branch, "set")
+@set_.command("snapshot")
+def snapshot_set(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+    """Compact the set's history: write its content again in few commits. The content does not change."""
+    answer = client(context).documents.snapshot(branch, "set")
     print_json(answer) if as_json else print_fields(answer.items())
 
 
-@dict_.command("squeeze")
-def squeeze_dict(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
-    """Say again in few commits what the dict holds, so that older ones are needed no more. Nothing it holds changes."""
-    answer = client(context).documents.squeeze(branch, "dict")
+@dict_.command("snapshot")
+def snapshot_dict(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+    """Compact the dict's history: write its content again in few commits. The content does not change."""
+    answer = client(context).documents.snapshot(branch, "dict")
     print_json(answer) if as_json else print_fields(answer.items())
 
 

@@ -15,7 +15,7 @@ import typer
 from node.cli.shared import JsonOption, client, print_fields, print_json, settings
 from node.runtime.errors import ERROR_KINDS, ServiceError
 
-GiantOption = Annotated[
+LargeBranchOption = Annotated[
     int | None,
     typer.Option(min=1, metavar="COMMITS", help="Order branches of so many commits in many tasks (2000000)."),
 ]
@@ -42,7 +42,7 @@ def analyze(
         str | None, typer.Option(metavar="BRANCH", help="Branch to draw: its name, or the start of its id.")
     ] = None,
     csv: Annotated[bool, typer.Option("--csv", help="Write every table as CSV too.")] = False,
-    giant_from: GiantOption = None,
+    giant_from: LargeBranchOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run Spark on an export: statistics, the bulk linearization, and a report. Needs Java 17 or newer."""
@@ -51,7 +51,7 @@ def analyze(
     options += [] if verify else ["--no-verify"]
     options += [f"--draw={draw}"] if draw is not None else []
     options += ["--csv"] if csv else []
-    options += _giant_options(giant_from)
+    options += _large_branch_options(giant_from)
     _run_spark("analytics", [destination, *options], as_json, environment)
 
 
@@ -63,7 +63,7 @@ def audit(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the table of findings.")] = Path("audit"),
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
-    giant_from: GiantOption = None,
+    giant_from: LargeBranchOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Recompute ids, find contradictions in and between exports; exit code 23 when there are any. Needs Java 17 or newer.
@@ -72,7 +72,7 @@ def audit(
     """
     own, environment = ("", {}) if export_folders else _own_export(context)
     destinations = export_folders or [own]
-    arguments = [*destinations, "--out", str(out), "--master", master, *_giant_options(giant_from)]
+    arguments = [*destinations, "--out", str(out), "--master", master, *_large_branch_options(giant_from)]
     _run_spark("analytics.audit.command", arguments, as_json, environment)
 
 
@@ -116,7 +116,7 @@ def _own_export(context: typer.Context) -> tuple[str, dict[str, str]]:
     return destination, {f"FSSPEC_{destination.partition('://')[0].upper()}": json.dumps(options)}
 
 
-def _giant_options(giant_from: int | None) -> list[str]:
+def _large_branch_options(giant_from: int | None) -> list[str]:
     return [] if giant_from is None else ["--giant-from", str(giant_from)]
 
 

@@ -14,7 +14,7 @@ _ADVICE: Final = {
     "`ravel status` counts what is left",
     "log": "let the daemon run, and connect to a peer that follows your repos, which sends back what it has; "
     "only if there is none: `ravel fsck --accept-loss`",
-    "squeeze": "its author wrote it so; nothing of the store is damaged",
+    "snapshot": "its author wrote it so; nothing of the store is damaged",
 }
 _ELSE: Final = (
     "restore a backup (`ravel restore`), or take the repo up from a peer in a new folder (docs/identity.md)"

@@ -61,7 +61,7 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
         return
     shown = {
         **answer,
-        "awaited": _awaited_line(answer["awaited"]),
+        "awaited": _damaged_line(answer["awaited"]),
         "lost_writes": _lost_line(answer["lost_writes"]),
         "export": _export_line(answer["export"]),
     }
@@ -118,7 +118,7 @@ def _state_line(topic: JsonObject) -> str:
     return f"{topic['state']}, but for commits that need bodies which the peer has erased"
 
 
-def _awaited_line(awaited: dict[str, int]) -> str:
+def _damaged_line(awaited: dict[str, int]) -> str:
     if not any(awaited.values()):
         return ""
     return f"{awaited['commits']} commits and {awaited['blocks']} blocks of files: damaged here, and asked of peers"

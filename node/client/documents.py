@@ -36,9 +36,9 @@ class DocumentsClient:
         body = {"put": dict(put or {}), "erase": list(erase)}
         return self._call("POST", f"{_path(branch)}/dict", body)
 
-    def squeeze(self, branch: str, kind: str) -> JsonObject:
-        """Squeeze a branch's set or dict."""
-        return self._call("POST", f"{_path(branch)}/{kind}/squeezes", {})
+    def snapshot(self, branch: str, kind: str) -> JsonObject:
+        """Compact a branch's set or dict."""
+        return self._call("POST", f"{_path(branch)}/{kind}/snapshots", {})
 
     def compact(self, branch: str, *, dry_run: bool, without_missing: bool = False) -> JsonObject:
         """Compact a branch."""

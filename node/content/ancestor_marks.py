@@ -1,4 +1,4 @@
-"""Which commits of a branch's state stand in the past of which chosen ones: squeezes, compactions."""
+"""Which commits of a branch's state stand in the past of which chosen ones: snapshots, compactions."""
 
 from collections.abc import Mapping, Sequence
 

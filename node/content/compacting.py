@@ -48,8 +48,8 @@ class Compacting:
         """Write a compaction, where it lets anything go; say how many bodies may go here, and their bytes.
 
         With `dry_run`, what might go at most, and nothing is written; `without_missing`, bodies that are not here and that
-        the documents need are taken to say nothing, for all who get the squeezes. Raises ServiceError `not_permitted` for
-        who may not manage branches, and those of squeezing.
+        the documents need are taken to say nothing, for all who get the snapshots. Raises ServiceError `not_permitted` for
+        who may not manage branches, and those of snapshotting.
         """
         branch = self._find_branch(branch_text)
         commits: list[str] = []
@@ -59,9 +59,9 @@ class Compacting:
             await self._hub.run_blocking(self._check_permission, branch)
             for kind in ("set", "dict"):
                 commits += (
-                    await self._documents.squeeze(branch_text, kind, without_missing=without_missing)
+                    await self._documents.snapshot(branch_text, kind, without_missing=without_missing)
                 )["commits"]
-            snapshot = await self._texts.squeeze(branch_text, without_missing=without_missing)
+            snapshot = await self._texts.snapshot(branch_text, without_missing=without_missing)
             commits += [] if snapshot is None else [snapshot]
             found = await self._hub.run_blocking(self._measure, branch, _find_let_go)
             if await self._hub.run_blocking(self._measure, branch, find_unneeded) != found:

@@ -15,14 +15,22 @@ from node.ingest.replica import Replica, Tables, load_blocks_of, open_encoded
 from node.runtime.errors import ServiceError
 from node.timelines.lineage import lineage, load_state
 from protocol.body import Carried, UnreadableBody, content_of, kind_name
-from protocol.content import DictEdit, DictSqueeze, SetEdit, SetSqueeze, TextSnapshot, TextUpdate
-from protocol.limits.users import DOCUMENT_SQUEEZE_COUNT_MAX, DOCUMENT_WORDS_KEPT_MAX
+from protocol.content import DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextSnapshot, TextUpdate
+from protocol.limits.users import DOCUMENT_OPERATIONS_CACHED_MAX, DOCUMENT_SNAPSHOT_COUNT_MAX
 from storage.commits.commits import TimelineRow
 from storage.repos.repos import Branch
-from verifier.documents import DOCUMENTS, DocumentBody, ErasedWords, Said, Word, count_words, say_nothing
+from verifier.documents import (
+    DOCUMENTS,
+    DocumentBody,
+    DocumentOperation,
+    DocumentValue,
+    ErasedValues,
+    count_values,
+    say_nothing,
+)
 
 _LOADED_AT_ONCE: Final = 500
-_SQUEEZE_KINDS: Final = (kind_name(SetSqueeze), kind_name(DictSqueeze))
+_SNAPSHOT_KINDS: Final = (kind_name(SetSnapshot), kind_name(DictSnapshot))
 
 
 class _Opened(NamedTuple):
@@ -33,17 +41,21 @@ class _Opened(NamedTuple):
     size: int
 
 
-class SaidReader:
+class DocumentOperationReader:
     """Reads what is said of documents. Thread-safe."""
 
-    def __init__(self, replica: Replica | Tables, *, words_kept_max: int = DOCUMENT_WORDS_KEPT_MAX) -> None:
+    def __init__(
+        self, replica: Replica | Tables, *, operations_cached_max: int = DOCUMENT_OPERATIONS_CACHED_MAX
+    ) -> None:
         self._replica = replica
         self._lock = threading.Lock()
         self._kept: dict[int, _Opened] = {}  # by the commit's number, without the bytes of updates
-        self.words_kept = 0
-        self._words_kept_max = words_kept_max
+        self.operations_cached = 0
+        self._operations_cached_max = operations_cached_max
 
-    def read(self, connection: Connection, branch: Branch, document: str) -> Iterator[tuple[Said, int]]:
+    def read(
+        self, connection: Connection, branch: Branch, document: str
+    ) -> Iterator[tuple[DocumentOperation, int]]:
         """What the branch and what it continues say of a document (DOCUMENTS), also in carried commits; with bodies' sizes.
 
         Updates are empty here: a long history has far more bytes of them than are in use (`read_updates`).
@@ -53,18 +65,18 @@ class SaidReader:
         types = DOCUMENTS[document]
         depths = self.depths(connection, branch)
         rows = load_state(self._replica, connection, branch, kinds={"carried", *map(kind_name, types)})
-        squeezes = [row for row in rows if row.body_kind in _SQUEEZE_KINDS and not row.is_erased]
-        if len(squeezes) > DOCUMENT_SQUEEZE_COUNT_MAX:
+        snapshots = [row for row in rows if row.body_kind in _SNAPSHOT_KINDS and not row.is_erased]
+        if len(snapshots) > DOCUMENT_SNAPSHOT_COUNT_MAX:
             raise ServiceError(
                 "too_large",
-                f"the branch's {document} was squeezed over {DOCUMENT_SQUEEZE_COUNT_MAX} times",
+                f"the branch's {document} has over {DOCUMENT_SNAPSHOT_COUNT_MAX} snapshots",
                 "begin another branch with what is in use",
             )
         said_again = [
             row
-            for start in range(0, len(squeezes), _LOADED_AT_ONCE)
-            for row, opened in self._outlined(connection, squeezes[start : start + _LOADED_AT_ONCE])
-            if isinstance(opened.content, SetSqueeze | DictSqueeze)  # else it cannot be read
+            for start in range(0, len(snapshots), _LOADED_AT_ONCE)
+            for row, opened in self._outlined(connection, snapshots[start : start + _LOADED_AT_ONCE])
+            if isinstance(opened.content, SetSnapshot | DictSnapshot)  # else it cannot be read
         ]
         bits = {row.commit_id: 1 << number for number, row in enumerate(said_again)}
         pasts = find_pasts(connection, lineage(self._replica, connection, branch), bits)
@@ -74,17 +86,17 @@ class SaidReader:
                 if row.is_erased or isinstance(opened.content, types):
                     place = (depths[row.branch_num], row.passed, row.rank, row.commit_id)
                     bit, covered_by = bits.get(row.commit_id, 0), pasts.get(row.commit_id, 0)
-                    yield Said(opened.name, place, opened.content, bit, covered_by), opened.size
+                    yield DocumentOperation(opened.name, place, opened.content, bit, covered_by), opened.size
 
     def read_updates(
-        self, connection: Connection, said: Sequence[Said], rows: Sequence[TimelineRow]
-    ) -> Iterator[tuple[Said, int]]:
+        self, connection: Connection, said: Sequence[DocumentOperation], rows: Sequence[TimelineRow]
+    ) -> Iterator[tuple[DocumentOperation, int]]:
         """The same updates with their bytes; `rows` are their commits'."""
         for start in range(0, len(rows), _LOADED_AT_ONCE):
             part = rows[start : start + _LOADED_AT_ONCE]
             for one, opened in zip(said[start:], self._open(connection, part), strict=False):
                 assert opened.content is not None, "it was an update"
-                yield Said(one.name, one.place, opened.content), opened.size
+                yield DocumentOperation(one.name, one.place, opened.content), opened.size
 
     def depths(self, connection: Connection, branch: Branch) -> dict[int, int]:
         """The first parts of commits' places, by the numbers of the branch (it has the last) and of what it continues."""
@@ -117,14 +129,14 @@ class SaidReader:
     def _keep(self, fresh: dict[int, _Opened]) -> None:
         words = sum(_weight(opened) for opened in fresh.values())
         with self._lock:
-            if self.words_kept + words > self._words_kept_max:  # rather begin anew than choose
-                self._kept, self.words_kept = {}, 0
-            if words <= self._words_kept_max:
+            if self.operations_cached + words > self._operations_cached_max:  # rather begin anew than choose
+                self._kept, self.operations_cached = {}, 0
+            if words <= self._operations_cached_max:
                 self._kept.update(fresh)
-                self.words_kept += words
+                self.operations_cached += words
 
 
-def not_here(error: ErasedWords) -> ServiceError:
+def not_here(error: ErasedValues) -> ServiceError:
     """The answer where bodies are needed that are not here: erased, and what stood for them is void, or never come."""
     return ServiceError(
         "incomplete",
@@ -134,7 +146,7 @@ def not_here(error: ErasedWords) -> ServiceError:
     )
 
 
-def deps_of(replaced: Iterable[Said | Word], own: int) -> tuple[bytes, ...]:
+def deps_of(replaced: Iterable[DocumentOperation | DocumentValue], own: int) -> tuple[bytes, ...]:
     """The commits of the branch itself, whose places begin with `own`, among those replaced: no others may be deps."""
     return tuple(dict.fromkeys(one.place[-1] for one in replaced if one.place[0] == own))
 
@@ -143,7 +155,7 @@ def _weight(opened: _Opened) -> int:
     """Words that it takes the place of: one for each commit, name and word."""
     content = opened.content
     names = len(content.replaces) if isinstance(content, SetEdit | DictEdit | TextSnapshot) else 0
-    return 1 + names + (0 if content is None else count_words(content))
+    return 1 + names + (0 if content is None else count_values(content))
 
 
 def _without_update(opened: _Opened) -> _Opened:

@@ -12,21 +12,21 @@ from sqlalchemy import Connection
 
 from node.authoring.drafting import Draft
 from node.authoring.outbound import Author
-from node.content.document_operations import SaidReader, deps_of, not_here
-from node.content.snapshotting import squeeze
+from node.content.document_operations import DocumentOperationReader, deps_of, not_here
+from node.content.snapshotting import snapshot
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.content import DictEdit, DictEntry, SetEdit
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX, DICT_EDIT_COUNT_MAX, SET_EDIT_COUNT_MAX
-from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_WORD_COUNT_MAX
+from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from protocol.text import id_text
 from storage.repos.repos import Branch
 from verifier.documents import (
+    DocumentOperation,
+    DocumentValue,
     Entry,
-    ErasedWords,
-    Said,
-    Word,
-    count_words,
+    ErasedValues,
+    count_values,
     find_settled,
     in_byte_order,
     pass_over_missing,
@@ -41,12 +41,12 @@ JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class NewWord:
+class NewValue:
     """A word to be written: its value, or None where the item or key is to go, and the tips that it replaces."""
 
     key: str
     value: str | None
-    replaces: tuple[Word, ...]
+    replaces: tuple[DocumentValue, ...]
 
     @property
     def size(self) -> int:
@@ -61,7 +61,7 @@ class Documents:
         self._hub = hub
         self._author = author
         self._find_branch = find_branch
-        self._reader = SaidReader(hub.replica)
+        self._reader = DocumentOperationReader(hub.replica)
 
     async def show_set(self, branch_text: str, offset: int, limit: int) -> JsonObject:
         """A window of the items in the branch's set, by their UTF-8 bytes, each with its tips."""
@@ -116,7 +116,7 @@ class Documents:
             "erased": [key for key, value in said if value is None],
         }
 
-    async def squeeze(self, branch_text: str, kind: str, *, without_missing: bool = False) -> JsonObject:
+    async def snapshot(self, branch_text: str, kind: str, *, without_missing: bool = False) -> JsonObject:
         """Say again, in as few commits as hold it, all that stands in the branch's set or dict, where others said it.
 
         `without_missing`, bodies that are not here are taken to say nothing. Raises ServiceError `too_large` where one
@@ -130,7 +130,7 @@ class Documents:
             if all(id(one) in settled or one.bit for one in said):
                 return []
             entries = self._reduce_said(kind, pass_over_missing(said, kind) if without_missing else said)
-            return [Draft(body) for body in squeeze(entries, kind)]
+            return [Draft(body) for body in snapshot(entries, kind)]
 
         written, intake = await self._hub.write(self._author.write_many, branch, plan)
         self._hub.announce(intake)
@@ -148,14 +148,14 @@ class Documents:
         def plan(connection: Connection) -> list[Draft]:
             entries = self._reduce(connection, branch, kind)
             words = [
-                NewWord(key, value, entries.get(key, _NOTHING_SAID).tips)
+                NewValue(key, value, entries.get(key, _NOTHING_SAID).tips)
                 for key, value in wanted.items()
                 if not _is_so(entries.get(key, _NOTHING_SAID), value)
             ]
             said.extend((word.key, word.value) for word in words)
             count_max = SET_EDIT_COUNT_MAX if kind == "set" else DICT_EDIT_COUNT_MAX
             own = self._reader.depths(connection, branch)[branch.num]
-            return [_draft(kind, group, own) for group in group_words(words, count_max)]
+            return [_draft(kind, group, own) for group in group_values(words, count_max)]
 
         written, intake = await self._hub.write(self._author.write_many, branch, plan)
         self._hub.announce(intake)
@@ -168,23 +168,23 @@ class Documents:
     def _reduce(self, connection: Connection, branch: Branch, kind: str) -> dict[str, Entry]:
         return self._reduce_said(kind, self._read(connection, branch, kind))
 
-    def _reduce_said(self, kind: str, said: Sequence[Said]) -> dict[str, Entry]:
+    def _reduce_said(self, kind: str, said: Sequence[DocumentOperation]) -> dict[str, Entry]:
         try:
             return reduce_set(said) if kind == "set" else reduce_dict(said)
-        except ErasedWords as error:
+        except ErasedValues as error:
             raise not_here(error) from None
 
-    def _read(self, connection: Connection, branch: Branch, kind: str) -> list[Said]:
-        said: list[Said] = []
+    def _read(self, connection: Connection, branch: Branch, kind: str) -> list[DocumentOperation]:
+        said: list[DocumentOperation] = []
         size = words = 0
         for one, encoded_size in self._reader.read(connection, branch, kind):
             said.append(one)
             size += encoded_size
-            words += 1 if one.body is None else count_words(one.body)
-            if size > DOCUMENT_SIZE_MAX or words > DOCUMENT_WORD_COUNT_MAX:
+            words += 1 if one.body is None else count_values(one.body)
+            if size > DOCUMENT_SIZE_MAX or words > DOCUMENT_VALUE_COUNT_MAX:
                 raise ServiceError(
                     "too_large",
-                    f"the branch's {kind} was written in over {DOCUMENT_WORD_COUNT_MAX} words "
+                    f"the branch's {kind} was written in over {DOCUMENT_VALUE_COUNT_MAX} words "
                     f"or {DOCUMENT_SIZE_MAX} bytes",
                     "compact the branch and let its old bodies go here (`ravel branch compact`, [storage] erase_after_days, "
                     "`ravel gc`), or begin another with what is in use",
@@ -192,13 +192,13 @@ class Documents:
         return said
 
 
-def group_words(words: Iterable[NewWord], count_max: int) -> Iterator[list[NewWord]]:
+def group_values(words: Iterable[NewValue], count_max: int) -> Iterator[list[NewValue]]:
     """Words of one commit each: no key twice, and what they replace in one list of names.
 
     Of a key with more tips than one commit can name, the surplus is replaced by words before the last, which say that it
     is gone; they will be replaced with it.
     """
-    group: dict[str, NewWord] = {}
+    group: dict[str, NewValue] = {}
     names: set[bytes] = set()
     size = 0
     for word in _split(words):
@@ -214,16 +214,16 @@ def group_words(words: Iterable[NewWord], count_max: int) -> Iterator[list[NewWo
         yield list(group.values())
 
 
-def _split(words: Iterable[NewWord]) -> Iterator[NewWord]:
+def _split(words: Iterable[NewValue]) -> Iterator[NewValue]:
     for word in words:
         tips = word.replaces
         while len(tips) > DEP_COUNT_MAX:
-            yield NewWord(word.key, None, tips[:DEP_COUNT_MAX])
+            yield NewValue(word.key, None, tips[:DEP_COUNT_MAX])
             tips = tips[DEP_COUNT_MAX:]
-        yield NewWord(word.key, word.value, tips)
+        yield NewValue(word.key, word.value, tips)
 
 
-def _draft(kind: str, group: Sequence[NewWord], own: int) -> Draft:
+def _draft(kind: str, group: Sequence[NewValue], own: int) -> Draft:
     replaced = {tip.name: tip for word in group for tip in word.replaces}
     there = [(word.key, word.value) for word in group if word.value is not None]
     gone = tuple(word.key for word in group if word.value is None)

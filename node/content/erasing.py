@@ -4,8 +4,8 @@ Rows, headers, keys and ids stay, so order, membership, feeds and signatures can
 
 - it is content of a kind that no verdict rests on (ERASABLE_KINDS), and its commit is not void;
 - a compaction that counts has the commit in its past, and came here before the time that the policy says;
-- its commit's header says its kind, so that the commit can be judged without it (`protocol.said_kind`);
-- of a set or dict, squeezes say again what stands of it; of a text, a snapshot that counts names it;
+- its commit's header says its kind, so that the commit can be judged without it (`protocol.declared_kind`);
+- of a set or dict, snapshots say again what stands of it; of a text, a snapshot that counts names it;
 - of a document, no branch here continues this one from a later commit: it may need what this one does not.
 
 A dry run reads one moment of the store, beside the daemon or without one (`garbage_collection`).
@@ -20,33 +20,33 @@ from typing import Final
 from sqlalchemy import Connection
 
 from node.content.ancestor_marks import find_pasts
-from node.content.document_operations import SaidReader
+from node.content.document_operations import DocumentOperationReader
 from node.ingest.replica import Replica, Tables, load_blocks_of, load_tables, open_stored
 from node.runtime.errors import ServiceError
 from node.timelines.lineage import lineage
 from protocol.block import decode_block
 from protocol.body import kind_name
 from protocol.commit import open_commit
-from protocol.content import Compaction, DictEdit, DictSqueeze, SetEdit, SetSqueeze, TextUpdate
-from protocol.said_kind import ERASABLE, WORDS, said_kind
+from protocol.content import Compaction, DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextUpdate
+from protocol.declared_kind import ERASABLE, WORDS, declared_kind
 from storage.commits.blocks import DamagedBlock, read_blocks
 from storage.commits.commits import TimelineRow
 from storage.commits.erasing import Erasure, erase_bodies, load_compactions, load_whole, measure_bodies
 from storage.engine.database import Database, read_store
 from storage.engine.id_keys import chunks, unpack_nums
 from storage.repos.repos import Branch
-from verifier.documents import ErasedWords, Said, find_settled, find_snapshotted
+from verifier.documents import DocumentOperation, ErasedValues, find_settled, find_snapshotted
 
 _LOADED_AT_ONCE: Final = 500
 _TIMELINE_KINDS: Final = tuple(kind_name(kind) for kind in ERASABLE if kind not in WORDS)
 ERASABLE_KINDS: Final = tuple(map(kind_name, ERASABLE))
 """Kinds of bodies that may be erased."""
-_SQUEEZES: Final = {
-    kind_name(SetEdit): kind_name(SetSqueeze),
-    kind_name(DictEdit): kind_name(DictSqueeze),
+_SNAPSHOTS: Final = {
+    kind_name(SetEdit): kind_name(SetSnapshot),
+    kind_name(DictEdit): kind_name(DictSnapshot),
     kind_name(TextUpdate): "",
 }
-"""Kinds of words, and what squeezes them (a text's snapshots are no such kind, and never erased)."""
+"""Kinds of operations, and the kind of a snapshot of them. Snapshots of a text are never erased, so they are not here."""
 DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
@@ -80,14 +80,14 @@ def find_unneeded(tables: Replica | Tables, connection: Connection, branch: Bran
 
 
 def find_compactable(tables: Replica | Tables, connection: Connection, branch: Branch) -> list[TimelineRow]:
-    """The same if all documents were squeezed before. Raises StorageError."""
+    """The same if all documents were snapshotted before. Raises StorageError."""
     whole = load_whole(connection, branch.num, ERASABLE_KINDS)
     settled = set(_find_settled(tables, connection, branch))
     continued = _find_continued(tables, connection, branch)
-    # Kinds of bodies of which a squeeze or snapshot would make some needless, and with them earlier squeezes.
+    # Kinds of bodies of which a snapshot would make some needless, and with them earlier snapshots.
     left = Counter(row.body_kind for row in whole if row.commit_id not in settled)
-    fresh = {kind for kind, squeezes in _SQUEEZES.items() if left[kind] >= 1 + (not squeezes)}
-    fresh |= {squeezes for kind, squeezes in _SQUEEZES.items() if kind in fresh}
+    fresh = {kind for kind, snapshots in _SNAPSHOTS.items() if left[kind] >= 1 + (not snapshots)}
+    fresh |= {snapshots for kind, snapshots in _SNAPSHOTS.items() if kind in fresh}
     compactable = [
         row
         for row in whole
@@ -116,7 +116,7 @@ def _saying_kinds(
         for row in part:
             secret = tables.on_topics[row.topic_num].convergence_secret
             commit = open_commit(decode_block(encoded[nums[row.num]]), row.commit_key, secret)
-            if said_kind(commit, is_root_branch=False) is not None:
+            if declared_kind(commit, is_root_branch=False) is not None:
                 found.append(row)
     return found
 
@@ -151,12 +151,14 @@ def _content_branches(tables: Tables) -> list[Branch]:
 
 def _find_settled(tables: Replica | Tables, connection: Connection, branch: Branch) -> Iterator[bytes]:
     """Commits of the branch whose words or updates others stand for."""
-    reader = SaidReader(tables)
+    reader = DocumentOperationReader(tables)
     for document in ("set", "dict", "text"):
         try:
             said = [one for one, _ in reader.read(connection, branch, document)]
-            settled: Sequence[Said] = find_snapshotted(said) if document == "text" else find_settled(said)
-        except (ServiceError, ErasedWords):  # what cannot be told is needed
+            settled: Sequence[DocumentOperation] = (
+                find_snapshotted(said) if document == "text" else find_settled(said)
+            )
+        except (ServiceError, ErasedValues):  # what cannot be told is needed
             continue
         yield from (one.place[-1] for one in settled)
 

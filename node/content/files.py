@@ -14,7 +14,7 @@ import trio
 
 from node.authoring.drafting import Draft
 from node.authoring.outbound import Author
-from node.ingest.intake import Intake
+from node.ingest.intake import IngestResult
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN
 from node.sync.fetching import fetch_blocks
@@ -154,7 +154,7 @@ class Files:
 
     def _keep(
         self, branch: Branch, name: str, builder: ObjectBuilder, draft: PackDraft
-    ) -> tuple[FileRow, Intake]:
+    ) -> tuple[FileRow, IngestResult]:
         reference = builder.finish()
         draft.finish()
         commit = Draft(FilesBody((FileEntry(name, builder.size),)), files=(reference,))

@@ -1,13 +1,18 @@
-"""Squeezes of a set or dict: all that stands, over ranges of items or keys that fit into one body each."""
+"""Snapshots of a set or dict: all that stands, over ranges of items or keys that fit into one body each."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from node.runtime.errors import ServiceError
-from protocol.content import DictEntry, DictSqueeze, SetSqueeze, SqueezedEntries, SqueezedItems
-from protocol.limits.formats import BODY_SIZE_MAX, DICT_EDIT_COUNT_MAX, SET_EDIT_COUNT_MAX, SQUEEZED_COUNT_MAX
+from protocol.content import DictEntry, DictSnapshot, SetSnapshot, SnapshotEntries, SnapshotItems
+from protocol.limits.formats import (
+    BODY_SIZE_MAX,
+    DICT_EDIT_COUNT_MAX,
+    SET_EDIT_COUNT_MAX,
+    SNAPSHOT_COMMIT_COUNT_MAX,
+)
 from storage.engine.id_keys import chunks
-from verifier.documents import Entry, in_byte_order, squeeze_words
+from verifier.documents import Entry, in_byte_order, snapshot_values
 
 _NAME_SIZE: Final = 48
 """Bytes of a body for a commit's name and the beginnings of lists, rounded up; each word is taken to begin one."""
@@ -15,25 +20,25 @@ _ROOM: Final = 8192
 """Bytes of a body for its range and what is not counted."""
 
 
-def squeeze(entries: Mapping[str, Entry], kind: str) -> Iterator[SetSqueeze | DictSqueeze]:
-    """Squeezes of a set or (else) a dict, their ranges one after another over all keys. Raises ServiceError `too_large`."""
+def snapshot(entries: Mapping[str, Entry], kind: str) -> Iterator[SetSnapshot | DictSnapshot]:
+    """Snapshots of a set or (else) a dict, their ranges one after another over all keys. Raises ServiceError `too_large`."""
     firsts = _divide(entries)
     for first, end in zip(firsts, [*firsts[1:], None], strict=True):
-        words = squeeze_words(entries, first, end)
+        words = snapshot_values(entries, first, end)
         if kind == "set":
             items = tuple(
-                SqueezedItems(name, tuple(part))
+                SnapshotItems(name, tuple(part))
                 for name, values in words.items()
                 for part in chunks(list(values), SET_EDIT_COUNT_MAX)
             )
-            yield SetSqueeze(first, end, items)
+            yield SetSnapshot(first, end, items)
             continue
         puts = tuple(
-            SqueezedEntries(name, tuple(DictEntry(key, value) for key, value in part))
+            SnapshotEntries(name, tuple(DictEntry(key, value) for key, value in part))
             for name, values in words.items()
             for part in chunks(list(values.items()), DICT_EDIT_COUNT_MAX)
         )
-        yield DictSqueeze(first, end, puts)
+        yield DictSnapshot(first, end, puts)
 
 
 def _divide(entries: Mapping[str, Entry]) -> list[str]:
@@ -43,13 +48,13 @@ def _divide(entries: Mapping[str, Entry]) -> list[str]:
     for key in in_byte_order(entries):
         values = [word.value or "" for word in entries[key].values]
         more = sum(len(key.encode()) + len(value.encode()) + _NAME_SIZE for value in values)
-        if more > BODY_SIZE_MAX - _ROOM or len(values) > SQUEEZED_COUNT_MAX:
+        if more > BODY_SIZE_MAX - _ROOM or len(values) > SNAPSHOT_COMMIT_COUNT_MAX:
             raise ServiceError(
                 "too_large",
                 f"the conflicts of {key!r} are too long for one commit",
                 "put one value first: `ravel dict put`",
             )
-        if size + more > BODY_SIZE_MAX - _ROOM or count + len(values) > SQUEEZED_COUNT_MAX:
+        if size + more > BODY_SIZE_MAX - _ROOM or count + len(values) > SNAPSHOT_COMMIT_COUNT_MAX:
             firsts.append(key)
             size = count = 0
         size, count = size + more, count + len(values)

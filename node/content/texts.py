@@ -19,7 +19,7 @@ import trio
 
 from node.authoring.drafting import Draft
 from node.authoring.outbound import Author
-from node.content.document_operations import SaidReader, deps_of, not_here
+from node.content.document_operations import DocumentOperationReader, deps_of, not_here
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.content import TextSnapshot, TextUpdate
@@ -28,7 +28,7 @@ from protocol.limits.users import DOCUMENT_SIZE_MAX, TEXT_MERGE_SECONDS, TEXT_SN
 from protocol.text import id_text
 from storage.commits.commits import load_rows
 from storage.repos.repos import Branch
-from verifier.documents import ErasedWords, Said, TextState, pass_over_missing, reduce_text
+from verifier.documents import DocumentOperation, ErasedValues, TextState, pass_over_missing, reduce_text
 
 log = structlog.get_logger()
 
@@ -52,7 +52,7 @@ class Texts:
         self._hub = hub
         self._author = author
         self._find_branch = find_branch
-        self._reader = SaidReader(hub.replica)
+        self._reader = DocumentOperationReader(hub.replica)
         self._merging = trio.CapacityLimiter(TEXT_WORKERS_MAX)
 
     async def push(self, branch_text: str, update: bytes) -> JsonObject:
@@ -103,7 +103,7 @@ class Texts:
             "text": merged.text,
         }
 
-    async def squeeze(self, branch_text: str, *, without_missing: bool = False) -> str | None:
+    async def snapshot(self, branch_text: str, *, without_missing: bool = False) -> str | None:
         """Write a snapshot of what stands, where it is more than one update; its commit's id.
 
         `without_missing`, it also stands for updates that are not here, as if these said nothing.
@@ -118,7 +118,12 @@ class Texts:
         return await self._write_snapshot(branch, taken, after=3, missing=missing)
 
     async def _write_snapshot(
-        self, branch: Branch, standing: Sequence[Said], *, after: int, missing: Sequence[Said] = ()
+        self,
+        branch: Branch,
+        standing: Sequence[DocumentOperation],
+        *,
+        after: int,
+        missing: Sequence[DocumentOperation] = (),
     ) -> str | None:
         """The snapshot's id, if one was due: at least half of `after` updates fit into one, of those that stand.
 
@@ -128,7 +133,7 @@ class Texts:
         missing = missing[:DEP_COUNT_MAX]
         if len(standing) + 1 < after:
             return None
-        chosen: list[Said] = []
+        chosen: list[DocumentOperation] = []
         size = 0
         for one in sorted(standing, key=lambda one: (len(_update_of(one)), one.place)):
             size += len(_update_of(one))
@@ -158,25 +163,25 @@ class Texts:
         with self._hub.replica.database.read() as connection:
             return self._reader.depths(connection, branch)[branch.num]
 
-    def _find_missing(self, branch: Branch) -> tuple[Said, ...]:
+    def _find_missing(self, branch: Branch) -> tuple[DocumentOperation, ...]:
         """Updates that would stand and are not here."""
         with self._hub.replica.database.read() as connection:
             said = [one for one, _ in self._reader.read(connection, branch, "text")]
         away = {one.name for one in said if one.body is None}
         return tuple(one for one in reduce_text(pass_over_missing(said, "text")).standing if one.name in away)
 
-    def _load(self, branch: Branch, missing: Sequence[Said] = ()) -> TextState:
+    def _load(self, branch: Branch, missing: Sequence[DocumentOperation] = ()) -> TextState:
         """What stands, but for what is `missing`."""
         names = {one.name for one in missing}
         with self._hub.replica.database.read() as connection:
             try:
                 said = self._reader.read(connection, branch, "text")
                 state = reduce_text(one for one, _ in said if one.name not in names)
-            except ErasedWords as error:
+            except ErasedValues as error:
                 raise not_here(error) from None
             rows = load_rows(connection, [one.place[-1] for one in state.standing])
             ordered = [rows[one.place[-1]] for one in state.standing]
-            standing: list[Said] = []
+            standing: list[DocumentOperation] = []
             size = 0
             for one, encoded_size in self._reader.read_updates(connection, state.standing, ordered):
                 standing.append(one)
@@ -190,7 +195,7 @@ class Texts:
         return replace(state, standing=tuple(standing))
 
 
-def _update_of(one: Said) -> bytes:
+def _update_of(one: DocumentOperation) -> bytes:
     assert isinstance(one.body, TextUpdate | TextSnapshot), "texts are made of these"
     return one.body.update
 

@@ -13,7 +13,7 @@ from node.ingest.replica import Tables, load_membership, load_tables
 from node.ingest.stored_commits import UNREADABLE
 from protocol.body import Grant, Invite, Join, Permission, Remove, RepoInit, body_kind
 from protocol.epochs import EpochAdd, EpochInit
-from storage.commits.damaged import find_awaited_in
+from storage.commits.damaged import find_damaged_in
 from storage.engine.streaming import stream_rows
 from storage.export.export import RepoRights, Unjudged
 from storage.export.parts import ROWS_PER_GROUP, ExportRow
@@ -53,7 +53,7 @@ def _open_repo(
     try:
         membership = load_membership(connection, tables, root.branch_id)
     except UNREADABLE:  # damage; a database that fails raises none of these
-        return Unjudged(is_awaited=find_awaited_in(connection, root.num) is not None)
+        return Unjudged(is_damaged_here=find_damaged_in(connection, root.num) is not None)
     return RepoRights(
         _membership_rows(connection, root, membership, told), _member_rows(root.branch_id, membership, told)
     )
@@ -110,7 +110,7 @@ def _effects(operations: Operations, operation: Operation) -> list[_Effect]:
 
 def _member_rows(repo_id: bytes, membership: Membership, told: Pseudonym) -> Iterator[ExportRow]:
     now = membership.now()
-    persons = find_persons(now, membership.device_words)
+    persons = find_persons(now, membership.device_statements)
     for user, held in now.members().items():
         person = persons.get(user)
         yield repo_id, told(user), held.name.lower(), None if person is None else told(person)

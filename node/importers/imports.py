@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from node.authoring.draft_graph import DraftGraph
 from node.authoring.drafting import Draft, Written
 from node.authoring.outbound import Author
-from node.ingest.intake import Intake
+from node.ingest.intake import IngestResult
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.content import Imported
@@ -71,7 +71,7 @@ class Imports:
 
 def import_items(
     author: Author, branch: Branch, source: str, items: Sequence[ImportItem]
-) -> tuple[ImportSummary, Intake]:
+) -> tuple[ImportSummary, IngestResult]:
     """Import a batch in which parents stand before children.
 
     Raises ServiceError: `too_large` above the bounds, `unknown_parent` for a parent that is in no earlier item.

@@ -17,7 +17,7 @@ from node.importers.lines import read_lines
 from node.importers.ssb_feeds import SsbFeeds
 from node.importers.ssb_messages import Refused, SsbMessage, digest_of, key_of
 from node.runtime.errors import ServiceError
-from protocol.limits.files import SSB_LINE_SIZE_MAX, SSB_REFUSALS_SHOWN_MAX, SSB_WAITING_COUNT_MAX
+from protocol.limits.files import SSB_LINE_SIZE_MAX, SSB_QUEUED_COUNT_MAX, SSB_REFUSALS_SHOWN_MAX
 from protocol.limits.users import IMPORTED_SECONDS_MAX
 
 SSB_SOURCE: Final = "ssb"
@@ -92,7 +92,7 @@ def import_ssb_log(
             continue
         waiting.setdefault(message.author, []).append(item_of(message))
         count += 1
-        if count >= SSB_WAITING_COUNT_MAX:
+        if count >= SSB_QUEUED_COUNT_MAX:
             _send(target, waiting, report, progress)
             count = 0
     _send(target, waiting, report, progress)

@@ -4,27 +4,27 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from node.ingest.intake import Intake
+from node.ingest.intake import IngestResult
 from node.ingest.opening import Opened, OpenedBatch
 from node.ingest.replica import Replica
 from protocol.block import Block
-from storage.commits.damaged import find_awaited, restore_commit
+from storage.commits.damaged import find_damaged, restore_commit
 from storage.commits.erasing import fill_bodies, is_any_missing
 from storage.engine.database import Database
 from storage.repos.repos import Branch
 
 
-def restore_awaited(replica: Replica, branch: Branch, batch: OpenedBatch, now_ms: int) -> list[bytes]:
+def restore_damaged(replica: Replica, branch: Branch, batch: OpenedBatch, now_ms: int) -> list[bytes]:
     """Put blocks back of commits that are awaited and came by this topic; gives their ids. Durable when it returns.
 
     Before verdicts, in a transaction of its own: a membership may be computed only of what this brings. Raises StorageError.
     """
-    if not replica.has_awaited:
+    if not replica.has_damaged:
         return []
     by_id = {opened.signed.commit.commit_id: opened for opened in batch.opened}
     restored: list[bytes] = []
     with replica.database.write() as connection:
-        for commit_id, awaited in find_awaited(connection, list(by_id)).items():
+        for commit_id, awaited in find_damaged(connection, list(by_id)).items():
             if awaited.topic_num == branch.topic_num:
                 opened = by_id[commit_id]
                 found = (opened.signed.commit, opened.publication, opened.signed.body)
@@ -36,7 +36,7 @@ def restore_awaited(replica: Replica, branch: Branch, batch: OpenedBatch, now_ms
 
 
 def fill_missing(
-    database: Database, connection: Connection, branch: Branch, again: Sequence[Opened], intake: Intake
+    database: Database, connection: Connection, branch: Branch, again: Sequence[Opened], intake: IngestResult
 ) -> None:
     """Keep what is missing of the bodies of these commits, which are known here; say in `intake` what came of it.
 

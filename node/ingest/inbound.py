@@ -17,11 +17,11 @@ from itertools import groupby
 import structlog
 from sqlalchemy import Connection
 
-from node.ingest.backfill import fill_missing, restore_awaited
-from node.ingest.intake import Intake
+from node.ingest.backfill import fill_missing, restore_damaged
+from node.ingest.intake import IngestResult
 from node.ingest.membership_effects import add_stated, choose_writing_epoch, follow_stated, show_names
 from node.ingest.opening import Opened, OpenedBatch, open_batch, open_kept_back, prove_topics
-from node.ingest.release import Budget, find_woken
+from node.ingest.release import Budget, find_released
 from node.ingest.replica import Change, Replica, Tables
 from node.ingest.voiding import Review
 from protocol.body import Adopt, BranchAdd, BranchRenew, RepoInit
@@ -35,19 +35,19 @@ from storage.commits.commits import NewCommit, accept_commits, load_facts, load_
 from storage.commits.erasing import keep_bare
 from storage.commits.heads import find_heads
 from storage.commits.pending import (
-    Waiting,
-    find_waiting,
+    PendingPublication,
+    find_pending,
+    keep_pending,
     keep_rejections,
-    keep_waiting,
     load_rejected,
 )
 from storage.commits.pending_release import (
-    Woken,
+    ReleasedCommit,
     drop_causes,
     find_settled,
-    is_any_waiting,
+    is_any_pending,
+    take_released,
     take_unread,
-    take_woken,
 )
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import id_key
@@ -102,7 +102,7 @@ def accept_batch(
     is_own: bool = False,
     share: Share | None = None,
     in_slices: bool = False,
-) -> Intake:
+) -> IngestResult:
     """Judge and store a batch in one transaction; durable when it returns. Raises StorageError, and then nothing changed.
 
     What has to wait or is rejected, and of which the topic's signature was not checked yet, is kept by a second one, if that
@@ -111,9 +111,9 @@ def accept_batch(
     `before` and `after` run in the same transaction. `followups` are (topic, publication) pairs of branches that the
     batch itself adds. `branch` is None when `before` adds it; then everything is in `followups`. Of `is_own` commits
     none may be rejected: that undoes the transaction and raises OwnCommitRejected. Once the slice that `share` grants is
-    over, what was not judged is left to another transaction (`Intake.left`).
+    over, what was not judged is left to another transaction (`IngestResult.left`).
     """
-    restored = [] if branch is None else restore_awaited(replica, branch, batch, now_ms)
+    restored = [] if branch is None else restore_damaged(replica, branch, batch, now_ms)
     share = share or Share()
     intake = _judge_batch(
         replica, branch, batch, now_ms, restored, before, after, followups, share, is_own=is_own
@@ -152,7 +152,7 @@ def _judge_batch(
     share: Share,
     *,
     is_own: bool,
-) -> Intake:
+) -> IngestResult:
     with _transaction(replica, now_ms, share) as (work, connection):
         if branch is not None:
             work.take_restored(branch, restored)
@@ -178,7 +178,7 @@ def _judge_batch(
     return work.intake
 
 
-def retry_kept(replica: Replica, now_ms: int) -> Intake:
+def retry_kept(replica: Replica, now_ms: int) -> IngestResult:
     """Take up what an older Ravel could not read, and what waits for causes that are here. Raises StorageError.
 
     What this one cannot read either is kept again. Causes may have come back after damage just before a crash, or come just
@@ -190,14 +190,14 @@ def retry_kept(replica: Replica, now_ms: int) -> Intake:
             # An older one kept it without looking at the topic's signature.
             work.run_round(connection, [(branch, open_batch(branch, items, checks_topics=True))])
         work.settled.update(find_settled(connection))
-        work.intake.is_unfinished = is_any_waiting(connection)
+        work.intake.is_unfinished = is_any_pending(connection)
     intake = work.intake
     while intake.is_unfinished:
         intake = intake.with_more(release_more(replica, now_ms))
     return intake
 
 
-def release_more(replica: Replica, now_ms: int, share: Share | None = None) -> Intake:
+def release_more(replica: Replica, now_ms: int, share: Share | None = None) -> IngestResult:
     """Judge some more of what waited for what was settled: a bounded amount in one transaction. Raises StorageError."""
     share = share or Share()
     with _transaction(replica, now_ms, share, takes_over=True) as (work, connection):
@@ -246,7 +246,7 @@ class _Acceptance:
         self._again: list[Opened] = []  # of the batch, what was settled before
         self._of_root: set[bytes] = set()  # commits that are missing of root branches
         self._is_releasing = False
-        self.intake = Intake()
+        self.intake = IngestResult()
         self.is_slice_over: Callable[[], bool] = lambda: False
         self.settled: dict[int, bool] = {}
         """Keys of commits for which others may wait, and whether they were rejected."""
@@ -338,22 +338,22 @@ class _Acceptance:
         """
         change = self._change
         if not with_ready and self.is_slice_over():
-            if not is_any_waiting(connection):
+            if not is_any_pending(connection):
                 self.settled.clear()
         else:
-            while woken := find_woken(connection, self.settled, budget, with_ready=with_ready):
-                self._run_woken(connection, woken)
+            while released := find_released(connection, self.settled, budget, with_ready=with_ready):
+                self._run_released(connection, released)
                 if self.is_slice_over():
                     break
         change.has_ready = budget.has_left_some or (change.has_ready and not with_ready)
         # A release that failed is taken up by the next.
         self.intake.is_unfinished = bool(self.settled or change.unreleased or change.has_ready)
 
-    def _run_woken(self, connection: Connection, woken: Sequence[Woken]) -> None:
+    def _run_released(self, connection: Connection, released: Sequence[ReleasedCommit]) -> None:
         """Judge commits that are no longer to wait, causes before effects."""
         if self._change.has_changed_tables:
             self.reload_tables()
-        taken = zip(woken, take_woken(connection, woken), strict=True)
+        taken = zip(released, take_released(connection, released), strict=True)
         self._is_releasing = True
         for topic_num, group in groupby(taken, key=lambda one: one[1][0]):
             part = list(group)
@@ -415,7 +415,7 @@ class _Acceptance:
         branch: Branch,
         opened: Opened,
         new: list[NewCommit],
-        waiting: list[Waiting],
+        waiting: list[PendingPublication],
         rejected: list[Rejected],
         is_proven: bool,
     ) -> None:
@@ -429,7 +429,7 @@ class _Acceptance:
         if membership is None:
             cause = (self._blocking[branch.repo_num],)
             if is_proven:
-                waiting.append(Waiting(commit.commit_id, opened.encoded, cause, author=author))
+                waiting.append(PendingPublication(commit.commit_id, opened.encoded, cause, author=author))
             else:
                 self.intake.unproven.append(opened)
             return
@@ -454,7 +454,7 @@ class _Acceptance:
                 is_content = branch.facts.has_members and not branch.facts.is_root_branch
                 place = commit.place(GROUP) if is_content else None
                 self._of_root.update(() if place is None else place.previous)
-                waiting.append(Waiting(commit.commit_id, opened.encoded, missing, author=author))
+                waiting.append(PendingPublication(commit.commit_id, opened.encoded, missing, author=author))
             case Misplaced(code):
                 self.intake.dropped[code] += 1
             case Rejected() as verdict:
@@ -468,7 +468,7 @@ class _Acceptance:
         try:
             return self._replica.membership(branch.facts.repo_id)
         except DamagedBlock as error:
-            awaited = self._replica.find_awaited_root(branch.facts.repo_id)
+            awaited = self._replica.find_damaged_root(branch.facts.repo_id)
             if awaited is None:
                 raise
             self._blocking[branch.repo_num], self.fault = awaited, error
@@ -479,7 +479,7 @@ class _Acceptance:
         connection: Connection,
         branch: Branch,
         new: list[NewCommit],
-        waiting: list[Waiting],
+        waiting: list[PendingPublication],
         rejected: list[Rejected],
     ) -> None:
         database, publications = self._replica.database, [commit.publication for commit in new]
@@ -500,7 +500,7 @@ class _Acceptance:
             self.intake.released.update(
                 zip(nums, (one.verified.commit.commit_id for one in new), strict=True)
             )
-        kept = keep_waiting(database, connection, branch, waiting)
+        kept = keep_pending(database, connection, branch, waiting)
         self.intake.waiting += kept.count
         if not self._is_releasing:  # what waits on came before, from others
             self.intake.waited |= kept.ids
@@ -513,11 +513,13 @@ class _Acceptance:
         if branch.facts.has_members:  # else who made the link said what to hold against commits
             keep_rejections(database, connection, branch.num, rejected)
 
-    def _ask_for_causes(self, connection: Connection, branch: Branch, waiting: Sequence[Waiting]) -> None:
+    def _ask_for_causes(
+        self, connection: Connection, branch: Branch, waiting: Sequence[PendingPublication]
+    ) -> None:
         """Note the first causes that are neither here nor wait themselves, by the topics on which peers may have them."""
         blocking = self._blocking.get(branch.repo_num)  # asked for as what is damaged is
         causes = dict.fromkeys(cause for item in waiting for cause in item.causes if cause != blocking)
-        here = find_waiting(connection, causes)
+        here = find_pending(connection, causes)
         wanted = [cause for cause in causes if cause not in here][:WANT_COUNT_MAX]
         for cause in wanted:
             topics = self._topics_of_root(branch) if cause in self._of_root else [branch.topic]

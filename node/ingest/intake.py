@@ -8,7 +8,7 @@ from verifier.verify import Rejected
 
 
 @dataclass(slots=True)
-class Intake:
+class IngestResult:
     """What became of a batch: to be told to subscribers, peers and logs."""
 
     accepted: dict[bytes, list[int]] = field(default_factory=dict)  # commit numbers by topic
@@ -39,9 +39,9 @@ class Intake:
         kept = sum(map(len, self.accepted.values())) + sum(map(len, self.unread.values()))
         return kept + len(self.filled) + self.restored
 
-    def with_more(self, more: "Intake") -> "Intake":
+    def with_more(self, more: "IngestResult") -> "IngestResult":
         """This and what another batch came to, to be told at once."""
-        together = Intake(
+        together = IngestResult(
             rejected=self.rejected + more.rejected,
             unproven=self.unproven + more.unproven,
             dropped=self.dropped + more.dropped,

@@ -16,11 +16,11 @@ from protocol.block import Block, WrongKey
 from protocol.body import Body, ErasedBody, UnknownBody, kind_name
 from protocol.codec import DecodeError, Value
 from protocol.commit import Commit, UnknownVersion, open_commit
+from protocol.declared_kind import declared_kind, read_body
 from protocol.object import MissingBlocks
 from protocol.publication import Publication, SealBroken, decode_publication, open_sealed_key
-from protocol.said_kind import read_body, said_kind
 from protocol.signing import Claim, check_claims
-from storage.commits.pending import UNREAD, Waiting
+from storage.commits.pending import UNREAD, PendingPublication
 from storage.repos.repos import Branch
 from verifier.verify import Rejected, SignedCommit, author_claim, sign_off
 
@@ -45,7 +45,7 @@ class OpenedBatch:
 
     opened: list[Opened] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
-    waiting: list[Waiting] = field(default_factory=list)
+    waiting: list[PendingPublication] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
 
 
@@ -61,7 +61,7 @@ class _Candidate(Value, frozen=True):
 
     encoded: bytes
     publication: Publication
-    found: _Readable | Rejected | Waiting
+    found: _Readable | Rejected | PendingPublication
 
 
 class _Drop(Exception):
@@ -118,7 +118,7 @@ def read_batch(
     return batch
 
 
-def read_waiting(branch: Branch, encoded: bytes) -> tuple[Commit, Body | UnknownBody] | None:
+def read_pending(branch: Branch, encoded: bytes) -> tuple[Commit, Body | UnknownBody] | None:
     """A commit that is kept until its causes come, and its body. Its signature was checked before it was kept."""
     try:
         found = _read_publication(branch, encoded).found
@@ -134,7 +134,7 @@ def settle_batch(batch: ReadBatch, claims_hold: Sequence[bool]) -> OpenedBatch:
     for candidate in batch.candidates:
         was_checked = _checks_topic(batch, candidate)
         is_from_topic = next(answers) if was_checked else True
-        result: SignedCommit | Rejected | Waiting
+        result: SignedCommit | Rejected | PendingPublication
         match candidate.found:
             case _Readable(commit, body):
                 result = sign_off(commit, body, holds=next(answers))
@@ -186,7 +186,7 @@ def _read_publication(branch: Branch, encoded: bytes, *, with_bare: bool = False
 
 def _read_commit(
     branch: Branch, publication: Publication, encoded: bytes, *, with_bare: bool
-) -> _Readable | Rejected | Waiting:
+) -> _Readable | Rejected | PendingPublication:
     """Raises _Drop where the publication is at fault."""
     commit_id = publication.commit_id
     try:
@@ -199,7 +199,7 @@ def _read_commit(
     except UnknownVersion:
         if publication.body_id is not None:
             raise _Drop("bare") from None  # anyone who can read it may need the body
-        return Waiting(commit_id, encoded, (), reason=UNREAD)
+        return PendingPublication(commit_id, encoded, (), reason=UNREAD)
     except DecodeError as error:
         return Rejected(commit_id, "bad_commit", str(error))
     try:
@@ -216,7 +216,7 @@ def _read_body(
     branch: Branch, commit: Commit, publication: Publication, *, with_bare: bool
 ) -> Body | UnknownBody:
     is_root_branch = branch.facts.is_root_branch
-    said = said_kind(commit, is_root_branch=is_root_branch)
+    said = declared_kind(commit, is_root_branch=is_root_branch)
     if publication.body_id is not None:
         if publication.body_id != commit.content.body.object_id:
             raise _Drop("missing_body")

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from protocol.limits.peers import RELEASED_CAUSE_COUNT_MAX, RELEASED_COUNT_MAX, RELEASED_SIZE_MAX
-from storage.commits.pending_release import Woken, is_any_waiting, load_ready, mark_ready, settle_causes
+from storage.commits.pending_release import (
+    ReleasedCommit,
+    is_any_pending,
+    load_ready,
+    mark_ready,
+    settle_causes,
+)
 
 
 @dataclass(slots=True)
@@ -24,23 +30,23 @@ class Budget:
     """Whether commits were marked as ready for want of it."""
 
 
-def _have_room(woken: list[Woken], budget: Budget) -> bool:
-    return len(woken) < budget.commits and sum(one.size for one in woken) < budget.size
+def _have_room(released: list[ReleasedCommit], budget: Budget) -> bool:
+    return len(released) < budget.commits and sum(one.size for one in released) < budget.size
 
 
-def find_woken(
+def find_released(
     connection: Connection, settled: dict[int, bool], budget: Budget, *, with_ready: bool
-) -> list[Woken]:
+) -> list[ReleasedCommit]:
     """Commits to judge now, causes before effects; of `settled` those remain that there was no time for."""
     if min(budget.commits, budget.size, budget.causes) <= 0 or not (settled or with_ready):
         return []
-    if not is_any_waiting(connection):
+    if not is_any_pending(connection):
         settled.clear()
         return []
-    woken = load_ready(connection, budget.commits + 1) if with_ready else []
+    released = load_ready(connection, budget.commits + 1) if with_ready else []
     front, is_first = dict(settled), True
     # What there is no room for is then of one step, in which none waits for another: it may be judged in any order later.
-    while front and budget.causes > 0 and _have_room(woken, budget):
+    while front and budget.causes > 0 and _have_room(released, budget):
         found = settle_causes(connection, front, budget.causes)
         budget.causes -= found.count
         if is_first:
@@ -48,16 +54,16 @@ def find_woken(
             settled.update(found.left)
         # Others need not be remembered: they are settled once they are judged.
         is_first = False
-        woken += found.woken
-        front = {one.key: one.is_doomed for one in found.woken}
-    chosen: list[Woken] = []
-    for one in woken:
+        released += found.released
+        front = {one.key: one.is_doomed for one in found.released}
+    chosen: list[ReleasedCommit] = []
+    for one in released:
         if len(chosen) >= budget.commits or (chosen and one.size > budget.size):
             break
         chosen.append(one)
         budget.size -= one.size
     budget.commits -= len(chosen)
-    if len(chosen) < len(woken):
-        mark_ready(connection, woken[len(chosen) :])
+    if len(chosen) < len(released):
+        mark_ready(connection, released[len(chosen) :])
         budget.has_left_some = True
     return chosen

@@ -17,13 +17,13 @@ from node.ingest.own_feeds import OwnFeeds
 from protocol.block import decode_block
 from protocol.body import Body, ErasedBody, Permission, UnknownBody
 from protocol.commit import Commit, open_commit
+from protocol.declared_kind import read_body
 from protocol.epochs import EpochInit
 from protocol.limits.formats import IMPLIED_ACK_VISITS_MAX
-from protocol.said_kind import read_body
 from storage.blobs.packs import Packs
 from storage.commits.blocks import DamagedBlock, read_blocks
 from storage.commits.commits import TimelineRow, iterate_arrivals
-from storage.commits.damaged import Awaited, count_awaited, find_awaited_in
+from storage.commits.damaged import DamagedCount, count_damaged, find_damaged_in
 from storage.engine.database import Database, StorageError
 from storage.engine.id_keys import unpack_nums
 from storage.repos.repo_changes import finish_join
@@ -140,11 +140,11 @@ class Replica:
         self.own_feeds = OwnFeeds(self.database.folder)
         self.packs.sweep()
         with self.database.read() as connection:
-            self.has_awaited = count_awaited(connection) != Awaited(0, 0)
+            self.has_damaged = count_damaged(connection) != DamagedCount(0, 0)
             """Whether anything was damaged that peers are asked for; until none of it is left."""
         self.walks = AckWalks(IMPLIED_ACK_VISITS_MAX)
         """What earlier looks for implied acks have walked; for the one transaction that judges."""
-        self.judging = threading.RLock()
+        self.membership_lock = threading.RLock()
         """Held while memberships change or are asked: by a transaction that judges, until it is committed or undone."""
         self.unreleased: dict[int, bool] = {}
         """Settled causes of which a transaction had no time to wake what waits for them (`storage.commits.pending_release`).
@@ -168,17 +168,17 @@ class Replica:
         try:
             self.membership(repo_id)
         except DamagedBlock as error:
-            if self.find_awaited_root(repo_id) is None:
+            if self.find_damaged_root(repo_id) is None:
                 raise
             log.error("a repo waits for damaged commits", repo=repo_id.hex(), error=str(error))
 
-    def find_awaited_root(self, repo_id: bytes) -> bytes | None:
+    def find_damaged_root(self, repo_id: bytes) -> bytes | None:
         """A commit of a repo's root branch that is awaited, if any is. Raises StorageError."""
-        if not self.has_awaited:
+        if not self.has_damaged:
             return None
         root = self.tables.roots.get(repo_id)
         with self.database.read() as connection:
-            return None if root is None else find_awaited_in(connection, root.num)
+            return None if root is None else find_damaged_in(connection, root.num)
 
     def close(self) -> None:
         """Close the store."""
@@ -210,15 +210,15 @@ class Replica:
     ) -> "Iterator[Change]":
         """The only way to change repos, epochs, branches, topics and memberships: one write transaction.
 
-        The next writer begins when memory shows the store, so none judges by older tables. `judging` is held from when
-        this is the writer until then. When the block raises, neither store nor memory shows anything of it. Raises
+        The next writer begins when memory shows the store, so none judges by older tables. `membership_lock` is held from
+        when this is the writer until then. When the block raises, neither store nor memory shows anything of it. Raises
         StorageError, and then too nothing changed. `turn` and `is_patient` are those of `Database.write`.
         """
         change = Change(self)
         with ExitStack() as until_shown:
             try:
                 with self.database.write(turn, change.show, is_patient=is_patient) as connection:
-                    until_shown.enter_context(self.judging)
+                    until_shown.enter_context(self.membership_lock)
                     change.begin(connection)
                     yield change
                     change.prepare()
@@ -227,7 +227,7 @@ class Replica:
                 raise
 
     def membership(self, repo_id: bytes) -> Membership:
-        """The membership of a repo; empty for one whose init is not here yet. To be used while `judging` is held.
+        """The membership of a repo; empty for one whose init is not here yet. To be used while `membership_lock` is held.
 
         Raises StorageError.
         """
@@ -240,17 +240,17 @@ class Replica:
 
     def permission(self, repo: Repo, user: bytes) -> Permission | None:
         """What a user may do in a repo now; None for who is no member."""
-        with self.judging:
+        with self.membership_lock:
             return self.membership(repo.repo_id).now().permission(user)
 
     def was_member(self, repo: Repo, user: bytes) -> bool:
         """Whether a user ever held a permission in a repo."""
-        with self.judging:
+        with self.membership_lock:
             return bool(self.membership(repo.repo_id).operations.grants_of(user))
 
     def members(self, repo: Repo) -> dict[bytes, Permission]:
         """Every member of a repo with the highest permission held."""
-        with self.judging:
+        with self.membership_lock:
             return self.membership(repo.repo_id).now().members()
 
     def persons(self, repo_id: bytes) -> Mapping[bytes, bytes]:
@@ -258,11 +258,11 @@ class Replica:
         return self._persons.get(repo_id, {})
 
     def find_persons(self, repo_ids: Iterable[bytes]) -> Mapping[bytes, Mapping[bytes, bytes]]:
-        """Look again who is whose device in these repos; gives that of all. To be used while `judging` is held."""
+        """Look again who is whose device in these repos; gives that of all. To be used while `membership_lock` is held."""
         changed = {}
         for repo_id in repo_ids:
             membership = self._memberships.get(repo_id)
-            words = membership.device_words if membership is not None else ()
+            words = membership.device_statements if membership is not None else ()
             changed[repo_id] = find_persons(membership.now(), words) if membership and words else {}
         return {**self._persons, **changed}
 

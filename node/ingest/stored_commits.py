@@ -12,7 +12,7 @@ from protocol.codec import DecodeError
 from protocol.commit import Commit, UnknownVersion
 from protocol.content import Files
 from protocol.object import MissingBlocks
-from storage.engine.column_encryption import BadSecret, Secrecy, commit_place, file_place, secrecy_of
+from storage.engine.column_encryption import BadSecret, ColumnCipher, cipher_of, commit_place, file_place
 from storage.engine.database import StorageError
 from storage.engine.id_keys import id_key, pack_ids
 from storage.repos.repos import Branch
@@ -84,14 +84,14 @@ def open_kept(
         yield nums[0], f"does not open: {', '.join(reasons)}"
 
 
-def wanted_columns(secrecy: Secrecy, opened: Opened) -> dict[str, Any]:
+def wanted_columns(cipher: ColumnCipher, opened: Opened) -> dict[str, Any]:
     """What a commit's row has to say, as far as it follows from its own blocks."""
     commit, body = opened.signed.commit, opened.signed.body
     wanted: dict[str, Any] = {
         "user": commit.content.author,
         "feed_sequence": commit.content.feed_sequence,
         "acks": pack_ids(commit.acks),
-        "commit_key": secrecy.mask(commit_place(commit.commit_id), commit.key),
+        "commit_key": cipher.mask(commit_place(commit.commit_id), commit.key),
         "timestamp": commit.content.timestamp,
     }
     if not isinstance(body, ErasedBody):
@@ -118,12 +118,12 @@ def wanted_files(opened: Opened) -> list[KeptFile]:
 
 def load_kept_files(connection: Connection, nums: Sequence[int]) -> Mapping[int, list[tuple[int, KeptFile]]]:
     """(number, file) of the files that are kept as those of commits, by the commits' numbers."""
-    secrecy = secrecy_of(connection)
+    cipher = cipher_of(connection)
     columns = (files.c.commit_num, files.c.num, files.c.object_id, files.c.object_key)
     query = select(*columns, files.c.name, files.c.size).where(files.c.commit_num.in_(nums))
     found: dict[int, list[tuple[int, KeptFile]]] = {}
     for commit_num, num, object_id, kept, *rest in connection.execute(query.order_by(files.c.num)):
-        key = secrecy.mask(file_place(num, object_id), kept)
+        key = cipher.mask(file_place(num, object_id), kept)
         found.setdefault(commit_num, []).append((num, (object_id, key, *rest)))
     return found
 

@@ -17,7 +17,7 @@ import structlog
 
 from node.authoring.drafting import Draft
 from node.authoring.outbound import Author
-from node.ingest.intake import Intake
+from node.ingest.intake import IngestResult
 from node.ingest.replica import Replica
 from node.membership.repo_actions import sealed_grant
 from node.runtime.errors import ServiceError
@@ -49,7 +49,7 @@ class DevicesHome:
 def find_home(replica: Replica, user: bytes) -> DevicesHome | None:
     """The devices repo that a user agreed to, and is a member of; one of somebody else's before its own."""
     found: list[DevicesHome] = []
-    with replica.judging:
+    with replica.membership_lock:
         for repo in replica.repos.values():
             if not repo.has_members:
                 continue
@@ -57,7 +57,7 @@ def find_home(replica: Replica, user: bytes) -> DevicesHome | None:
             now, person = membership.now(), _founder(membership)
             agreements = [
                 one
-                for one in membership.device_words
+                for one in membership.device_statements
                 if isinstance(one.body, DevicesRepo) and (one.author, one.body.person) == (user, person)
             ]
             if any(now.counts(one) for one in agreements) and now.permission(user) is not None:
@@ -71,12 +71,12 @@ def find_devices(replica: Replica, home: DevicesHome, now_ms: int) -> list[bytes
     Of each invitation by the first device there is one: to whom something was handed on, else (as the first device sees
     it) who joined first, and before the invitation expired, as the clock there says. The date of a join is its author's.
     """
-    with replica.judging:
+    with replica.membership_lock:
         membership = replica.membership(home.repo.repo_id)
         now, operations = membership.now(), membership.operations
         agreed = {
             one.author
-            for one in membership.device_words
+            for one in membership.device_statements
             if isinstance(one.body, DevicesRepo) and one.body.person == home.person and now.counts(one)
         }
         found: list[bytes] = []
@@ -97,11 +97,11 @@ def find_devices(replica: Replica, home: DevicesHome, now_ms: int) -> list[bytes
 
 
 def handed_on(membership: Membership, home: DevicesHome, device: bytes) -> dict[bytes, HandOn]:
-    """What was handed on to a device since it has become one, the last for each repo. Hold `judging`."""
+    """What was handed on to a device since it has become one, the last for each repo. Hold `membership_lock`."""
     now, operations = membership.now(), membership.operations
     found: dict[bytes, HandOn] = {}
     grants = now.effective_grants(device)
-    for one in membership.device_words:
+    for one in membership.device_statements:
         body = one.body
         if (
             isinstance(body, HandOn)
@@ -123,14 +123,14 @@ class DeviceKeeper:
         self.followed: set[tuple[bytes, bytes]] = set()
         """Repos and epochs that were taken up; what the store does not keep is not tried for ever."""
 
-    def hand_on(self) -> Intake:
+    def hand_on(self) -> IngestResult:
         """As the first device, hand on repos that no device was handed yet, some at once; as another, publish statements.
 
         Raises StorageError. What the rules refuse is logged, and tried again after the next change.
         """
         home = find_home(self._replica, self._author.user)
         if home is None:
-            return Intake()
+            return IngestResult()
         plans = self._plan_hand_ons(home) if home.person == self._author.user else self._plan_statements(home)
         left = _HANDED_AT_ONCE
         for repo, write in plans:
@@ -144,7 +144,7 @@ class DeviceKeeper:
                 break
         return self._author.take_begun()
 
-    def give(self, home: DevicesHome, device: bytes, repo: Repo) -> Intake:
+    def give(self, home: DevicesHome, device: bytes, repo: Repo) -> IngestResult:
         """Grant a device what this user holds in a repo, where it may, and hand the repo on. Raises ServiceError."""
         replica, author = self._replica, self._author
         held, has = replica.permission(repo, author.user), replica.permission(repo, device)
@@ -184,14 +184,14 @@ class DeviceKeeper:
     # --- steps ---
 
     def _handed_on(self, home: DevicesHome) -> dict[bytes, HandOn]:
-        with self._replica.judging:
+        with self._replica.membership_lock:
             return handed_on(self._replica.membership(home.repo.repo_id), home, self._author.user)
 
-    def _plan_hand_ons(self, home: DevicesHome) -> Iterator[tuple[Repo, Callable[[], Intake]]]:
+    def _plan_hand_ons(self, home: DevicesHome) -> Iterator[tuple[Repo, Callable[[], IngestResult]]]:
         """What was never handed on: the devices repo first, which chooses a device among who used one link."""
         replica = self._replica
         for device in find_devices(replica, home, self._clock_ms()):
-            with replica.judging:
+            with replica.membership_lock:
                 done = handed_on(replica.membership(home.repo.repo_id), home, device)
             others = [repo for repo in replica.repos.values() if repo.num != home.repo.num]
             for repo in [home.repo, *others]:
@@ -203,7 +203,7 @@ class DeviceKeeper:
                 ):
                     yield repo, partial(self.give, home, device, repo)
 
-    def _plan_statements(self, home: DevicesHome) -> Iterator[tuple[Repo, Callable[[], Intake]]]:
+    def _plan_statements(self, home: DevicesHome) -> Iterator[tuple[Repo, Callable[[], IngestResult]]]:
         """For what was handed on, and may be written to by now, what both have signed; each once."""
         replica, user = self._replica, self._author.user
         here = {repo.repo_id: repo for repo in replica.repos.values() if repo.has_members}
@@ -211,13 +211,13 @@ class DeviceKeeper:
             repo = here.get(body.repo)
             if repo is None:
                 continue
-            with replica.judging:
+            with replica.membership_lock:
                 membership = replica.membership(repo.repo_id)
                 now = membership.now()
                 is_said = any(
                     isinstance(one.body, Device)
                     and (one.body.person, one.body.device, one.body.since) == (home.person, user, body.since)
-                    for one in membership.device_words
+                    for one in membership.device_statements
                 )
                 may_write = (now.permission(user) or 0) >= Permission.WRITE
                 if is_said or not may_write or now.permission(home.person) is None:
@@ -228,7 +228,7 @@ class DeviceKeeper:
 
     def _hand_on(self, repo: Repo, device: bytes) -> HandOn:
         author, epoch = self._author, self._replica.writing_epoch(repo)
-        with self._replica.judging:
+        with self._replica.membership_lock:
             ended = last_end(self._replica.membership(repo.repo_id), author.user, device)
         since = max(self._clock_ms(), ended + 1)
         return HandOn(
@@ -242,17 +242,17 @@ class DeviceKeeper:
             author.sign(device_digest(repo.repo_id, author.user, device, since)),
         )
 
-    def _write(self, repo: Repo, said: Body | Callable[[], Body]) -> Intake:
+    def _write(self, repo: Repo, said: Body | Callable[[], Body]) -> IngestResult:
         """Write a body, or one that is made when it is settled in which epoch it is published."""
         root = self._replica.root_branch(repo)
         return self._author.write_many(root, lambda _: [Draft(said() if callable(said) else said)])[1]
 
 
 def last_end(membership: Membership, person: bytes, device: bytes) -> int:
-    """Up to when one of the two took back what both said; -1 where neither did. Hold `judging`."""
+    """Up to when one of the two took back what both said; -1 where neither did. Hold `membership_lock`."""
     ends = [
         one.body.until
-        for one in membership.device_words
+        for one in membership.device_statements
         if isinstance(one.body, DeviceEnd) and (one.body.person, one.body.device) == (person, device)
     ]
     return max(ends, default=-1)

@@ -13,8 +13,8 @@ import structlog
 
 from node.authoring.epoch_setup import open_earlier, topic_in
 from node.authoring.outbound import Author
-from node.ingest.intake import Intake
-from node.ingest.opening import read_waiting
+from node.ingest.intake import IngestResult
+from node.ingest.opening import read_pending
 from node.ingest.replica import Replica, choose_epoch
 from node.runtime.errors import ServiceError
 from protocol.body import Body, Grant, Permission, UnknownBody
@@ -25,7 +25,7 @@ from protocol.limits.formats import EPOCH_BOX_COUNT_MAX, EPOCH_TOPIC_COUNT_MAX
 from protocol.limits.peers import EPOCH_SECRETS_SAID_MAX, EPOCHS_UNKNOWN_MAX, EPOCHS_VOID_MAX
 from protocol.sealing import NotForUs
 from protocol.text import id_text
-from storage.commits.pending import load_waiting
+from storage.commits.pending import load_pending
 from storage.engine.id_keys import chunks
 from storage.repos.repo_changes import set_writing_epoch
 from storage.repos.repos import Branch, Epoch, Repo, add_epoch, follow_topic
@@ -51,11 +51,11 @@ class EpochKeeper:
     def take_secrets(self, repo: Repo) -> bool:
         """Take up all secrets that are offered; whether any was new. Raises StorageError."""
         looked_at: set[bytes] = set()
-        with self._replica.judging:
+        with self._replica.membership_lock:
             membership = self._replica.membership(repo.repo_id)
             here = self._replica.tables.epochs_of(self._replica.repos[repo.num], membership)
             offered = [*self._in_operations(repo, membership, here, looked_at)]
-            offered += self._in_waiting(repo, membership, looked_at)
+            offered += self._in_pending(repo, membership, looked_at)
         new = [epoch for epoch in offered if self._is_new(epoch)]
         fresh = self._within_bounds(repo, membership, new)
         is_new = bool(fresh) and self.keep(repo, fresh)
@@ -88,9 +88,9 @@ class EpochKeeper:
                     yield Epoch(0, repo.num, known.epoch_id, known.author, known.read_secret, secret)
             looked_at.add(one.commit_id)
 
-    def _in_waiting(self, repo: Repo, membership: Membership, looked_at: set[bytes]) -> Iterator[Epoch]:
+    def _in_pending(self, repo: Repo, membership: Membership, looked_at: set[bytes]) -> Iterator[Epoch]:
         """What commits offer that wait for causes: an epoch's author opens those before it, and admins hand over."""
-        for branch, commit, body in self._read_waiting(repo, looked_at):
+        for branch, commit, body in self._read_pending(repo, looked_at):
             author = commit.content.author
             if isinstance(body, EpochHistory):
                 is_admin = (membership.now().permission(author) or 0) >= Permission.ADMIN
@@ -108,15 +108,15 @@ class EpochKeeper:
             else:
                 looked_at.add(commit.commit_id)
 
-    def _read_waiting(
+    def _read_pending(
         self, repo: Repo, looked_at: set[bytes]
     ) -> Iterator[tuple[Branch, Commit, Body | UnknownBody]]:
         replica = self._replica
         with replica.database.read() as connection:
-            waiting = load_waiting(connection, replica.root_branch(repo).num, self._looked_at)
+            waiting = load_pending(connection, replica.root_branch(repo).num, self._looked_at)
         for commit_id, topic_num, publication in waiting:
             branch = replica.on_topics.get(topic_num)
-            found = None if branch is None else read_waiting(branch, publication)
+            found = None if branch is None else read_pending(branch, publication)
             if branch is None or found is None:
                 looked_at.add(commit_id)
             else:
@@ -197,14 +197,14 @@ class EpochKeeper:
 
     # --- handing over ---
 
-    def hand_over(self, repo: Repo) -> Intake:
+    def hand_over(self, repo: Repo) -> IngestResult:
         """As an admin, give the epoch that is written in to members who lack it, and topics to branches that lack one.
 
         A member who was added while others started the epoch holds another one, and is told there. Raises ServiceError,
         StorageError.
         """
         if repo.repo_id in self._replica.own_feeds.uncertain:
-            return Intake()  # later
+            return IngestResult()  # later
         with self._author.alone():  # who starts an epoch meanwhile furnishes it
             self._hand_over(repo)
         return self._author.take_begun()
@@ -212,7 +212,7 @@ class EpochKeeper:
     def _hand_over(self, repo: Repo) -> None:
         replica = self._replica
         epoch = replica.writing_epoch(repo)
-        with replica.judging:
+        with replica.membership_lock:
             membership = replica.membership(repo.repo_id)
             now, operations = membership.now(), membership.operations
             started = operations.find(epoch.epoch_id)
@@ -233,14 +233,14 @@ class EpochKeeper:
         # Only now: where a write failed, it is tried again.
         self._complete[repo.repo_id] = heads
 
-    def hand_to(self, repo: Repo, user: bytes) -> Intake:
+    def hand_to(self, repo: Repo, user: bytes) -> IngestResult:
         """Seal the epoch that is written in for a member again, and say so in every other in which the user wrote.
 
         For who was given a box that does not open. Raises ServiceError, StorageError.
         """
         replica = self._replica
         epoch = replica.writing_epoch(repo)
-        with replica.judging:
+        with replica.membership_lock:
             membership = replica.membership(repo.repo_id)
             here = replica.tables.epochs_of(replica.repos[repo.num], membership)
             held, operations = membership.now().permission(user), membership.operations

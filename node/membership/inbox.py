@@ -160,7 +160,7 @@ class Inbox(RepoActions):
         return resolve("offer", text, [(one.operation.commit_id, "", one) for one in offers])
 
     def _offers(self, repo: Repo) -> list[FoundOffer]:
-        with self._hub.replica.judging:
+        with self._hub.replica.membership_lock:
             return find_offers(self._hub.replica.membership(repo.repo_id))
 
     def _followed(self) -> dict[bytes, Branch]:

@@ -215,7 +215,7 @@ class Joiner:
 
     def _has_arrived(self, repo: Repo, commit_id: bytes) -> bool:
         replica = self._hub.replica
-        with replica.judging:
+        with replica.membership_lock:
             return commit_id in replica.membership(repo.repo_id).operations
 
     def _forget_link(self, repo: Repo) -> None:

@@ -1,7 +1,7 @@
 """Secrets of a repo as a user looks at and renews them: its epochs, the next one, a branch's, and who lacks some."""
 
 from node.authoring.epoch_setup import topic_in
-from node.ingest.intake import Intake
+from node.ingest.intake import IngestResult
 from node.membership.epochs import EpochKeeper
 from node.membership.members import find_user
 from node.membership.repo_actions import JsonObject, RepoActions
@@ -13,7 +13,7 @@ from storage.repos.repos import Branch, Repo
 from verifier.epochs import find_readers
 
 
-class Renewing(RepoActions):
+class KeyRotation(RepoActions):
     """Lists and renews."""
 
     async def list_epochs(self, repo_text: str) -> JsonObject:
@@ -46,14 +46,14 @@ class Renewing(RepoActions):
         self._hub.announce(await self._hub.write(keeper.hand_to, repo, user))
         return {"user": id_text(user), "repo": id_text(repo.repo_id)}
 
-    def _renew_branch(self, branch: Branch) -> Intake:
+    def _renew_branch(self, branch: Branch) -> IngestResult:
         replica = self._hub.replica
         repo = replica.repos[branch.repo_num]
         self._author.begin(repo)
         epoch = replica.writing_epoch(repo)
         if epoch.write_secret is None:
             raise ServiceError("not_permitted", "this node may read the branch and not write to it")
-        with replica.judging:
+        with replica.membership_lock:
             said = [
                 one.body.generation
                 for one in replica.membership(repo.repo_id).operations.renewals_of(branch.branch_id)
@@ -67,7 +67,7 @@ class Renewing(RepoActions):
     def _epochs(self, repo: Repo) -> list[JsonObject]:
         replica = self._hub.replica
         current = replica.repos[repo.num].epoch_num
-        with replica.judging:
+        with replica.membership_lock:
             membership = replica.membership(repo.repo_id)
             here = replica.tables.epochs_of(replica.repos[repo.num], membership)
             now, operations = membership.now(), membership.operations

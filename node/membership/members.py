@@ -179,7 +179,7 @@ class Members(RepoActions):
     def _revocations(self, repo: Repo, user: bytes) -> list[Revoke]:
         """Of the invitations by which the user came, and of those that the user made."""
         replica = self._hub.replica
-        with replica.judging:
+        with replica.membership_lock:
             membership = replica.membership(repo.repo_id)
             now, operations = membership.now(), membership.operations
             ids = [one.commit_id for one in operations.authored_by(user) if isinstance(one.body, Invite)]
@@ -195,7 +195,7 @@ class Members(RepoActions):
 
     def _invitations(self, repo: Repo) -> list[JsonObject]:
         replica = self._hub.replica
-        with replica.judging:
+        with replica.membership_lock:
             membership = replica.membership(repo.repo_id)
             now, operations = membership.now(), membership.operations
             return [

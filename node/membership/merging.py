@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from node.authoring.draft_graph import DraftGraph
 from node.authoring.drafting import Draft
 from node.authoring.outbound import Author
-from node.ingest.intake import Intake
+from node.ingest.intake import IngestResult
 from node.ingest.replica import Replica, load_blocks_of, open_encoded, open_stored
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -108,7 +108,7 @@ class Merging:
                         "archive it to leave it out",
                     )
 
-    def _fork(self, origin: Branch, name: str, commit_text: str) -> tuple[Branch, Intake]:
+    def _fork(self, origin: Branch, name: str, commit_text: str) -> tuple[Branch, IngestResult]:
         replica = self._hub.replica
         with replica.database.read() as connection:
             if commit_text:

@@ -55,7 +55,7 @@ class Names(RepoActions):
 
     def tags(self, repo: Repo) -> dict[str, Tag]:
         """What each name in a repo stands for."""
-        with self._hub.replica.judging:
+        with self._hub.replica.membership_lock:
             return find_tags(self._hub.replica.membership(repo.repo_id))
 
     def _find(self, repo: Repo, text: str) -> tuple[Branch, bytes]:

@@ -12,7 +12,7 @@ from verifier.offers import find_offers
 
 def follow_accepted(replica: Replica, repo: Repo) -> bool:
     """Follow the branches of a repo's accepted offers that are not here yet; whether any is new."""
-    with replica.judging:
+    with replica.membership_lock:
         accepted = [one for one in find_offers(replica.membership(repo.repo_id)) if one.is_accepted]
     whole = {one.repo_id for one in replica.repos.values() if one.has_members}
     capabilities = [

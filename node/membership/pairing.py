@@ -5,7 +5,7 @@ from typing import Final
 
 from node.authoring.drafting import Draft
 from node.authoring.outbound import Author
-from node.ingest.intake import Intake
+from node.ingest.intake import IngestResult
 from node.membership.devices import DeviceKeeper, DevicesHome, find_devices, find_home, last_end
 from node.membership.members import Members
 from node.membership.repo_actions import JsonObject
@@ -140,7 +140,7 @@ class Pairing:
         return done
 
     def _is_founder(self, repo: Repo, user: bytes) -> bool:
-        with self._hub.replica.judging:
+        with self._hub.replica.membership_lock:
             init = self._hub.replica.membership(repo.repo_id).operations.epochs[0].body
             return isinstance(init, RepoInit) and user in init.owners
 
@@ -159,7 +159,7 @@ class Pairing:
     def _others(self, home: DevicesHome) -> list[bytes]:
         return find_devices(self._hub.replica, home, self._hub.clock_ms())
 
-    def _found(self) -> tuple[DevicesHome, Intake]:
+    def _found(self) -> tuple[DevicesHome, IngestResult]:
         """Make the devices repo, under a name that is free here."""
         replica = self._hub.replica
         taken = {repo.name for repo in replica.repos.values()}
@@ -171,7 +171,7 @@ class Pairing:
         _, intake = self._author.write_many(root, lambda _: [Draft(body)])
         return DevicesHome(repo, self._author.user), intake
 
-    def _take_back(self, home: DevicesHome, repo: Repo, device: bytes) -> Intake | None:
+    def _take_back(self, home: DevicesHome, repo: Repo, device: bytes) -> IngestResult | None:
         """Take back that the device and this user, or this user as a device, are one person; None where nothing was said."""
         replica, me = self._hub.replica, self._author.user
         if me == home.person:
@@ -180,11 +180,11 @@ class Pairing:
             pair = home.person, me
         else:
             return None
-        with replica.judging:
+        with replica.membership_lock:
             membership = replica.membership(repo.repo_id)
             said = [
                 one.body.since
-                for one in membership.device_words
+                for one in membership.device_statements
                 if isinstance(one.body, Device) and (one.body.person, one.body.device) == pair
             ]
             if max(said, default=-1) <= last_end(membership, *pair):

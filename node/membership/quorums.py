@@ -138,7 +138,7 @@ class Quorums(RepoActions):
         return ProposeCheckpoint(branch.branch_id, tuple(commit_id for commit_id, _ in heads))
 
     def _find_proposal(self, repo: Repo, text: str) -> Operation:
-        with self._hub.replica.judging:
+        with self._hub.replica.membership_lock:
             proposals = self._hub.replica.membership(repo.repo_id).operations.proposals
         return resolve("proposal", text, [(one.commit_id, "", one) for one in proposals])
 
@@ -154,13 +154,13 @@ class Quorums(RepoActions):
             )
 
     def _is_signer(self, repo: Repo) -> bool:
-        with self._hub.replica.judging:
+        with self._hub.replica.membership_lock:
             membership = self._hub.replica.membership(repo.repo_id)
             quorums = find_in_force(membership.operations, membership.now())
         return any(isinstance(one.body, Quorum) and self._author.user in one.body.signers for one in quorums)
 
     def _may_make(self, repo: Repo, proposal: Operation) -> bool:
-        with self._hub.replica.judging:
+        with self._hub.replica.membership_lock:
             membership = self._hub.replica.membership(repo.repo_id)
             held = membership.now().permission(self._author.user)
             return (held or 0) >= Permission.WRITE and not _count_missing(membership, proposal)
@@ -172,7 +172,7 @@ class Quorums(RepoActions):
     def _show(self, repo: Repo) -> JsonObject:
         replica = self._hub.replica
         of_repo = [branch.num for branch in replica.branches.values() if branch.repo_num == repo.num]
-        with replica.judging, replica.database.read() as connection:
+        with replica.membership_lock, replica.database.read() as connection:
             membership = replica.membership(repo.repo_id)
             made = load_checkpoint_proposals(connection, of_repo)
             quorums = find_in_force(membership.operations, membership.now())

@@ -28,8 +28,8 @@ from node.sync.addresses import Source
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
 from storage.check.check_integrity import name_server
-from storage.commits.damaged import Awaited, count_awaited
-from storage.commits.pending import UNREAD, count_waiting
+from storage.commits.damaged import DamagedCount, count_damaged
+from storage.commits.pending import UNREAD, count_pending
 from storage.engine.database import NewerSchema, NoStore, OlderSchema, StorageError, read_store
 from storage.engine.losses import read_loss
 from storage.engine.postgresql import find_risks
@@ -46,7 +46,7 @@ _QUARANTINE_LARGE: Final = 1 << 30
 """Bytes in quarantine from which on one should look. Only a request deletes them: they may be all that is left."""
 _QUARANTINE_OLD_SECONDS: Final = 30 * 86_400
 """The same of the oldest: a month to find that something is missing, and to repair it."""
-AWAITED_ADVICE: Final = "let the daemon run, and connect to a peer that has them: `ravel peer add`"
+DAMAGED_ADVICE: Final = "let the daemon run, and connect to a peer that has them: `ravel peer add`"
 _KEPT: Final = (Source.CONFIGURED, Source.LINK)
 """Addresses at which somebody expects the peer: what was learned may be wrong, and is given up by itself."""
 JsonObject = dict[str, Any]
@@ -170,7 +170,7 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
             newest = connection.execute(
                 select(func.coalesce(func.max(commits.c.received_at), 0))
             ).scalar_one()
-            unread, awaited = count_waiting(connection, reason=UNREAD), count_awaited(connection)
+            unread, awaited = count_pending(connection, reason=UNREAD), count_damaged(connection)
             name, risks = name_server(connection), find_risks(connection)
             is_clean = connection.execute(select(store_seal.c.is_clean)).scalar()
     except NoStore:
@@ -193,11 +193,11 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
         if unread:
             detail = f"{unread} commits are of a format that this Ravel does not know"
             yield Check("store", WARNING, detail, "install a newer Ravel")
-        if awaited != Awaited(0, 0):
+        if awaited != DamagedCount(0, 0):
             detail = (
                 f"damaged, and asked of peers: {awaited.commits} commits, {awaited.blocks} blocks of files"
             )
-            yield Check("store", WARNING, detail, AWAITED_ADVICE)
+            yield Check("store", WARNING, detail, DAMAGED_ADVICE)
         if is_clean is False:
             detail = "secrets that lay in it before it was sealed may still stand on its pages"
             advice = "make room for a copy of it: the next start, while nothing else reads it, writes it anew"

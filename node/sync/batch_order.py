@@ -30,7 +30,7 @@ class _All:
             await event.wait()
 
 
-class Turns:
+class BatchOrder:
     """The order in which the batches of one connection are stored."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Turns:
         return _All(tuple(event for event in events if event is not None)), done
 
 
-class Backlog:
+class ByteBudget:
     """Bytes of batches that wait, of all connections: who reads more of them asks first whether there is room."""
 
     def __init__(self, size_max: int = BACKLOG_SIZE_MAX) -> None:

@@ -11,13 +11,13 @@ import trio
 from node.sync.fetching import fetch_from
 from node.sync.hub import BlockSource, Hub
 from protocol.block import Block
-from protocol.limits.peers import AWAITED_ASKED_COUNT_MAX, AWAITED_PAUSE_SECONDS, FETCH_WINDOW_COUNT_MAX
+from protocol.limits.peers import DAMAGED_ASKED_COUNT_MAX, DAMAGED_PAUSE_SECONDS, FETCH_WINDOW_COUNT_MAX
 from storage.commits.damaged import (
-    Awaited,
-    AwaitedCommit,
-    count_awaited,
-    load_awaited_blocks,
-    load_awaited_commits,
+    DamagedCommit,
+    DamagedCount,
+    count_damaged,
+    load_damaged_blocks,
+    load_damaged_commits,
     settle_blocks,
 )
 from storage.engine.database import StorageError
@@ -25,12 +25,12 @@ from storage.engine.database import StorageError
 log = structlog.get_logger()
 
 
-class Mender:
+class BlockRepairer:
     """Asks the connected peers in turn, some of what is awaited at a time."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._said: Awaited | None = None
+        self._said: DamagedCount | None = None
         self._round = 0  # through all that is awaited
         self._part = 0
         self._after_commit = 0
@@ -39,7 +39,7 @@ class Mender:
     async def run(self) -> None:
         """Until nothing is awaited."""
         hub = self._hub
-        if not hub.replica.has_awaited:
+        if not hub.replica.has_damaged:
             return
         while True:
             try:
@@ -48,14 +48,14 @@ class Mender:
             except StorageError as error:  # a full disk, say: nothing is lost by asking again
                 log.error("storage failed", error=str(error))
             # Peers come, and what they were asked for is on its way: neither tells this task.
-            await trio.sleep(AWAITED_PAUSE_SECONDS)
-        hub.replica.has_awaited = False
+            await trio.sleep(DAMAGED_PAUSE_SECONDS)
+        hub.replica.has_damaged = False
         log.info("all that was damaged is back")
 
     async def _ask(self) -> bool:
         """Ask for some of what is awaited; whether anything is. Raises StorageError."""
         left = await self._hub.run_blocking(self._count)
-        if left == Awaited(0, 0):
+        if left == DamagedCount(0, 0):
             return False
         if left != self._said:
             log.info("damaged, and asked of peers", commits=left.commits, blocks=left.blocks)
@@ -64,7 +64,7 @@ class Mender:
         await self._fetch_blocks()
         return True
 
-    def _ask_for_commits(self, awaited: list[AwaitedCommit]) -> None:
+    def _ask_for_commits(self, awaited: list[DamagedCommit]) -> None:
         by_topic: dict[int, list[bytes]] = {}
         for one in awaited:
             by_topic.setdefault(one.topic_num, []).append(one.commit_id)
@@ -89,21 +89,21 @@ class Mender:
 
     # --- in threads ---
 
-    def _count(self) -> Awaited:
+    def _count(self) -> DamagedCount:
         with self._hub.replica.database.read() as connection:
-            return count_awaited(connection)
+            return count_damaged(connection)
 
-    def _next_commits(self) -> list[AwaitedCommit]:
+    def _next_commits(self) -> list[DamagedCommit]:
         with self._hub.replica.database.read() as connection:
-            found = load_awaited_commits(connection, self._after_commit, AWAITED_ASKED_COUNT_MAX)
-        is_last = len(found) < AWAITED_ASKED_COUNT_MAX
+            found = load_damaged_commits(connection, self._after_commit, DAMAGED_ASKED_COUNT_MAX)
+        is_last = len(found) < DAMAGED_ASKED_COUNT_MAX
         self._after_commit = 0 if is_last else found[-1].num
         self._part, self._round = (0, self._round + 1) if is_last else (self._part + 1, self._round)
         return found
 
     def _next_blocks(self) -> list[bytes]:
         with self._hub.replica.database.read() as connection:
-            found = load_awaited_blocks(connection, self._after_block, FETCH_WINDOW_COUNT_MAX)
+            found = load_damaged_blocks(connection, self._after_block, FETCH_WINDOW_COUNT_MAX)
         self._after_block = found[-1] if found else b""
         return found
 

@@ -1,4 +1,4 @@
-"""Questions to one peer for blocks: so many at a time, each block once, no matter who waits for it."""
+"""Requests to one peer for blocks: so many at a time, each block once, no matter who waits for it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from node.sync.hub import NotFetched
 from protocol.limits.peers import FETCH_SECONDS_MAX, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX
 
 
-class TooLate(Exception):
+class RequestTimeout(Exception):
     """No answer came FETCH_TIMEOUT_SECONDS after whatever the peer last sent of use, or in FETCH_SECONDS_MAX at all."""
 
 
@@ -20,7 +20,7 @@ class _Answer:
     is_there: trio.Event = field(default_factory=trio.Event)
 
 
-class Questions:
+class BlockRequests:
     """What a peer was asked for and has not answered yet."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Questions:
                 await answer.is_there.wait()
             is_late = deadline == last or self.progressed <= deadline - FETCH_TIMEOUT_SECONDS
             if waiting.cancelled_caught and is_late:
-                raise TooLate
+                raise RequestTimeout
 
     def settle(self, wanted: bytes, block: bytes | None) -> None:
         """The peer has answered for a block."""

@@ -1,7 +1,7 @@
 """Bodies that commits came without are asked of connected peers, as whole publications, until they are here.
 
 A peer may not have them (it erased them) or withhold them, which only it knows. So of each branch's topic one peer is
-asked at a time, for a bounded number of commits, the latest first: what nobody has squeezed or erased yet is among these.
+asked at a time, for a bounded number of commits, the latest first: what nobody has snapshotted or erased yet is among these.
 A peer that gives none of what it was asked for in time is asked for no more of the topic while it is connected, and the
 next one is. What comes late counts all the same: it takes the way of every publication, and `ingest.backfill` puts bodies
 in.

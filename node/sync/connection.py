@@ -17,8 +17,8 @@ import trio
 
 from node.ingest.opening import CARRIER_FAULTS
 from node.sync.allowance import Allowance
-from node.sync.batch_order import Previous, Turns
-from node.sync.block_requests import Questions, TooLate
+from node.sync.batch_order import BatchOrder, Previous
+from node.sync.block_requests import BlockRequests, RequestTimeout
 from node.sync.exchange import Load, RangeSet, is_fruitful, read_store, reconcile, topic_place, topic_set
 from node.sync.hub import Hub, NotFetched
 from node.sync.introductions import Introducer
@@ -138,10 +138,10 @@ class Connection:
         self.progress_at = self.heard_at = hub.clock_ms() // 1000
         """Unix seconds when the peer last sent something or took it, and when it last said anything."""
         self._reason = ""
-        self._questions = Questions()
+        self._questions = BlockRequests()
         self._reading = trio.CancelScope()
         self._written = trio.Event()
-        self._turns = Turns()
+        self._turns = BatchOrder()
         self._keep_alives = Allowance(KEEP_ALIVES_AT_ONCE_MAX, 1 / KEEP_ALIVE_SECONDS)
         self._messages = Allowance(MESSAGES_AT_ONCE_MAX, MESSAGES_PER_SECOND_MAX)
 
@@ -252,7 +252,7 @@ class Connection:
 
         try:
             return await self._questions.ask(wanted, say)
-        except TooLate:
+        except RequestTimeout:
             self.end("peer_does_not_answer")  # what it still owes would be taken for what is asked later
             raise NotFetched from None
 
@@ -263,7 +263,7 @@ class Connection:
                 pause = self.account.take_pause()
                 if pause:
                     await trio.sleep(pause)
-                await self._hub.backlog.has_room()
+                await self._hub.byte_budget.has_room()
                 self._reading.deadline = trio.current_time() + IDLE_TIMEOUT_SECONDS
                 try:
                     frame = await self._stream.receive_frame()
@@ -403,7 +403,7 @@ class Connection:
         self._take(step)
 
     async def _take_batch(self, output: Take, previous: Previous, done: trio.Event) -> None:
-        with self._hub.backlog.holding(output.items):
+        with self._hub.byte_budget.holding(output.items):
             await self._accept_batch(output, previous, done)
 
     async def _accept_batch(self, output: Take, previous: Previous, done: trio.Event) -> None:

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import trio
 
 from node.sync.hub import BlockSource, Hub
-from protocol.limits.peers import AWAITED_PAUSE_SECONDS
+from protocol.limits.peers import DAMAGED_PAUSE_SECONDS
 from storage.commits.pending import has_incomplete
 from storage.repos.repos import Repo
 
 
-class Recaller:
+class FeedRecovery:
     """Looks at the connected peers until no own feed is uncertain."""
 
     def __init__(self, hub: Hub) -> None:
@@ -31,7 +31,7 @@ class Recaller:
                     await self._hub.run_blocking(feeds.settle, repo_id)
                     self._hub.topics_changed()  # what was put off is done now
             self._seen = level
-            await trio.sleep(AWAITED_PAUSE_SECONDS)
+            await trio.sleep(DAMAGED_PAUSE_SECONDS)
 
     def _find_level(self) -> Iterator[tuple[bytes, int]]:
         replica = self._hub.replica

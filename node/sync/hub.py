@@ -16,13 +16,13 @@ import structlog
 import trio
 
 from node.ingest.inbound import Share, accept_batch, release_more
-from node.ingest.intake import Intake
+from node.ingest.intake import IngestResult
 from node.ingest.opening import OpenedBatch, ReadBatch, read_batch, settle_batch
 from node.ingest.replica import Replica
 from node.runtime.blocking import RunBlocking
 from node.runtime.metrics import Histogram
-from node.sync.batch_order import Backlog, Previous
-from node.sync.relay import Relay, Relayed
+from node.sync.batch_order import ByteBudget, Previous
+from node.sync.relay import Relay, RelayResult
 from node.sync.scheduling import Account, Bill, FairLock, Ledger
 from node.sync.senders import Senders
 from protocol.limits.peers import (
@@ -95,7 +95,7 @@ class Totals:
     refused: Counter[str] = field(default_factory=Counter)  # rejected and dropped ones, by code
     intake_seconds: Histogram = field(default_factory=Histogram)
 
-    def count(self, intake: Intake) -> None:
+    def count(self, intake: IngestResult) -> None:
         """Count what became of a batch."""
         self.rejected += len(intake.rejected)
         self.dropped += intake.dropped.total()
@@ -129,7 +129,7 @@ class Hub:
         self._reading = FairLock()
         self._storing = FairLock()
         self._looking = FairLock(COMPARED_AT_ONCE_MAX)
-        self.backlog = Backlog()
+        self.byte_budget = ByteBudget()
         self._turn = threading.Lock()
         self._writing = trio.StrictFIFOLock()
         self.totals = Totals()
@@ -160,7 +160,7 @@ class Hub:
         previous: Previous,
         source: Listener | None,
         bill: Bill | None = None,
-    ) -> Intake:
+    ) -> IngestResult:
         """Take publications in, after `previous`, and tell everyone but their source. Raises StorageError.
 
         One batch is read while another's signatures are checked and a third is on its way to the disk. Reading and storing
@@ -171,7 +171,7 @@ class Hub:
         bill = bill or Bill(self.account)
         read = await self._read_in_slices(branch, items, bill)
         await previous.wait()
-        intake = Intake()
+        intake = IngestResult()
         for batch in read:
             intake = intake.with_more(await self._store_in_slices(branch, batch, source, bill))
         try:
@@ -199,9 +199,9 @@ class Hub:
 
     async def _store_in_slices(
         self, branch: Branch, batch: OpenedBatch, source: Listener | None, bill: Bill
-    ) -> Intake:
+    ) -> IngestResult:
         """Judge and store a batch, some of it at a time; tell what came of each."""
-        together = Intake()
+        together = IngestResult()
         rest = batch.opened
         while True:
             count = bill.account.storing.count
@@ -220,7 +220,7 @@ class Hub:
                 return together
             batch = OpenedBatch()
 
-    async def _release_slice(self, branch: Branch, source: Listener | None, bill: Bill) -> Intake:
+    async def _release_slice(self, branch: Branch, source: Listener | None, bill: Bill) -> IngestResult:
         """Judge some of what waited, and tell what came of it. Who brought what it waited for pays."""
         count = bill.account.storing.count
         async with self._storing.held(bill):
@@ -235,14 +235,14 @@ class Hub:
             began = self.cpu_clock()
             return read_batch(branch, items), self.cpu_clock() - began
 
-    def _accept(self, branch: Branch, batch: OpenedBatch, count: int) -> tuple[Intake, float]:
+    def _accept(self, branch: Branch, batch: OpenedBatch, count: int) -> tuple[IngestResult, float]:
         began = self.cpu_clock()
         intake = accept_batch(
             self.replica, branch, batch, self.clock_ms(), share=self._share(count), in_slices=True
         )
         return intake, self.cpu_clock() - began
 
-    def _release(self, count: int) -> tuple[Intake, float]:
+    def _release(self, count: int) -> tuple[IngestResult, float]:
         began = self.cpu_clock()
         return release_more(self.replica, self.clock_ms(), self._share(count)), self.cpu_clock() - began
 
@@ -296,7 +296,7 @@ class Hub:
         visitor: Visitor,
         source: Listener,
         bill: Bill,
-    ) -> Relayed:
+    ) -> RelayResult:
         """Keep publications of a topic for others, after `previous`; then tell everyone else. Raises StorageError."""
         assert self.relay is not None, "it keeps the topic"
         relayed = await self.relay.take(topic, items, previous, visitor, bill)
@@ -311,7 +311,7 @@ class Hub:
         return relayed
 
     def announce(
-        self, intake: Intake, source_topic: bytes | None = None, source: Listener | None = None
+        self, intake: IngestResult, source_topic: bytes | None = None, source: Listener | None = None
     ) -> None:
         """Tell listeners what was accepted, but none what it sent: now, or as what waited until now."""
         self.totals.count(intake)

@@ -20,7 +20,7 @@ from node.sync.admission import Admission, HalfOpen, network_key
 from node.sync.connection import Connection
 from node.sync.hub import Hub
 from node.sync.introductions import Introducer
-from node.sync.peer_discovery import Seeker
+from node.sync.peer_discovery import PeerFinder
 from node.sync.transport import SecureStream, TransportError, accept, dial
 from protocol.limits.peers import (
     ADDRESS_REACHED_SECONDS,
@@ -127,8 +127,8 @@ class Network:
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             nursery.start_soon(self._watch_clock)
-            seeker = Seeker(self, self.book, self.introducer, self._keep_reached, self._drop_reached)
-            nursery.start_soon(seeker.run)
+            peer_finder = PeerFinder(self, self.book, self.introducer, self._keep_reached, self._drop_reached)
+            nursery.start_soon(peer_finder.run)
             task_status.started()
             await trio.serve_listeners(self._serve, listeners, handler_nursery=nursery)
 

@@ -37,7 +37,7 @@ class Dialer(Protocol):
         ...
 
 
-class Seeker:
+class PeerFinder:
     """Finds peers at learned addresses. `run` owns every task."""
 
     def __init__(

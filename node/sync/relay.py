@@ -37,7 +37,7 @@ _BAD_SIGNATURE: Final = "bad_topic_signature"
 
 
 @dataclass(slots=True)
-class Relayed:
+class RelayResult:
     """What became of a batch: new numbers, faults of its publications, and the quota that it met ("": none).
 
     `has_forgotten`: other topics were, to make room.
@@ -50,7 +50,7 @@ class Relayed:
 
 
 @dataclass(frozen=True, slots=True)
-class Entrusted:
+class DepositResult:
     """What became of topics that a peer entrusted: those that are kept, and why the others are not."""
 
     kept: tuple[KeptTopic, ...]
@@ -92,7 +92,9 @@ class Relay:
         is_known = peer in self.allowed or self.is_dialed(peer)
         return Visitor(peer, "" if is_known else subnet, is_known)
 
-    async def open(self, topics: Sequence[bytes], visitor: Visitor, bill: Bill | None = None) -> Entrusted:
+    async def open(
+        self, topics: Sequence[bytes], visitor: Visitor, bill: Bill | None = None
+    ) -> DepositResult:
         """Keep these topics, those that quotas allow; `bill` says who pays. Raises StorageError."""
         bill = bill or Bill(self._own)
         async with self._storing.held(bill):
@@ -100,7 +102,7 @@ class Relay:
             bill.charge(seconds)
         kept = tuple(self.topics[topic] for topic in topics if topic in self.topics)
         refused = tuple(topic for topic in topics if topic not in self.topics)
-        return Entrusted(kept, refused, room.refused or "relay_full", room.has_lost)
+        return DepositResult(kept, refused, room.refused or "relay_full", room.has_lost)
 
     async def take(
         self,
@@ -109,12 +111,12 @@ class Relay:
         previous: Previous,
         visitor: Visitor,
         bill: Bill,
-    ) -> Relayed:
+    ) -> RelayResult:
         """Check publications and keep them, after `previous`, a slice at a time; `bill` says who pays.
 
         Raises StorageError.
         """
-        relayed = Relayed()
+        relayed = RelayResult()
         read, seconds = await self._run_blocking(self._read, topic.topic, items, relayed.dropped)
         bill.charge(seconds + len(read) * SIGNATURE_SECONDS)
         holds = await self._run_blocking(self._check, [_claim(publication) for publication, _ in read])

@@ -135,7 +135,7 @@ def _imported_fields(one: _Stored) -> JsonObject:
 def _find_epoch(replica: Replica, repo: Repo, text: str) -> bytes:
     if not text:
         return replica.writing_epoch(repo).epoch_id
-    with replica.judging:
+    with replica.membership_lock:
         epochs = replica.membership(repo.repo_id).operations.epochs
         return resolve("epoch", text, [(one.commit_id, "", one.commit_id) for one in epochs])
 

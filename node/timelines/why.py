@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from node.ingest.opening import read_waiting
+from node.ingest.opening import read_pending
 from node.ingest.replica import Replica
 from node.ingest.voiding import Review
 from node.runtime.errors import ServiceError
@@ -14,7 +14,7 @@ from protocol.codec import DecodeError
 from protocol.text import id_text, parse_id_prefix
 from storage.commits.commits import load_facts
 from storage.commits.lookup import FoundCommit, find_commits
-from storage.commits.pending import load_waiting_one
+from storage.commits.pending import load_one_pending
 from storage.commits.voids import load_judged, load_void_ids
 from storage.repos.repos import Branch
 from verifier.membership import Membership
@@ -28,7 +28,7 @@ JsonObject = dict[str, Any]
 
 def explain(replica: Replica, text: str) -> JsonObject:
     """The verdict on the commit of that id or unique prefix. Raises ServiceError `not_found`, `ambiguous`."""
-    with replica.judging, replica.database.read() as connection:
+    with replica.membership_lock, replica.database.read() as connection:
         found = find_commit(connection, text)
         branch = replica.branches[found.branch_num]
         answer: JsonObject = {
@@ -65,7 +65,7 @@ def explain(replica: Replica, text: str) -> JsonObject:
 
 def list_voids(replica: Replica, branch: Branch) -> list[JsonObject]:
     """Void commits of a branch, the first of them, each with the rule and the operations that made it so."""
-    with replica.judging, replica.database.read() as connection:
+    with replica.membership_lock, replica.database.read() as connection:
         membership = replica.membership(branch.facts.repo_id)
         review = Review(connection, replica.tables, branch.repo_num, membership)
         ids = load_void_ids(connection, branch.num)[:_VOIDS_SHOWN_MAX]
@@ -94,9 +94,9 @@ def find_commit(connection: Connection, text: str) -> FoundCommit:
 
 def _find_missing(replica: Replica, connection: Connection, commit_id: bytes) -> set[bytes]:
     """What a waiting commit names and is not here."""
-    kept = load_waiting_one(connection, commit_id)
+    kept = load_one_pending(connection, commit_id)
     branch = None if kept is None else replica.on_topics.get(kept[0])
-    found = None if kept is None or branch is None else read_waiting(branch, kept[1])
+    found = None if kept is None or branch is None else read_pending(branch, kept[1])
     if branch is None or found is None:
         return set()
     named = set(find_causes(found[0], branch.facts))

@@ -33,5 +33,5 @@ SSB_REFUSED_KEPT_MAX: Final = 100_000
 """Ids of refused messages that are remembered, to say of others that they follow one: 10 MB."""
 SSB_REFUSALS_SHOWN_MAX: Final = 1000
 """Refused messages that the answer lists, the first; all are counted."""
-SSB_WAITING_COUNT_MAX: Final = 5000
+SSB_QUEUED_COUNT_MAX: Final = 5000
 """Verified messages of all feeds that wait to be sent in batches: 50 MB. A log's feeds are interleaved."""

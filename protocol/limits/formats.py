@@ -57,8 +57,8 @@ DICT_VALUE_SIZE_MAX: Final = 16 * KIB
 """Characters of a value of a dict, which is replaced whole each time."""
 DICT_EDIT_COUNT_MAX: Final = 256
 """Values that one commit puts into a dict, and keys that it erases; BODY_SIZE_MAX may be reached before."""
-SQUEEZED_COUNT_MAX: Final = 8 * KIB
-"""Commits whose words one squeeze says again: with these, names and short items fill most of a body."""
+SNAPSHOT_COMMIT_COUNT_MAX: Final = 8 * KIB
+"""Commits whose words one snapshot says again: with these, names and short items fill most of a body."""
 TEXT_UPDATE_SIZE_MAX: Final = 384 * KIB
 """Bytes of one Yjs update. With what a snapshot names, and with the origin of a carried commit, it is a body."""
 NAME_SIZE_MAX: Final = 255

@@ -58,7 +58,7 @@ SHORT_ID_FRAME_COUNT_MAX: Final = 4096
 """Short ids of lacking commits in one frame: 64 KiB."""
 RECONCILIATION_FRAME_COUNT_MAX: Final = 1024
 """Frames of one reconciliation that one side takes: twice what ranges may need."""
-RECONCILIATION_WAITING_MAX: Final = 32
+RECONCILIATION_QUEUED_MAX: Final = 32
 """Frames of one reconciliation that wait to be worked on: a prefix comes in 17, of 96 KiB each."""
 RECONCILIATIONS_MAX: Final = 8
 """Topics of one connection that are reconciled at a time, and so kept in memory: 1 GB of a million commits each."""
@@ -211,7 +211,7 @@ PENDING_CAUSE_COUNT_MAX: Final = 100_000
 PENDING_AUTHOR_SHARE: Final = 2
 """One author has at most this part (a half) of the room for what waits on a topic: one flood leaves room for the others."""
 PENDING_SENDERS_MAX: Final = 20_000
-"""Waiting commits of which it is remembered which peers sent them, so as not to send them back: 4 MB."""
+"""Pending commits of which it is remembered which peers sent them, so as not to send them back: 4 MB."""
 RELEASED_COUNT_MAX: Final = 64
 """Commits that waited and are judged in one transaction beside what came: 50 ms, in which nobody else writes."""
 RELEASED_SIZE_MAX: Final = 4 * MIB
@@ -228,9 +228,7 @@ EPOCHS_UNKNOWN_MAX: Final = 256
 """Epochs of one repo whose secrets are kept before their inits are here; more are taken up as these come."""
 UNREAD_SENT_MAX: Final = 1000
 """Commits of a format version not known here that are sent on when a topic is joined, the oldest."""
-TIMELINE_WAITING_COUNT_MAX: Final = 10_000
-"""Commits of a timeline in memory that lack causes; as many as wait in a branch's store. What comes beyond is refused."""
-TANGLE_WAITING_COUNT_MAX: Final = 10_000
+TANGLE_PENDING_COUNT_MAX: Final = 10_000
 """Commits that a tangle in memory sets aside until what they follow has come; as many as wait in a branch's store."""
 REJECTION_COUNT_MAX: Final = 10_000
 """Rejections remembered per branch; the oldest are forgotten first."""
@@ -244,9 +242,9 @@ BODIES_LOOK_SECONDS: Final = 1.0
 """Seconds after which it is looked again whether a peer is there, or late, that may have bodies which are awaited."""
 FETCH_WINDOW_COUNT_MAX: Final = 16
 """Blocks of a file that are fetched together, from all peers that have them, before the first is read: 16 MiB in memory."""
-AWAITED_ASKED_COUNT_MAX: Final = 4096
+DAMAGED_ASKED_COUNT_MAX: Final = 4096
 """Damaged commits that peers are asked for together: 128 KiB of ids, and what they send for them in the pause after."""
-AWAITED_PAUSE_SECONDS: Final = 5.0
+DAMAGED_PAUSE_SECONDS: Final = 5.0
 """Seconds between two times that peers are asked for what was damaged: they come and go, and need time to send."""
 RELAY_TOPIC_COUNT_MAX: Final = 100_000
 """Topics that a relay keeps: 30 MB in memory."""

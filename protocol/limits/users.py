@@ -16,12 +16,12 @@ STATE_COUNT_MAX: Final = 200_000
 """Commits of a branch and what it continues that are held to merge or to show it: about 100 MB."""
 DOCUMENT_SIZE_MAX: Final = 64 * MIB
 """Bytes of the bodies that a set or a dict is reduced from, and of a text's standing updates, held while it is answered."""
-DOCUMENT_WORD_COUNT_MAX: Final = 500_000
+DOCUMENT_VALUE_COUNT_MAX: Final = 500_000
 """Words that a set or a dict is reduced from, 300 bytes each while it is answered."""
-DOCUMENT_WORDS_KEPT_MAX: Final = 100_000
+DOCUMENT_OPERATIONS_CACHED_MAX: Final = 100_000
 """Words, names and commits that are remembered once opened, for all branches' sets and dicts, and for all texts: 40 MB."""
-DOCUMENT_SQUEEZE_COUNT_MAX: Final = 1000
-"""Squeezes that a set or a dict is reduced with: each is compared with every other. 64 are as large as a document may be."""
+DOCUMENT_SNAPSHOT_COUNT_MAX: Final = 1000
+"""Snapshots that a set or a dict is reduced with: each is compared with all others. 64 fill DOCUMENT_SIZE_MAX."""
 TEXT_SNAPSHOT_AFTER: Final = 64
 """Standing updates of a text at which the next push merges them into a snapshot: half the names that one can hold."""
 TEXT_WORKERS_MAX: Final = 2

@@ -21,7 +21,7 @@ from protocol.object import ObjectReader
 from storage.blobs.packs import Packs
 from storage.commits.commits import NewCommit
 from storage.engine.bulk import insert_rows
-from storage.engine.column_encryption import file_place, secrecy_of
+from storage.engine.column_encryption import cipher_of, file_place
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key
 from storage.schema.schema import authors, commits, file_removals, files
@@ -83,7 +83,7 @@ def apply_files(
             name, size = (entries[place].name, entries[place].size) if entries else ("", None)
             rows.append((branch_num, commit_num, object_id, commit.content.keys.files[place], name, size))
     fresh = database.next_nums(connection, files, len(rows))
-    mask = secrecy_of(connection).mask
+    mask = cipher_of(connection).mask
     sealed = [
         (num, branch, commit, object_id, mask(file_place(num, object_id), key), *rest)
         for num, (branch, commit, object_id, key, *rest) in zip(fresh, rows, strict=True)
@@ -194,7 +194,7 @@ def _load(
         .order_by(files.c.num)
         .limit(limit)
     )
-    mask = secrecy_of(connection).mask
+    mask = cipher_of(connection).mask
     return [
         FileRow(num, object_id, mask(file_place(num, object_id), key), *rest)
         for num, object_id, key, *rest in connection.execute(query)

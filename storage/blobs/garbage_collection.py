@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import Connection, delete, func, select
 
 from storage.blobs.packs import FOLDER_NAME
-from storage.blobs.reachability import Reached, mark_reached
+from storage.blobs.reachability import ReachedRows, mark_reached
 from storage.engine.database import Database, StorageError, read_store
 from storage.engine.id_keys import chunks
 from storage.engine.streaming import stream_rows
@@ -62,7 +62,7 @@ def collect_garbage(folder: Path, url: str = "", *, keep_removed: bool) -> Garba
     return garbage
 
 
-def _weigh(connection: Connection, reached: Reached) -> Garbage:
+def _weigh(connection: Connection, reached: ReachedRows) -> Garbage:
     sizes = [size for _, size in _dead_rows(connection, reached)]
     live: set[int] = set()
     dead_sizes: dict[int, int] = {}
@@ -88,7 +88,7 @@ def _weigh(connection: Connection, reached: Reached) -> Garbage:
     )
 
 
-def _dead_rows(connection: Connection, reached: Reached) -> Iterator[tuple[int, int]]:
+def _dead_rows(connection: Connection, reached: ReachedRows) -> Iterator[tuple[int, int]]:
     """(number, bytes) of rows that are not needed."""
     query = select(blocks.c.num, func.length(blocks.c.encoded))
     for num, size in stream_rows(connection, query, _BATCH):

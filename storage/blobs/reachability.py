@@ -31,7 +31,7 @@ _BATCH: int = 1000
 
 
 @dataclass(slots=True)
-class Reached:
+class ReachedRows:
     """Marks (1 where reached) by number of rows of `blocks` and of `pack_blocks`, and what was looked for and not found."""
 
     rows: bytearray
@@ -50,12 +50,12 @@ def mark_reached(
     *,
     with_removed: bool = True,
     on_missing: Callable[[bytes], None] = _pass_over,
-) -> Reached:
+) -> ReachedRows:
     """All blocks that commits need, and files; those that were removed from their branch only `with_removed`.
 
     `on_missing` is told of each block of a file that is not here. Raises StorageError.
     """
-    reached = Reached(_marks(connection, blocks.c.num), _marks(connection, pack_blocks.c.num))
+    reached = ReachedRows(_marks(connection, blocks.c.num), _marks(connection, pack_blocks.c.num))
     for (nums,) in stream_rows(connection, select(commits.c.block_nums), _BATCH):
         for num in unpack_nums(nums):
             if 0 <= num < len(reached.rows):
@@ -73,7 +73,7 @@ class _Walk:
     """Marks trees of blocks, each once."""
 
     def __init__(
-        self, connection: Connection, folder: Path, reached: Reached, on_missing: Callable[[bytes], None]
+        self, connection: Connection, folder: Path, reached: ReachedRows, on_missing: Callable[[bytes], None]
     ) -> None:
         self._connection = connection
         self._folder = folder

@@ -158,8 +158,8 @@ def inspect_erasures(connection: Connection, findings: Findings) -> None:
     awaited = schema.awaited_commits.c.commit_num
     is_bare = func.length(commits.block_nums) <= BLOCK_NUM_SIZE
     is_noted = select(erasures.commit_num).where(erasures.commit_num == commits.num).exists()
-    is_awaited = select(awaited).where(awaited == commits.num).exists()
-    query = select(commits.commit_id, is_bare).where(is_bare != is_noted, ~is_awaited).limit(_BATCH)
+    is_damaged_here = select(awaited).where(awaited == commits.num).exists()
+    query = select(commits.commit_id, is_bare).where(is_bare != is_noted, ~is_damaged_here).limit(_BATCH)
     for commit_id, has_none in connection.execute(query):
         said = "has no body, and no erasing is noted" if has_none else "has a body, and is noted as erased"
         findings.add("erasure", commit_id.hex(), said)
@@ -168,7 +168,7 @@ def inspect_erasures(connection: Connection, findings: Findings) -> None:
     ).scalar_one()
 
 
-def inspect_awaited(connection: Connection, findings: Findings) -> None:
+def inspect_damaged(connection: Connection, findings: Findings) -> None:
     """Name what was damaged and taken out, and has not come back yet."""
     commits, awaited = schema.commits.c, schema.awaited_commits.c
     query = select(commits.commit_id).where(commits.num.in_(select(awaited.commit_num)))

@@ -16,7 +16,7 @@ from storage.schema.schema import commits, pending, pending_causes, pending_publ
 _BATCH: Final = 500
 
 
-def find_wrong_waiting(connection: Connection) -> Iterator[tuple[int, bytes, str]]:
+def find_wrong_pending(connection: Connection) -> Iterator[tuple[int, bytes, str]]:
     """(number, commit id, what is wrong) of what waits and is not as it must be."""
     counts = _count_causes(connection)
     accepted = _find_accepted(connection)

@@ -24,7 +24,7 @@ from storage.check.check_derived import (
     recount_order_of,
 )
 from storage.check.check_integrity import Findings
-from storage.check.check_pending import find_wrong_waiting
+from storage.check.check_pending import find_wrong_pending
 from storage.commits.order import FIRST, count_changes
 from storage.engine.database import Database, remember_last_number
 from storage.engine.id_keys import chunks, id_key, pack_ids, unpack_ids
@@ -212,9 +212,9 @@ def drop_wrong_sketches(connection: Connection) -> int:
     return len(wrong)
 
 
-def drop_wrong_waiting(connection: Connection) -> int:
+def drop_wrong_pending(connection: Connection) -> int:
     """Forget what waits and is not what it is kept as, is accepted already, or counts its causes wrongly: it comes again."""
-    wrong = {num for num, _, _ in find_wrong_waiting(connection)}
+    wrong = {num for num, _, _ in find_wrong_pending(connection)}
     for part in chunks(sorted(wrong)):
         for table in (pending_causes, pending_publications):
             connection.execute(delete(table).where(table.c.pending_num.in_(part)))

@@ -48,7 +48,7 @@ Row = tuple[Any, ...]
 
 
 @dataclass(slots=True)
-class Rebuilt:
+class RebuildResult:
     """What became of the rows."""
 
     rows: int = 0
@@ -88,7 +88,7 @@ def _is_newest(connection: Connection) -> bool:
     return True
 
 
-def rebuild_store(folder: Path, store_key: bytes | None) -> Rebuilt:
+def rebuild_store(folder: Path, store_key: bytes | None) -> RebuildResult:
     """Put a rebuilt database in the place of a folder's, of which a copy stays in quarantine.
 
     Where commits may be gone, the own feeds become uncertain. Raises StorageError.
@@ -125,7 +125,7 @@ def rebuild_store(folder: Path, store_key: bytes | None) -> Rebuilt:
     return found
 
 
-def rebuild(damaged: Path, path: Path, store_key: bytes | None, count: int | None) -> Rebuilt:
+def rebuild(damaged: Path, path: Path, store_key: bytes | None, count: int | None) -> RebuildResult:
     """Write what can be read of a damaged database, which is changed meanwhile, to a new one; both are the caller's.
 
     `count` is how many writes it is to count (`last_write`), if that is known. Raises OSError, sqlite3.Error, DBAPIError.
@@ -137,19 +137,19 @@ def rebuild(damaged: Path, path: Path, store_key: bytes | None, count: int | Non
     with engine.begin() as connection:
         create(connection, newest_revision())
     engine.dispose()
-    found = Rebuilt()
+    found = RebuildResult()
     with closing(_open(damaged)) as old, closing(sqlite3.connect(path, isolation_level=None)) as new:
         new.execute("PRAGMA journal_mode=OFF")  # what is cut short is thrown away
         new.execute("PRAGMA synchronous=OFF")
         new.execute("BEGIN")
         for table in metadata.sorted_tables:
             _copy_rows(old, new, table, found)
-        for recall, table in (
-            (_recall_authors, authors),
-            (_recall_topics, topics),
-            (_recall_commits, commits),
+        for rebuild_rows, table in (
+            (_rebuild_authors, authors),
+            (_rebuild_topics, topics),
+            (_rebuild_commits, commits),
         ):
-            rows = list(recall(old, new))
+            rows = list(rebuild_rows(old, new))
             found.recalled[table.name] += _insert(new, table, [*table.columns.keys()], rows)
         found.dropped += _drop_orphans(new)
         if store_key is not None:  # without the mark what is sealed would be sealed again
@@ -230,7 +230,7 @@ def _mend_schema(path: Path) -> None:
             )
 
 
-def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection, table: Table, found: Rebuilt) -> None:
+def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection, table: Table, found: RebuildResult) -> None:
     columns = [*table.columns.keys()]
     part: list[Row] = []
     for row in _read_around(old, table, columns, found):
@@ -242,7 +242,7 @@ def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection, table: Table, f
 
 
 def _read_around(
-    old: sqlite3.Connection, table: Table, columns: Sequence[str], found: Rebuilt
+    old: sqlite3.Connection, table: Table, columns: Sequence[str], found: RebuildResult
 ) -> Iterator[Row]:
     """Rows by their numbers. Where one cannot be read, on from the next one that can."""
     if not table.dialect_options["sqlite"]["with_rowid"]:
@@ -314,14 +314,14 @@ def _read_index(old: sqlite3.Connection, table: Table, index: str, columns: str)
         return
 
 
-def _recall_authors(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterator[Row]:
+def _rebuild_authors(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterator[Row]:
     here = _numbers(new, authors)
     for user, num in _read_index(old, authors, "sqlite_autoindex_authors_1", "user, num"):
         if num not in here:
             yield num, user
 
 
-def _recall_topics(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterator[Row]:
+def _rebuild_topics(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterator[Row]:
     """Those of epochs; of one that a link gave alone, the link is gone."""
     here = _numbers(new, topics)
     names: dict[int, bytes] = {}
@@ -337,7 +337,7 @@ def _recall_topics(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterator
             yield num, branch_num, epoch_num, generation, names[num], 0, None
 
 
-def _recall_commits(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterator[Row]:
+def _rebuild_commits(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterator[Row]:
     """Their places, and what their own blocks say in the clear; the rest comes back with their publications."""
     here = _numbers(new, commits)
 

@@ -60,7 +60,7 @@ _DERIVED: Final = frozenset(
 
 
 @dataclass(slots=True)
-class TakenOut:
+class SalvageResult:
     """What was taken out: how many blocks, keys of the ids of those that were rows, and ids of those in packs."""
 
     count: int = 0
@@ -68,9 +68,9 @@ class TakenOut:
     packed: set[bytes] = field(default_factory=set)
 
 
-def take_out_damaged(connection: Connection, damage: Damage) -> TakenOut:
+def take_out_damaged(connection: Connection, damage: Damage) -> SalvageResult:
     """Take blocks out whose bytes are not what their ids say, and packs that are gone."""
-    taken = TakenOut(keys=set(damage.rows.values()), packed=set(damage.packed.values()))
+    taken = SalvageResult(keys=set(damage.rows.values()), packed=set(damage.packed.values()))
     for part in chunks(list(damage.rows)):
         taken.count += connection.execute(delete(blocks).where(blocks.c.num.in_(part))).rowcount
     for part in chunks(list(damage.packed)):
@@ -89,7 +89,7 @@ def take_out_damaged(connection: Connection, damage: Damage) -> TakenOut:
     return taken
 
 
-def await_content(connection: Connection, folder: Path, taken: TakenOut) -> int:
+def await_content(connection: Connection, folder: Path, taken: SalvageResult) -> int:
     """Ask for what was taken out of files' content, if any file lacks it; gives for how many blocks. Raises StorageError.
 
     Of a block whose parent is gone nobody can tell whether a file needs it, so all of those in packs are asked for then. Of

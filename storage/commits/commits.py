@@ -20,7 +20,7 @@ from storage.commits.feeds import FeedPlace, keep_feed_forks
 from storage.commits.heads import advance_heads
 from storage.commits.order import CANONICAL_ORDER, OrderKey, count_changes, find_position, find_start
 from storage.engine.bulk import insert_rows
-from storage.engine.column_encryption import Secrecy, commit_place, secrecy_of
+from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import BLOCK_NUM_SIZE, chunks, id_key, pack_ids, pack_nums, unpack_ids
 from storage.engine.streaming import stream_parts, stream_rows
@@ -155,7 +155,7 @@ def load_commit_keys(connection: Connection, epoch_num: int, ids: Sequence[bytes
     for part in chunks([id_key(raw) for raw in ids]):
         rows = connection.execute(_KEYS, {"keys": part, "epoch": epoch_num})
         found.update((row[0], row[1]) for row in rows)
-    mask, wanted = secrecy_of(connection).mask, set(ids)
+    mask, wanted = cipher_of(connection).mask, set(ids)
     return {raw: mask(commit_place(raw), kept) for raw, kept in found.items() if raw in wanted}
 
 
@@ -174,7 +174,7 @@ def accept_commits(
     rows = []
     keys: list[OrderKey] = []
     counting = load_merged(connection, branch.num)
-    secrecy = secrecy_of(connection)
+    cipher = cipher_of(connection)
     acked = {ack for commit in stored for ack in commit.acks}
     before = acked.difference(commit.commit_id for commit in stored)
     times = find_display_times(connection, stored, before, received_at)
@@ -185,7 +185,7 @@ def accept_commits(
             passed -= merged in counting  # by another one: it is not behind itself
             counting.add(merged)
         rows.append(
-            _row(secrecy, num, branch, commit, block_nums, author_nums, received_at, passed, display_time)
+            _row(cipher, num, branch, commit, block_nums, author_nums, received_at, passed, display_time)
         )
         keys.append((passed, commit.verified.rank, commit.verified.commit.commit_id))
     insert_rows(connection, commits, COMMIT_COLUMNS, rows)
@@ -217,8 +217,8 @@ def load_timeline(connection: Connection, branch_num: int, position: int, limit:
         .offset(offset)
         .limit(limit)
     )
-    secrecy = secrecy_of(connection)
-    return [timeline_row(secrecy, row) for row in connection.execute(query)]
+    cipher = cipher_of(connection)
+    return [timeline_row(cipher, row) for row in connection.execute(query)]
 
 
 def load_first_of_kinds(
@@ -232,16 +232,16 @@ def load_first_of_kinds(
         .order_by(*CANONICAL_ORDER)
         .limit(limit)
     )
-    secrecy = secrecy_of(connection)
-    return [timeline_row(secrecy, row) for row in connection.execute(query)]
+    cipher = cipher_of(connection)
+    return [timeline_row(cipher, row) for row in connection.execute(query)]
 
 
 def load_numbered(connection: Connection, nums: Sequence[int]) -> list[TimelineRow]:
     """The commits of these numbers, in the order of the numbers given."""
     found: dict[int, TimelineRow] = {}
-    secrecy = secrecy_of(connection)
+    cipher = cipher_of(connection)
     for part in chunks(nums):
-        rows = (timeline_row(secrecy, row) for row in connection.execute(ROWS.where(commits.c.num.in_(part))))
+        rows = (timeline_row(cipher, row) for row in connection.execute(ROWS.where(commits.c.num.in_(part))))
         found.update((row.num, row) for row in rows)
     return [found[num] for num in nums]
 
@@ -257,9 +257,9 @@ def iterate_arrivals(connection: Connection, branch_nums: Sequence[int]) -> Iter
     """Every accepted commit of some branches, void ones too, in the order of acceptance: causes before effects."""
     by_topic = select(topics.c.num).where(topics.c.branch_num.in_(branch_nums))
     query = ROWS.where(commits.c.topic_num.in_(by_topic)).order_by(commits.c.num)
-    secrecy = secrecy_of(connection)
+    cipher = cipher_of(connection)
     for row in stream_rows(connection, query, _READ_AT_ONCE):
-        yield timeline_row(secrecy, row)
+        yield timeline_row(cipher, row)
 
 
 def load_graph(connection: Connection, branch_num: int) -> Iterator[tuple[bytes, tuple[bytes, ...]]]:
@@ -272,19 +272,19 @@ def load_graph(connection: Connection, branch_num: int) -> Iterator[tuple[bytes,
 def iterate_between(connection: Connection, first: int, last: int) -> Iterator[TimelineRow]:
     """Every accepted commit of these numbers, void ones too, in the order of acceptance."""
     query = ROWS.where(commits.c.num.between(first, last)).order_by(commits.c.num)
-    secrecy = secrecy_of(connection)
+    cipher = cipher_of(connection)
     for row in stream_rows(connection, query, _BODIES_AT_ONCE):
-        yield timeline_row(secrecy, row)
+        yield timeline_row(cipher, row)
 
 
 def load_rows(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, TimelineRow]:
     """Those of these commits that are accepted here, void ones too."""
     wanted = set(ids)
     found: dict[bytes, TimelineRow] = {}
-    secrecy = secrecy_of(connection)
+    cipher = cipher_of(connection)
     for part in chunks([id_key(raw) for raw in wanted]):
         rows = (
-            timeline_row(secrecy, row) for row in connection.execute(ROWS.where(commits.c.id_key.in_(part)))
+            timeline_row(cipher, row) for row in connection.execute(ROWS.where(commits.c.id_key.in_(part)))
         )
         found.update((row.commit_id, row) for row in rows if row.commit_id in wanted)
     return found
@@ -321,15 +321,15 @@ def count_commits(connection: Connection, branch_num: int) -> int:
     return int(connection.execute(select(shown).where(branches.c.num == branch_num)).scalar_one())
 
 
-def timeline_row(secrecy: Secrecy, row: Sequence[Any]) -> TimelineRow:
+def timeline_row(cipher: ColumnCipher, row: Sequence[Any]) -> TimelineRow:
     """A row of ROWS."""
     num, branch, topic, commit_id, rank, user, acks, kept, *rest = row
-    key = secrecy.mask(commit_place(commit_id), kept)
+    key = cipher.mask(commit_place(commit_id), kept)
     return TimelineRow(num, branch, topic, commit_id, rank, user, unpack_ids(acks), key, *rest)
 
 
 def _row(
-    secrecy: Secrecy,
+    cipher: ColumnCipher,
     num: int,
     branch: Branch,
     new: NewCommit,
@@ -350,7 +350,7 @@ def _row(
         commit.content.feed_sequence,
         new.verified.rank,
         pack_ids(commit.acks),
-        secrecy.mask(commit_place(commit.commit_id), commit.key),
+        cipher.mask(commit_place(commit.commit_id), commit.key),
         publication.sealed_key,
         publication.signature,
         pack_nums([block_nums[block.block_id] for block in publication.blocks]),

@@ -15,14 +15,14 @@ from protocol.commit import Commit
 from protocol.publication import Publication
 from storage.commits.blocks import put_blocks
 from storage.commits.erasing import keep_bare
-from storage.engine.column_encryption import commit_place, secrecy_of
+from storage.engine.column_encryption import cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key, pack_ids, pack_nums
 from storage.schema.schema import awaited_blocks, awaited_commits, commits, erasures
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited:
+class DamagedCount:
     """How much is awaited."""
 
     commits: int
@@ -30,7 +30,7 @@ class Awaited:
 
 
 @dataclass(frozen=True, slots=True)
-class AwaitedCommit:
+class DamagedCommit:
     """A commit whose blocks are not here."""
 
     num: int
@@ -71,9 +71,9 @@ def await_blocks(connection: Connection, ids: Iterable[bytes]) -> int:
     return count
 
 
-def count_awaited(connection: Connection) -> Awaited:
+def count_damaged(connection: Connection) -> DamagedCount:
     """How much is awaited."""
-    return Awaited(
+    return DamagedCount(
         *(
             int(connection.execute(select(func.count()).select_from(table)).scalar_one())
             for table in (awaited_commits, awaited_blocks)
@@ -81,32 +81,32 @@ def count_awaited(connection: Connection) -> Awaited:
     )
 
 
-def load_awaited_commits(connection: Connection, after: int, limit: int) -> list[AwaitedCommit]:
+def load_damaged_commits(connection: Connection, after: int, limit: int) -> list[DamagedCommit]:
     """The first awaited commits whose numbers are above `after`."""
     query = _COMMITS.where(awaited_commits.c.commit_num > after)
     rows = connection.execute(query.order_by(awaited_commits.c.commit_num).limit(limit))
-    return [AwaitedCommit(*row) for row in rows]
+    return [DamagedCommit(*row) for row in rows]
 
 
-def load_awaited_blocks(connection: Connection, after: bytes, limit: int) -> list[bytes]:
+def load_damaged_blocks(connection: Connection, after: bytes, limit: int) -> list[bytes]:
     """The first awaited blocks whose ids are above `after`."""
     query = select(awaited_blocks.c.block_id).where(awaited_blocks.c.block_id > after)
     return list(connection.execute(query.order_by(awaited_blocks.c.block_id).limit(limit)).scalars())
 
 
-def find_awaited(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, AwaitedCommit]:
+def find_damaged(connection: Connection, ids: Sequence[bytes]) -> dict[bytes, DamagedCommit]:
     """Those of these commits that are awaited, by id."""
     wanted = set(ids)
-    found: dict[bytes, AwaitedCommit] = {}
+    found: dict[bytes, DamagedCommit] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
         for row in connection.execute(_COMMITS.where(commits.c.id_key.in_(part))):
-            one = AwaitedCommit(*row)
+            one = DamagedCommit(*row)
             if one.commit_id in wanted:
                 found[one.commit_id] = one
     return found
 
 
-def find_awaited_in(connection: Connection, branch_num: int) -> bytes | None:
+def find_damaged_in(connection: Connection, branch_num: int) -> bytes | None:
     """The first awaited commit of a branch."""
     query = _COMMITS.where(commits.c.branch_num == branch_num).order_by(awaited_commits.c.commit_num).limit(1)
     row = connection.execute(query).first()
@@ -117,7 +117,7 @@ def restore_commit(
     database: Database,
     connection: Connection,
     branch_num: int,
-    awaited: AwaitedCommit,
+    awaited: DamagedCommit,
     commit: Commit,
     publication: Publication,
     body: Body | UnknownBody,
@@ -131,7 +131,7 @@ def restore_commit(
     nums = put_blocks(database, connection, [], blocks)
     values = {
         "block_nums": pack_nums([nums[block.block_id] for block in blocks]),
-        "commit_key": secrecy_of(connection).mask(commit_place(commit.commit_id), commit.key),
+        "commit_key": cipher_of(connection).mask(commit_place(commit.commit_id), commit.key),
         "sealed_key": publication.sealed_key,
         "signature": publication.signature,
         # Of what a repair knows by indexes alone, this is not here either.

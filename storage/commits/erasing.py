@@ -13,7 +13,7 @@ from protocol.block import Block
 from protocol.publication import Publication
 from storage.commits.blocks import put_blocks
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
-from storage.engine.column_encryption import secrecy_of
+from storage.engine.column_encryption import cipher_of
 from storage.engine.database import Database
 from storage.engine.id_keys import BLOCK_NUM_SIZE, chunks, id_key, pack_nums, unpack_nums
 from storage.engine.sums import sum_of
@@ -53,8 +53,8 @@ def load_whole(connection: Connection, branch_num: int, kinds: Collection[str]) 
         commits.c.body_kind.in_(sorted(kinds)),
         func.length(commits.c.block_nums) > BLOCK_NUM_SIZE,
     )
-    secrecy = secrecy_of(connection)
-    return [timeline_row(secrecy, row) for row in connection.execute(query.order_by(commits.c.num))]
+    cipher = cipher_of(connection)
+    return [timeline_row(cipher, row) for row in connection.execute(query.order_by(commits.c.num))]
 
 
 def measure_bodies(connection: Connection, rows: Sequence[TimelineRow]) -> int:

@@ -47,7 +47,7 @@ _TOTALS = select(func.count(), sum_of(pending.c.size), sum_of(pending.c.cause_co
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingPublication:
     """One waiting publication and the causes it lacked when it came."""
 
     commit_id: bytes
@@ -83,8 +83,8 @@ class _Room:
         self.count, self.size, self.causes = self.count - 1, self.size - size, self.causes - causes
 
 
-def keep_waiting(
-    database: Database, connection: Connection, branch: Branch, waiting: Sequence[Waiting]
+def keep_pending(
+    database: Database, connection: Connection, branch: Branch, waiting: Sequence[PendingPublication]
 ) -> Kept:
     """Keep what came by one topic and fits under its bounds."""
     if not waiting:
@@ -133,7 +133,9 @@ def _room(connection: Connection, topic_num: int, author: bytes | None = None) -
     )
 
 
-def _keep(connection: Connection, branch: Branch, num: int, item: Waiting, keys: Sequence[int]) -> None:
+def _keep(
+    connection: Connection, branch: Branch, num: int, item: PendingPublication, keys: Sequence[int]
+) -> None:
     connection.execute(
         insert(pending).values(
             num=num,
@@ -152,7 +154,7 @@ def _keep(connection: Connection, branch: Branch, num: int, item: Waiting, keys:
     insert_rows(connection, pending_causes, ("id_key", "pending_num"), [(key, num) for key in keys])
 
 
-def _complete(connection: Connection, item: Waiting, room: int) -> int:
+def _complete(connection: Connection, item: PendingPublication, room: int) -> int:
     """Keep a whole publication where a bare one waits, if it takes at most `room` bytes more; how many it takes."""
     query = select(pending.c.num, pending_publications.c.publication).join(
         pending_publications, pending_publications.c.pending_num == pending.c.num
@@ -173,26 +175,26 @@ def has_incomplete(connection: Connection, branch_nums: Sequence[int]) -> bool:
     return connection.execute(query.limit(1)).first() is not None
 
 
-def _name(item: Waiting) -> bytes:
+def _name(item: PendingPublication) -> bytes:
     """What is kept once. Of an unread commit nobody can tell here which publication is whole, so it may be several."""
     return decode_publication(item.publication).publication_id if item.reason == UNREAD else item.commit_id
 
 
-def _find_known(connection: Connection, waiting: Sequence[Waiting]) -> set[bytes]:
+def _find_known(connection: Connection, waiting: Sequence[PendingPublication]) -> set[bytes]:
     """Names of those of these that wait already."""
-    known = find_waiting(connection, [item.commit_id for item in waiting if item.reason == CAUSES])
+    known = find_pending(connection, [item.commit_id for item in waiting if item.reason == CAUSES])
     unread = {item.commit_id for item in waiting if item.reason == UNREAD}
     for part in chunks([id_key(raw) for raw in unread]):
         query = _PUBLICATIONS.where(pending.c.id_key.in_(part), pending.c.reason == UNREAD)
         known.update(
-            _name(Waiting(commit_id, publication, (), UNREAD))
+            _name(PendingPublication(commit_id, publication, (), UNREAD))
             for commit_id, publication in connection.execute(query)
             if commit_id in unread
         )
     return known
 
 
-def find_waiting(connection: Connection, ids: Collection[bytes]) -> set[bytes]:
+def find_pending(connection: Connection, ids: Collection[bytes]) -> set[bytes]:
     """Those of these commits that wait for causes, or for their turn."""
     wanted = set(ids)
     found: set[bytes] = set()
@@ -228,7 +230,7 @@ def load_unread(connection: Connection, nums: Sequence[int], size_target: int) -
     return items
 
 
-def count_waiting(connection: Connection, branch_num: int | None = None, *, reason: str = CAUSES) -> int:
+def count_pending(connection: Connection, branch_num: int | None = None, *, reason: str = CAUSES) -> int:
     """How many commits are unread, or wait for causes (and for their turn), in one branch or in all."""
     is_it = pending.c.reason == UNREAD if reason == UNREAD else pending.c.reason != UNREAD
     query = select(func.count()).select_from(pending).where(is_it)
@@ -237,7 +239,7 @@ def count_waiting(connection: Connection, branch_num: int | None = None, *, reas
     return int(connection.execute(query).scalar_one())
 
 
-def load_waiting(
+def load_pending(
     connection: Connection, branch_num: int, known: Collection[bytes]
 ) -> list[tuple[bytes, int, bytes]]:
     """(id, number of the topic, publication) of a branch's commits that wait for causes and are not `known`, in order."""
@@ -256,7 +258,7 @@ def load_waiting(
     return found
 
 
-def load_waiting_one(connection: Connection, commit_id: bytes) -> tuple[int, bytes] | None:
+def load_one_pending(connection: Connection, commit_id: bytes) -> tuple[int, bytes] | None:
     """(number of the topic, publication) of a commit that waits for causes."""
     query = _PUBLICATIONS.add_columns(pending.c.topic_num).where(
         pending.c.id_key == id_key(commit_id), pending.c.commit_id == commit_id, pending.c.reason != UNREAD

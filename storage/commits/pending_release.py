@@ -18,9 +18,9 @@ from storage.engine.id_keys import chunks, id_key
 from storage.engine.streaming import stream_parts, stream_rows
 from storage.schema.schema import commits, pending, pending_causes, pending_publications, rejections
 
-_ANY_WAITING = select(pending.c.num).limit(1)
+_ANY_PENDING = select(pending.c.num).limit(1)
 _CAUSES = (pending_causes.c.id_key, pending_causes.c.pending_num)
-_WOKEN = select(pending.c.num, pending.c.id_key, pending.c.size).where(pending.c.reason == CAUSES)
+_RELEASED = select(pending.c.num, pending.c.id_key, pending.c.size).where(pending.c.reason == CAUSES)
 _COUNT_DOWN = (
     update(pending)
     .values(lacking=pending.c.lacking - bindparam("count"))
@@ -30,7 +30,7 @@ _READ_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Woken:
+class ReleasedCommit:
     """A waiting commit to be judged: it lacks nothing, or is doomed, since a cause of it was rejected."""
 
     num: int
@@ -40,23 +40,23 @@ class Woken:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class ReleaseResult:
     """What crossing off some causes came to: what it woke, the causes that are left, and how many rows have gone."""
 
-    woken: list[Woken]
+    released: list[ReleasedCommit]
     left: dict[int, bool]
     count: int
 
 
-def is_any_waiting(connection: Connection) -> bool:
+def is_any_pending(connection: Connection) -> bool:
     """Whether anything waits. Mostly nothing does, and this stands in the way of every batch."""
-    return connection.execute(_ANY_WAITING).first() is not None
+    return connection.execute(_ANY_PENDING).first() is not None
 
 
-def settle_causes(connection: Connection, settled: Mapping[int, bool], count_max: int) -> Settled:
+def settle_causes(connection: Connection, settled: Mapping[int, bool], count_max: int) -> ReleaseResult:
     """Cross off causes, each with whether it was rejected, until `count_max` rows have gone."""
     left = dict(settled)
-    woken: list[Woken] = []
+    released: list[ReleasedCommit] = []
     count = 0
     for part in chunks(list(settled)):
         room = count_max - count
@@ -66,7 +66,7 @@ def settle_causes(connection: Connection, settled: Mapping[int, bool], count_max
         count += len(rows)
         done = [key for key in part if len(rows) < room or key < rows[-1][0]]
         if rows:
-            woken += _cross_off(connection, rows, settled)
+            released += _cross_off(connection, rows, settled)
             key, num = rows[-1]
             connection.execute(
                 delete(pending_causes).where(
@@ -78,7 +78,7 @@ def settle_causes(connection: Connection, settled: Mapping[int, bool], count_max
             )
         for key in done:
             del left[key]
-    return Settled(woken, left, count)
+    return ReleaseResult(released, left, count)
 
 
 def _load_some(connection: Connection, keys: Sequence[int], limit: int) -> list[tuple[int, int]]:
@@ -89,42 +89,44 @@ def _load_some(connection: Connection, keys: Sequence[int], limit: int) -> list[
 
 def _cross_off(
     connection: Connection, rows: Sequence[tuple[int, int]], settled: Mapping[int, bool]
-) -> list[Woken]:
+) -> list[ReleasedCommit]:
     """Count down what waits for causes, whose rows are still there; gives what needs to wait no longer."""
     counts = Counter(num for _, num in rows)
     change_rows(connection, _COUNT_DOWN, [(count, num) for num, count in counts.items()])
     keys = {key for key, _ in rows}
     doomed = {num for key, num in rows if settled[key]}
     waits_for = select(pending_causes.c.pending_num).where(pending_causes.c.id_key.in_(keys))
-    query = _WOKEN.where(pending.c.num.in_(waits_for), pending.c.lacking <= 0)
+    query = _RELEASED.where(pending.c.num.in_(waits_for), pending.c.lacking <= 0)
     found = {row[0]: tuple(row) for row in connection.execute(query)}
     for part in chunks(sorted(doomed)):
         found.update(
-            (row[0], tuple(row)) for row in connection.execute(_WOKEN.where(pending.c.num.in_(part)))
+            (row[0], tuple(row)) for row in connection.execute(_RELEASED.where(pending.c.num.in_(part)))
         )
-    return [Woken(num, key, size, num in doomed) for num, key, size in sorted(found.values())]
+    return [ReleasedCommit(num, key, size, num in doomed) for num, key, size in sorted(found.values())]
 
 
-def mark_ready(connection: Connection, woken: Sequence[Woken]) -> None:
+def mark_ready(connection: Connection, released: Sequence[ReleasedCommit]) -> None:
     """Have what was woken wait for a later transaction."""
-    for part in chunks([one.num for one in woken]):
+    for part in chunks([one.num for one in released]):
         connection.execute(update(pending).where(pending.c.num.in_(part)).values(reason=READY))
 
 
-def load_ready(connection: Connection, limit: int) -> list[Woken]:
+def load_ready(connection: Connection, limit: int) -> list[ReleasedCommit]:
     """The first of what waits for a transaction."""
     columns = (pending.c.num, pending.c.id_key, pending.c.size, pending.c.lacking)
     query = select(*columns).where(pending.c.reason == READY).order_by(pending.c.num).limit(limit)
-    return [Woken(num, key, size, lacking > 0) for num, key, size, lacking in connection.execute(query)]
+    return [
+        ReleasedCommit(num, key, size, lacking > 0) for num, key, size, lacking in connection.execute(query)
+    ]
 
 
-def take_woken(connection: Connection, woken: Sequence[Woken]) -> list[tuple[int, bytes]]:
+def take_released(connection: Connection, released: Sequence[ReleasedCommit]) -> list[tuple[int, bytes]]:
     """(number of the topic, publication) of each, in that order; they are no longer kept.
 
     What still lacks causes leaves the rows of these to `drop_causes`.
     """
     taken: dict[int, tuple[int, bytes]] = {}
-    for part in chunks([one.num for one in woken]):
+    for part in chunks([one.num for one in released]):
         query = (
             select(pending.c.num, pending.c.topic_num, pending_publications.c.publication)
             .join(pending_publications, pending_publications.c.pending_num == pending.c.num)
@@ -133,7 +135,7 @@ def take_woken(connection: Connection, woken: Sequence[Woken]) -> list[tuple[int
         taken.update((row[0], (row[1], row[2])) for row in connection.execute(query))
         connection.execute(delete(pending_publications).where(pending_publications.c.pending_num.in_(part)))
         connection.execute(delete(pending).where(pending.c.num.in_(part)))
-    return [taken[one.num] for one in woken]
+    return [taken[one.num] for one in released]
 
 
 def drop_causes(connection: Connection, num: int, causes: Collection[bytes] | None) -> None:
@@ -166,7 +168,7 @@ def take_unread(connection: Connection) -> dict[int, list[bytes]]:
 def find_settled(connection: Connection) -> dict[int, bool]:
     """Causes that are waited for and are settled: what a crash, or a repair, left to cross off."""
     found: dict[int, bool] = {}
-    if not is_any_waiting(connection):
+    if not is_any_pending(connection):
         return found
     awaited = select(pending_causes.c.id_key).distinct()
     accepted = awaited.join(commits, commits.c.id_key == pending_causes.c.id_key)

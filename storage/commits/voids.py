@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Select, select, update
 from storage.commits.changes import Change, record_changes
 from storage.commits.checkpoints import recount_checkpoints
 from storage.commits.order import CANONICAL_ORDER, Gain, count_changes
-from storage.engine.column_encryption import Secrecy, commit_place, secrecy_of
+from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key
 from storage.schema.schema import authors, branches, checkpoints, commits, feed_forks
@@ -34,18 +34,18 @@ class Judged:
 def load_judged_by(connection: Connection, branch_num: int, author: bytes) -> Iterator[Judged]:
     """All accepted commits of an author in a branch."""
     query = _query().where(commits.c.branch_num == branch_num, authors.c.user == author)
-    secrecy = secrecy_of(connection)
+    cipher = cipher_of(connection)
     for row in connection.execute(query.order_by(commits.c.feed_sequence)):
-        yield _judged(secrecy, row)
+        yield _judged(cipher, row)
 
 
 def load_judged(connection: Connection, branch_num: int, ids: Sequence[bytes]) -> list[Judged]:
     """Those of these commits that are accepted in the branch."""
     found: list[Judged] = []
-    wanted, secrecy = set(ids), secrecy_of(connection)
+    wanted, cipher = set(ids), cipher_of(connection)
     for part in chunks([id_key(raw) for raw in wanted]):
         query = _query().where(commits.c.branch_num == branch_num, commits.c.id_key.in_(part))
-        found += [_judged(secrecy, row) for row in connection.execute(query) if row.commit_id in wanted]
+        found += [_judged(cipher, row) for row in connection.execute(query) if row.commit_id in wanted]
     return found
 
 
@@ -102,9 +102,9 @@ def has_forks(connection: Connection, branch_num: int, author: bytes, last: int)
     return connection.execute(query).first() is not None
 
 
-def _judged(secrecy: Secrecy, row: Sequence[Any]) -> Judged:
+def _judged(cipher: ColumnCipher, row: Sequence[Any]) -> Judged:
     kept = Judged(*row)
-    return replace(kept, commit_key=secrecy.mask(commit_place(kept.commit_id), kept.commit_key))
+    return replace(kept, commit_key=cipher.mask(commit_place(kept.commit_id), kept.commit_key))
 
 
 def _query() -> Select[Any]:

@@ -27,7 +27,7 @@ class BadSecret(Exception):
     """
 
 
-class Secrecy(Protocol):
+class ColumnCipher(Protocol):
     """How one store's secrets are written and read."""
 
     def mask(self, place: bytes, key: bytes) -> bytes:
@@ -52,21 +52,21 @@ class Sealed:
         self._nonce_key = hashing.store_nonce_key(store_key)
 
     def mask(self, place: bytes, key: bytes) -> bytes:
-        """As `Secrecy` says."""
+        """As `ColumnCipher` says."""
         if not key:
             return key
         mixed = int.from_bytes(key) ^ int.from_bytes(hashing.mask(self._mask_key, place))
         return mixed.to_bytes(32)
 
     def seal(self, place: bytes, secret: bytes) -> bytes:
-        """As `Secrecy` says."""
+        """As `ColumnCipher` says."""
         nonce = hashing.box_nonce(self._nonce_key, place, secret)
         return nonce + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
             secret, place, nonce, self._box_key
         )
 
     def open(self, place: bytes, kept: bytes) -> bytes:
-        """As `Secrecy` says."""
+        """As `ColumnCipher` says."""
         try:
             return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
                 kept[_NONCE_SIZE:], place, kept[:_NONCE_SIZE], self._box_key
@@ -79,15 +79,15 @@ class Unsealed:
     """A store that no key was ever given for: secrets lie as they are."""
 
     def mask(self, _place: bytes, key: bytes) -> bytes:
-        """As `Secrecy` says."""
+        """As `ColumnCipher` says."""
         return key
 
     def seal(self, _place: bytes, secret: bytes) -> bytes:
-        """As `Secrecy` says."""
+        """As `ColumnCipher` says."""
         return secret
 
     def open(self, _place: bytes, kept: bytes) -> bytes:
-        """As `Secrecy` says."""
+        """As `ColumnCipher` says."""
         return kept
 
 
@@ -95,20 +95,20 @@ class Locked:
     """A sealed store that was opened without its key, for what takes no secrets."""
 
     def mask(self, _place: bytes, _key: bytes) -> bytes:
-        """As `Secrecy` says."""
+        """As `ColumnCipher` says."""
         raise BadSecret("the store is sealed, and was opened without its key")
 
     seal = open = mask
 
 
-def as_option(secrecy: Secrecy) -> dict[str, Secrecy]:
+def as_option(cipher: ColumnCipher) -> dict[str, ColumnCipher]:
     """What tells connections how secrets are kept, as an execution option of SQLAlchemy."""
-    return {_OPTION: secrecy}
+    return {_OPTION: cipher}
 
 
-def secrecy_of(connection: Connection) -> Secrecy:
+def cipher_of(connection: Connection) -> ColumnCipher:
     """How secrets are kept in the store of a connection."""
-    found: Secrecy = connection.get_execution_options()[_OPTION]
+    found: ColumnCipher = connection.get_execution_options()[_OPTION]
     return found
 
 
@@ -132,14 +132,14 @@ def epoch_place(column: str, repo_num: int, epoch_id: bytes) -> bytes:
     return b"epoch" + column.encode() + repo_num.to_bytes(8, "little") + epoch_id
 
 
-def seal_some(secrecy: Secrecy, place: bytes, secret: bytes | None) -> bytes | None:
+def seal_some(cipher: ColumnCipher, place: bytes, secret: bytes | None) -> bytes | None:
     """A secret as it is kept, where there is one."""
-    return None if secret is None else secrecy.seal(place, secret)
+    return None if secret is None else cipher.seal(place, secret)
 
 
-def open_some(secrecy: Secrecy, place: bytes, kept: bytes | None) -> bytes | None:
+def open_some(cipher: ColumnCipher, place: bytes, kept: bytes | None) -> bytes | None:
     """What is kept as the secret, where there is one. Raises BadSecret."""
-    return None if kept is None else secrecy.open(place, kept)
+    return None if kept is None else cipher.open(place, kept)
 
 
 def topic_place(topic: bytes) -> bytes:

@@ -20,7 +20,7 @@ from storage.engine.copying import OLDER
 from storage.engine.errors import NewerSchema, NoStore, OlderSchema, StorageError
 from storage.engine.revisions import create, newest_revision, revision_of, upgrade
 from storage.engine.sqlite import DATABASE_NAME, UNREADABLE, FileUse
-from storage.engine.store_seal import OtherStoreKey, find_secrecy, seal_store
+from storage.engine.store_seal import OtherStoreKey, find_cipher, seal_store
 from storage.engine.writer_lock import WriterLock
 from storage.schema.schema import numbers
 
@@ -76,10 +76,10 @@ class Database:
         try:
             self._writer = self._open_writer()
             self._migrate(self._writer)
-            secrecy = as_option(seal_store(self._writer, self._backend, store_key))
+            cipher = as_option(seal_store(self._writer, self._backend, store_key))
             # Also of connections that are made later.
-            self._engine = self._engine.execution_options(**secrecy)
-            self._writer = self._writer.execution_options(**secrecy)
+            self._engine = self._engine.execution_options(**cipher)
+            self._writer = self._writer.execution_options(**cipher)
         except (*FAILURES, *UNREADABLE, OSError) as error:
             self.close()
             raise StorageError(f"{self._backend.name}: {explain(self._backend, error)}") from error
@@ -333,10 +333,10 @@ def read_store(folder: Path, store_key: bytes | None = None, url: str = "") -> I
                     )
                 backend.check_bound(connection)
                 try:
-                    secrecy = find_secrecy(connection, store_key)
+                    cipher = find_cipher(connection, store_key)
                 except OtherStoreKey:
                     raise _other_key(name) from None
-                yield connection.execution_options(**as_option(secrecy))
+                yield connection.execution_options(**as_option(cipher))
             finally:
                 connection.rollback()
     except FAILURES as error:

@@ -17,9 +17,9 @@ from sqlalchemy.exc import DBAPIError
 from protocol.hashing import store_mark
 from storage.engine.backends import Backend
 from storage.engine.column_encryption import (
+    ColumnCipher,
     Locked,
     Sealed,
-    Secrecy,
     Unsealed,
     commit_place,
     epoch_place,
@@ -34,7 +34,7 @@ class OtherStoreKey(Exception):
     """The store was sealed with another key."""
 
 
-def find_secrecy(connection: Connection, store_key: bytes | None) -> Secrecy:
+def find_cipher(connection: Connection, store_key: bytes | None) -> ColumnCipher:
     """How secrets are kept in a store that is only read. Raises OtherStoreKey."""
     mark = connection.execute(select(store_seal.c.mark)).scalar()
     if mark is None:
@@ -46,14 +46,14 @@ def find_secrecy(connection: Connection, store_key: bytes | None) -> Secrecy:
     return Sealed(store_key)
 
 
-def seal_store(writer: Connection, backend: Backend, store_key: bytes | None) -> Secrecy:
+def seal_store(writer: Connection, backend: Backend, store_key: bytes | None) -> ColumnCipher:
     """Seal what is not sealed yet, where there is a key; gives how secrets are kept now.
 
     Raises OtherStoreKey, DBAPIError, StorageError.
     """
     writer.exec_driver_sql(backend.begin_write)
     try:
-        found = find_secrecy(writer, store_key)
+        found = find_cipher(writer, store_key)
         if store_key is not None and isinstance(found, Unsealed):
             found = Sealed(store_key)
             sealed_count = _seal_rows(writer, backend, found)
@@ -99,10 +99,10 @@ _MASKS: Final[tuple[tuple[str, str, tuple[str, ...], _Place], ...]] = (
 _TABLES: Final = sorted({table for table, *_ in (*_BOXES, *_MASKS)})
 
 
-def _seal_rows(connection: Connection, backend: Backend, secrecy: Secrecy) -> int:
+def _seal_rows(connection: Connection, backend: Backend, cipher: ColumnCipher) -> int:
     """Seal every secret. Gives how many."""
     count = 0
-    for columns, transform in ((_BOXES, secrecy.seal), (_MASKS, secrecy.mask)):
+    for columns, transform in ((_BOXES, cipher.seal), (_MASKS, cipher.mask)):
         for table, column, keys, place in columns:
 
             def seal(

@@ -26,15 +26,15 @@ _RESERVE_SIZE: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Shrunk:
+class VacuumResult:
     """Bytes that were given back to the disk (or would be, about), and if none, why."""
 
     size: int
     because: str = ""
 
 
-def estimate_shrinking(folder: Path, url: str, taken_size: int) -> Shrunk:
-    """What `shrink_store` would give back once `taken_size` bytes of rows are deleted. Raises StorageError."""
+def estimate_vacuum(folder: Path, url: str, taken_size: int) -> VacuumResult:
+    """What `vacuum_store` would give back once `taken_size` bytes of rows are deleted. Raises StorageError."""
     use = measure_file(folder, url)
     return _plan(folder, use, use.unused + taken_size if use else 0)
 
@@ -49,7 +49,7 @@ def measure_unused(folder: Path, url: str) -> int:
     return use.unused if use else 0
 
 
-def shrink_store(folder: Path, url: str, expected: int = 0) -> Shrunk:
+def vacuum_store(folder: Path, url: str, expected: int = 0) -> VacuumResult:
     """Write the store's file anew where that gives back enough; nobody else may have it open to write.
 
     `expected` bytes should be unused by what was deleted: it may have left pages that are half empty and do not count as
@@ -64,18 +64,18 @@ def shrink_store(folder: Path, url: str, expected: int = 0) -> Shrunk:
         try:
             database.rewrite_file()
         except StorageError as error:
-            return Shrunk(0, f"it could not be written anew, and was left as it is ({error})")
+            return VacuumResult(0, f"it could not be written anew, and was left as it is ({error})")
     finally:
         database.close()
-    return Shrunk(max(0, use.size - (folder / DATABASE_NAME).stat().st_size))
+    return VacuumResult(max(0, use.size - (folder / DATABASE_NAME).stat().st_size))
 
 
-def _plan(folder: Path, use: FileUse | None, unused: int) -> Shrunk:
+def _plan(folder: Path, use: FileUse | None, unused: int) -> VacuumResult:
     if use is None:
-        return Shrunk(0, "the server keeps the room for new rows (its autovacuum sees to that)")
+        return VacuumResult(0, "the server keeps the room for new rows (its autovacuum sees to that)")
     unused = min(unused, use.size)
     if unused < UNUSED_SIZE_MIN or unused * UNUSED_SHARE_MIN < use.size:
-        return Shrunk(
+        return VacuumResult(
             0, f"{unused} bytes of the file's {use.size} are unused, which is too little to write it anew"
         )
     needed: dict[str, tuple[Path, int]] = {}
@@ -84,8 +84,10 @@ def _plan(folder: Path, use: FileUse | None, unused: int) -> Shrunk:
         needed[device] = (place, needed.get(device, (place, _RESERVE_SIZE))[1] + use.size - unused)
     for place, size in needed.values():
         if (free := shutil.disk_usage(place).free) < size:
-            return Shrunk(0, f"writing the file anew needs {size} bytes in {place}, and {free} are free")
-    return Shrunk(unused)
+            return VacuumResult(
+                0, f"writing the file anew needs {size} bytes in {place}, and {free} are free"
+            )
+    return VacuumResult(unused)
 
 
 def _device_of(place: Path) -> str:

@@ -60,7 +60,7 @@ class WriterLock:
         return bool(self._patient) and self._overtaken >= OVERTAKING_MAX
 
     @property
-    def waiting_count(self) -> int:
+    def pending_count(self) -> int:
         """How many wait, patient or not."""
         with self._changed:
             return self._waiting + self._patient

@@ -77,7 +77,7 @@ class RepoRights(NamedTuple):
 class Unjudged(NamedTuple):
     """A repo whose root branch cannot be opened for damage."""
 
-    is_awaited: bool  # whether that was taken out, and is asked of peers
+    is_damaged_here: bool  # whether that was taken out, and is asked of peers
 
 
 Rights = Callable[[Connection, Pseudonym | None], Iterator[RepoRights | Unjudged]]
@@ -331,7 +331,7 @@ class _Run:
         self._state("memberships", batch_rows(MEMBERSHIPS, read_memberships()))
         self._state("members", gather_batches(members))
         self.manifest.unjudged_repos = len(unjudged)
-        is_known = rights is not None and all(repo.is_awaited for repo in unjudged)
+        is_known = rights is not None and all(repo.is_damaged_here for repo in unjudged)
         self.manifest.roots = state if is_known else ""
 
     def _add(self, table: str, batches: Iterator[pa.RecordBatch]) -> int:

@@ -15,12 +15,12 @@ from protocol.codec import decode
 from protocol.limits.formats import LINK_SIZE_MAX
 from protocol.text import BranchChannel
 from storage.engine.column_encryption import (
-    Secrecy,
+    ColumnCipher,
+    cipher_of,
     epoch_place,
     open_some,
     repo_place,
     seal_some,
-    secrecy_of,
     topic_place,
 )
 from storage.engine.database import Database, StorageError
@@ -120,14 +120,14 @@ def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoc
 
     A repo that is here already gets the epoch, and the secrets and the invitation that it lacked.
     """
-    secrecy = secrecy_of(connection)
-    invitation = seal_some(secrecy, repo_place("invitation", repo.repo_id), repo.invitation)
+    cipher = cipher_of(connection)
+    invitation = seal_some(cipher, repo_place("invitation", repo.repo_id), repo.invitation)
     found = connection.execute(select(repos).where(repos.c.repo_id == repo.repo_id)).first()
     if found and not found.epoch_num:  # single branches of it: the whole repo says better what they are
         forget_repo(connection, found.num)
         found = None
     if found:
-        known = _repo(secrecy, found)
+        known = _repo(cipher, found)
         add_epoch(database, connection, known, epoch)
         if repo.invitation is not None:
             known = replace(known, invitation=repo.invitation)
@@ -144,7 +144,7 @@ def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoc
             repo_id=stored.repo_id,
             name=stored.name,
             init_id=stored.init_id,
-            init_key=secrecy.seal(repo_place("init_key", stored.repo_id), stored.init_key),
+            init_key=cipher.seal(repo_place("init_key", stored.repo_id), stored.init_key),
             epoch_num=stored.epoch_num,
             is_behind=stored.is_behind,
             invitation=invitation,
@@ -183,9 +183,9 @@ def add_epoch(database: Database, connection: Connection, repo: Repo, epoch: Epo
 
 def _sealed_secrets(connection: Connection, epoch: Epoch) -> tuple[bytes, bytes | None]:
     """An epoch's secrets as they are kept."""
-    secrecy, row = secrecy_of(connection), (epoch.repo_num, epoch.epoch_id)
-    read_secret = secrecy.seal(epoch_place("read_secret", *row), epoch.read_secret)
-    return read_secret, seal_some(secrecy, epoch_place("write_secret", *row), epoch.write_secret)
+    cipher, row = cipher_of(connection), (epoch.repo_num, epoch.epoch_id)
+    read_secret = cipher.seal(epoch_place("read_secret", *row), epoch.read_secret)
+    return read_secret, seal_some(cipher, epoch_place("write_secret", *row), epoch.write_secret)
 
 
 def _insert_epoch(database: Database, connection: Connection, repo_id: bytes, epoch: Epoch) -> bool:
@@ -319,14 +319,14 @@ def _claim_or_ours(connection: Connection, epoch: Epoch, topic: bytes) -> bool:
 
 def load_repos(connection: Connection) -> list[Repo]:
     """All repos, oldest first."""
-    secrecy = secrecy_of(connection)
-    return [_repo(secrecy, row) for row in connection.execute(select(repos).order_by(repos.c.num))]
+    cipher = cipher_of(connection)
+    return [_repo(cipher, row) for row in connection.execute(select(repos).order_by(repos.c.num))]
 
 
 def load_epochs(connection: Connection) -> list[Epoch]:
     """All epochs of all repos, in the order in which they came to this node."""
-    secrecy = secrecy_of(connection)
-    return [_epoch(secrecy, row) for row in connection.execute(select(epochs).order_by(epochs.c.num))]
+    cipher = cipher_of(connection)
+    return [_epoch(cipher, row) for row in connection.execute(select(epochs).order_by(epochs.c.num))]
 
 
 def load_branches(connection: Connection) -> list[Branch]:
@@ -346,35 +346,35 @@ def load_branches(connection: Connection) -> list[Branch]:
         .join(branches, branches.c.num == topics.c.branch_num)
         .order_by(topics.c.num)
     )
-    secrecy = secrecy_of(connection)
+    cipher = cipher_of(connection)
     return [
-        _branch(secrecy, row, by_num[row.repo_num], opened.get(row.epoch_num))
+        _branch(cipher, row, by_num[row.repo_num], opened.get(row.epoch_num))
         for row in connection.execute(query)
     ]
 
 
-def _repo(secrecy: Secrecy, row: Row[tuple[object, ...]]) -> Repo:
+def _repo(cipher: ColumnCipher, row: Row[tuple[object, ...]]) -> Repo:
     kept = Repo(**row._mapping)
     return replace(
         kept,
-        init_key=secrecy.open(repo_place("init_key", kept.repo_id), kept.init_key),
-        invitation=open_some(secrecy, repo_place("invitation", kept.repo_id), kept.invitation),
+        init_key=cipher.open(repo_place("init_key", kept.repo_id), kept.init_key),
+        invitation=open_some(cipher, repo_place("invitation", kept.repo_id), kept.invitation),
     )
 
 
-def _epoch(secrecy: Secrecy, row: Row[tuple[object, ...]]) -> Epoch:
+def _epoch(cipher: ColumnCipher, row: Row[tuple[object, ...]]) -> Epoch:
     kept = Epoch(**row._mapping)
     place = (kept.repo_num, kept.epoch_id)
     return replace(
         kept,
-        read_secret=secrecy.open(epoch_place("read_secret", *place), kept.read_secret),
-        write_secret=open_some(secrecy, epoch_place("write_secret", *place), kept.write_secret),
+        read_secret=cipher.open(epoch_place("read_secret", *place), kept.read_secret),
+        write_secret=open_some(cipher, epoch_place("write_secret", *place), kept.write_secret),
     )
 
 
-def _branch(secrecy: Secrecy, row: Row[tuple[object, ...]], repo: Repo, epoch: Epoch | None) -> Branch:
+def _branch(cipher: ColumnCipher, row: Row[tuple[object, ...]], repo: Repo, epoch: Epoch | None) -> Branch:
     if epoch is None:
-        opened = secrecy.open(topic_place(row.topic), row.channel)
+        opened = cipher.open(topic_place(row.topic), row.channel)
         channel = decode(BranchChannel, opened, size_max=LINK_SIZE_MAX)
         epoch_id, epoch_num = channel.epoch, 0
         read_key = hashing.branch_read_key(channel.branch_secret)

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, insert, select
 
 from protocol.codec import encode
 from protocol.text import BranchCapability
-from storage.engine.column_encryption import repo_place, secrecy_of, topic_place
+from storage.engine.column_encryption import cipher_of, repo_place, topic_place
 from storage.engine.database import Database
 from storage.repos.repos import add_branch
 from storage.schema.schema import branches, repos, topics
@@ -19,7 +19,7 @@ def add_branch_alone(database: Database, connection: Connection, capability: Bra
 
     Nothing is stored where the branch or its repo is here already as something else. Gives whether any topic is new.
     """
-    secrecy = secrecy_of(connection)
+    cipher = cipher_of(connection)
     known = connection.execute(
         select(repos.c.num, repos.c.epoch_num, repos.c.init_id).where(repos.c.repo_id == capability.repo)
     ).first()
@@ -43,7 +43,7 @@ def add_branch_alone(database: Database, connection: Connection, capability: Bra
                 repo_id=capability.repo,
                 name=f"({capability.name})",
                 init_id=capability.init,
-                init_key=secrecy.seal(repo_place("init_key", capability.repo), bytes(32)),  # nobody said it
+                init_key=cipher.seal(repo_place("init_key", capability.repo), bytes(32)),  # nobody said it
                 epoch_num=0,
                 is_behind=False,
             )
@@ -64,7 +64,7 @@ def add_branch_alone(database: Database, connection: Connection, capability: Bra
                     generation=0,
                     topic=channel.topic,
                     commit_count=0,
-                    channel=secrecy.seal(topic_place(channel.topic), encode(channel)),
+                    channel=cipher.seal(topic_place(channel.topic), encode(channel)),
                 )
             )
     return is_new

@@ -100,8 +100,10 @@ def _select(kept: TopicSet) -> "Select[Any]":
     columns = kept.tables.commits.c
     if _is_made_anew(kept):
         # Of what is awaited nobody can say here what its publication was: it counts as not here.
-        is_awaited = select(awaited_commits.c.commit_num).where(awaited_commits.c.commit_num == columns.num)
-        return select(columns.num, columns.sealed_key, columns.block_nums).where(~is_awaited.exists())
+        is_damaged_here = select(awaited_commits.c.commit_num).where(
+            awaited_commits.c.commit_num == columns.num
+        )
+        return select(columns.num, columns.sealed_key, columns.block_nums).where(~is_damaged_here.exists())
     return select(columns.num, columns.publication_id if kept.of_publications else columns.commit_id)
 
 

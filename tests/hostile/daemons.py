@@ -23,7 +23,7 @@ from protocol.signing import public_key
 from tests.e2e.cluster import Peer
 from tests.hostile.attacks import ATTACKS
 from tests.hostile.raid import Raid, Raided, raid, warm_up
-from tests.hostile.stage import Stage, furnish, stage_of
+from tests.hostile.stage import Stage, set_up, stage_of
 from tests.hostile.table import Role
 from tests.support.keys import no_passphrase
 
@@ -74,7 +74,7 @@ class Field:
             author = Author(replica, keys.user_seed, lambda: time.time_ns() // 1_000_000)
             repo, _ = author.create_repo("besieged")
             author.create_branch(repo, "main")
-            granted = furnish(replica, author, repo, length)
+            granted = set_up(replica, author, repo, length)
             self.stage: Final[Stage] = stage_of(replica, public_key(keys.node_seed), repo, granted)
         finally:
             replica.close()

@@ -32,7 +32,7 @@ from protocol.text import id_text
 from storage.engine import sqlite as sqlite_module
 from storage.schema.columns import metadata
 from storage.schema.schema import commits  # noqa: F401  # the tables are in the metadata once their modules are imported
-from tests.hostile.stage import Stage, furnish, stage_of
+from tests.hostile.stage import Stage, set_up, stage_of
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes, share, together, until_equal
 from tests.support.relays import PLENTY
@@ -59,7 +59,7 @@ def prepare(folder: Path) -> Stage:
         with fail_after(1000), open_nodes(folder, "victim", "honest") as (victim, honest):
             await share(victim, honest)
             repo = victim.repo()
-            granted = furnish(victim.replica, victim.author, repo, CHAIN_LENGTH)
+            granted = set_up(victim.replica, victim.author, repo, CHAIN_LENGTH)
             await together(victim, honest)
             return stage_of(victim.replica, victim.key, victim.repo(), granted)
 

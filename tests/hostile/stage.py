@@ -43,7 +43,7 @@ class Stage:
     root_chain: tuple[bytes, ...]  # the same of the root branch
 
 
-def furnish(replica: Replica, author: Author, repo: Repo, length: int) -> bytes:
+def set_up(replica: Replica, author: Author, repo: Repo, length: int) -> bytes:
     """Admit the hostile users, write `length` posts in two epochs, and exclude one user; the id of that user's grant."""
     root = replica.root_branch(repo)
     main = next(one for one in replica.branches.values() if one.name == "main")
@@ -65,7 +65,7 @@ def _write_posts(author: Author, branch: Branch, count: int) -> None:
 
 
 def stage_of(replica: Replica, victim: bytes, repo: Repo, granted: bytes) -> Stage:
-    """What there is to know of a furnished repo. `victim` is the node's key, `granted` what `furnish` gave."""
+    """What there is to know of a furnished repo. `victim` is the node's key, `granted` what `set_up` gave."""
     named = {one.branch_id: one.name for one in replica.branches.values()}
     on_topics = [one for one in replica.on_topics.values() if one.repo_num == repo.num]
     on_topics.sort(key=lambda one: one.epoch_num)

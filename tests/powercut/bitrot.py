@@ -43,11 +43,11 @@ from node.ingest.inbound import retry_kept
 from node.ingest.replica import Replica
 from node.runtime import logs
 from node.runtime.errors import ServiceError
-from node.sync.block_repair import Mender
-from node.sync.feed_recovery import Recaller
+from node.sync.block_repair import BlockRepairer
+from node.sync.feed_recovery import FeedRecovery
 from protocol.text import id_text
 from storage.commits.commits import digest_timeline
-from storage.commits.damaged import Awaited, count_awaited
+from storage.commits.damaged import DamagedCount, count_damaged
 from storage.engine.database import DATABASE_NAME, StorageError
 from storage.export.schema import MANIFEST_NAME
 from tests.powercut.looking import hash_files, in_memory, sharing_statements
@@ -273,8 +273,8 @@ async def _heal(world: World, home: Path) -> str:
         retry_kept(alice.replica, _NOW_MS)
         with trio.move_on_after(_HEAL_SECONDS):
             async with connected(alice, bob), trio.open_nursery() as nursery:
-                nursery.start_soon(Mender(alice.hub).run)
-                nursery.start_soon(Recaller(alice.hub).run)
+                nursery.start_soon(BlockRepairer(alice.hub).run)
+                nursery.start_soon(FeedRecovery(alice.hub).run)
                 while True:
                     if _is_equal(alice, bob) and not alice.replica.own_feeds.uncertain:
                         break
@@ -305,7 +305,7 @@ async def _heal(world: World, home: Path) -> str:
 
 def _is_equal(alice: Node, bob: Node) -> bool:
     with alice.replica.database.read() as connection:
-        if count_awaited(connection) != Awaited(0, 0):
+        if count_damaged(connection) != DamagedCount(0, 0):
             return False
     mine, theirs = (
         {branch.branch_id: node.digest(branch) for branch in node.replica.branches.values()}

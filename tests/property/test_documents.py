@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from protocol.content import DictEdit, DictEntry, SetEdit, TextSnapshot, TextUpdate
 from tests.support.strategies import histories
-from verifier.documents import Entry, Said, in_byte_order, reduce_dict, reduce_set, reduce_text
+from verifier.documents import DocumentOperation, Entry, in_byte_order, reduce_dict, reduce_set, reduce_text
 
 KEYS = ("", "B", "a", "ä")  # by their bytes, which is no language's order
 Edit = SetEdit | DictEdit
@@ -21,7 +21,7 @@ class History:
     """Commits, causes first: what each follows, directly or not, and what it says."""
 
     pasts: list[set[int]]
-    said: list[Said]
+    said: list[DocumentOperation]
 
 
 def _history(draw: st.DrawFn) -> tuple[list[set[int]], list[tuple[int, bytes]]]:
@@ -50,7 +50,7 @@ def _names(entries: dict[str, Entry], keys: set[str]) -> tuple[bytes, ...]:
 def honest_histories(draw: st.DrawFn, kind: type[Edit]) -> History:
     """Each author says something of some keys, and names the tips that it had in its past, as nodes do."""
     pasts, places = _history(draw)
-    said: list[Said] = []
+    said: list[DocumentOperation] = []
     keys = st.sets(st.sampled_from(KEYS), max_size=2)
     for number, (rank, commit_id) in enumerate(places):
         there, gone = draw(keys), draw(keys)
@@ -62,11 +62,11 @@ def honest_histories(draw: st.DrawFn, kind: type[Edit]) -> History:
         else:
             names = _names(reduce_dict(seen), there | gone)
             body = DictEdit(tuple(DictEntry(key, str(number)) for key in there), tuple(gone), names)
-        said.append(Said(commit_id, (0, 0, rank, commit_id), body))
+        said.append(DocumentOperation(commit_id, (0, 0, rank, commit_id), body))
     return History(pasts, said)
 
 
-def _last_words(history: History, key: str) -> list[Said]:
+def _last_words(history: History, key: str) -> list[DocumentOperation]:
     """The model: what was said of a key and that nobody who had seen it said more about."""
     spoken = [number for number, one in enumerate(history.said) if key in _keys_of(one.body)]
     last = [number for number in spoken if not any(number in history.pasts[other] for other in spoken)]
@@ -120,7 +120,8 @@ def test_whatever_anyone_names_and_whatever_is_void_each_word_stands_unless_it_i
     )
     drawn = data.draw(st.lists(st.tuples(names, edits), max_size=8))
     said = [
-        Said(name, (0, 0, number, bytes([number]) * 32), body) for number, (name, body) in enumerate(drawn)
+        DocumentOperation(name, (0, 0, number, bytes([number]) * 32), body)
+        for number, (name, body) in enumerate(drawn)
     ]
     counting = [one for one in said if data.draw(st.booleans())]
     expected: dict[str, set[tuple[bytes, bool]]] = {}
@@ -140,10 +141,10 @@ def test_whatever_anyone_names_and_whatever_is_void_each_word_stands_unless_it_i
 
 
 @st.composite
-def text_histories(draw: st.DrawFn) -> list[Said]:
+def text_histories(draw: st.DrawFn) -> list[DocumentOperation]:
     """Updates (each its own letter), and honest snapshots: of some of what stood in their past, all its letters."""
     pasts, places = _history(draw)
-    said: list[Said] = []
+    said: list[DocumentOperation] = []
     for number, (rank, commit_id) in enumerate(places):
         seen = reduce_text(said[one] for one in pasts[number]).standing
         chosen = draw(st.lists(st.sampled_from(seen), unique=True, max_size=4)) if seen else []
@@ -151,17 +152,19 @@ def text_histories(draw: st.DrawFn) -> list[Said]:
         if chosen:
             letters = b"".join(map(_update, chosen))
             body = TextSnapshot(bytes(sorted(set(letters))), tuple(one.name for one in chosen))
-        said.append(Said(commit_id, (0, 0, rank, commit_id), body))
+        said.append(DocumentOperation(commit_id, (0, 0, rank, commit_id), body))
     return said
 
 
-def _update(one: Said) -> bytes:
+def _update(one: DocumentOperation) -> bytes:
     assert isinstance(one.body, TextUpdate | TextSnapshot)
     return one.body.update
 
 
 @given(said=text_histories(), data=st.data())
-def test_snapshots_lose_nothing_and_show_nothing_void(said: list[Said], data: st.DataObject) -> None:
+def test_snapshots_lose_nothing_and_show_nothing_void(
+    said: list[DocumentOperation], data: st.DataObject
+) -> None:
     counting = [one for one in said if data.draw(st.booleans())]
     state = reduce_text(data.draw(st.permutations(counting)))
     written = b"".join(one.body.update for one in counting if isinstance(one.body, TextUpdate))
@@ -181,7 +184,8 @@ def test_liars_snapshots_in_circles_count_for_nothing_and_hide_nothing(data: st.
     )
     drawn = data.draw(st.lists(st.tuples(st.sampled_from(names), bodies), max_size=8))
     said = [
-        Said(name, (0, 0, number, bytes([number]) * 32), body) for number, (name, body) in enumerate(drawn)
+        DocumentOperation(name, (0, 0, number, bytes([number]) * 32), body)
+        for number, (name, body) in enumerate(drawn)
     ]
     # The model: look again and again until nothing more counts.
     counting = [one for one in said if isinstance(one.body, TextUpdate)]

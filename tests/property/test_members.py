@@ -24,7 +24,7 @@ from protocol.hashing import timeline_digest
 from protocol.text import id_text
 from storage.commits.commits import count_commits, digest_timeline, load_timeline
 from storage.commits.heads import load_heads
-from storage.commits.pending import count_waiting
+from storage.commits.pending import count_pending
 from storage.commits.voids import load_void_ids
 from storage.engine import database
 from storage.schema.schema import commits, rejections
@@ -219,7 +219,7 @@ def _ask(replica: Replica, founded: Founded, sealed: Sealed) -> Outcome:
         verdicts = {numbers[raw]: "" for raw in accepted}
         for raw, code in connection.execute(select(rejections.c.commit_id, rejections.c.code)):
             verdicts[numbers[raw]] = code
-        assert count_waiting(connection) == 0, "all causes are here"
+        assert count_pending(connection) == 0, "all causes are here"
         for name, branch in branches.items():
             void.update(numbers[raw] for raw in load_void_ids(connection, branch.num))
             shown = [row.commit_id for row in load_timeline(connection, branch.num, 0, 1000)]
@@ -232,7 +232,7 @@ def _ask(replica: Replica, founded: Founded, sealed: Sealed) -> Outcome:
     explained = {one["commit"] for name in BRANCHES for one in list_voids(replica, branches[name])}
     assert explained == {id_text(sealed.ids[one]) for one in void}, "judged anew, what is marked is void"
     members = {NAME_OF[user]: int(held) for user, held in replica.members(repo).items()}
-    with replica.judging:
+    with replica.membership_lock:
         counting = replica.membership(repo.repo_id).now().counting
     return Outcome(
         verdicts, members, frozenset(numbers[raw] for raw in counting), frozenset(void), timelines, heads

@@ -72,7 +72,7 @@ def test_every_question_is_answered_as_the_reference_does(graph: _Graph, data: s
     shown = graph.shown()
     assert sorted([tangle.root, *entered]) == sorted(map(_id, shown)), "each enters once"
     assert list(tangle.in_order()) == [_id(number) for number in shown]
-    assert (len(tangle), tangle.waiting_count, tangle.missing()) == (len(shown), 0, [])
+    assert (len(tangle), tangle.pending_count, tangle.missing()) == (len(shown), 0, [])
     followers = {number: {other for other in shown if number in graph.previous(other)} for number in shown}
     assert tangle.tips() == sorted(_id(number) for number in shown if not followers[number])
     assert tangle.forks() == [_id(number) for number in shown if len(followers[number]) > 1]
@@ -106,6 +106,6 @@ def test_what_lacks_a_cause_is_set_aside_and_named(graph: _Graph, data: st.DataO
         if graph.followed[number] <= present:
             present.add(number)
     assert list(tangle.in_order()) == [_id(number) for number in graph.shown() if number in present]
-    assert tangle.waiting_count == len(arriving) + 1 - len(present)
+    assert tangle.pending_count == len(arriving) + 1 - len(present)
     named = {other for number in arriving for other in graph.followed[number]}
     assert tangle.missing() == sorted(_id(other) for other in named & withheld)

@@ -6,6 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analytics.study.causes import Refusal
+from analytics.study.net_moves import net_moves
+from analytics.study.timelines import CausalTimeline, EagerTimeline, Insert, Move, WaitingRoomTimeline
 from tests.support.timeline_models import (
     ScuttleSort,
     complete,
@@ -15,9 +18,6 @@ from tests.support.timeline_models import (
     replay,
     respects_causes,
 )
-from verifier.causes import Refusal
-from verifier.net_moves import net_moves
-from verifier.timelines import CausalTimeline, EagerTimeline, Insert, Move, WaitingRoomTimeline
 
 WAYS = [CausalTimeline, WaitingRoomTimeline, EagerTimeline]
 Way = type[CausalTimeline] | type[WaitingRoomTimeline] | type[EagerTimeline]
@@ -61,7 +61,7 @@ def test_all_ways_end_in_the_order_by_rank_and_id(way: Way, story: _Story) -> No
         assert [timeline.position(name) for name in shown] == list(range(len(shown)))
         assert len(timeline) == len(shown)
     assert shown == ordered(story.commits)
-    assert (timeline.waiting_count, timeline.missing()) == (0, [])
+    assert (timeline.pending_count, timeline.missing()) == (0, [])
 
 
 @given(story=_stories())
@@ -79,7 +79,7 @@ def test_causally_each_is_one_insert_once_its_causes_are_here(story: _Story) -> 
             assert respects_causes(between, story.commits)
             shown = between
         assert shown == ordered(complete(known))
-        assert timeline.waiting_count == len(known) - len(shown)
+        assert timeline.pending_count == len(known) - len(shown)
         assert timeline.missing() == sorted({ack for acks in known.values() for ack in acks} - known.keys())
     assert len(set(inserted)) == len(inserted)
 
@@ -139,11 +139,11 @@ def test_what_closes_a_circle_is_refused_and_changes_nothing(way: Way, data: st.
     known: Commits = {}
     for name in data.draw(st.permutations(names)):
         acks = data.draw(st.lists(st.sampled_from(names), max_size=3, unique=True))
-        before = (list(timeline), timeline.waiting_count, timeline.missing())
+        before = (list(timeline), timeline.pending_count, timeline.missing())
         taken = timeline.add(name, acks)
         if name in past({**known, name: acks}, name):
             assert taken.refused == ((name, Refusal.CIRCLE),)
-            assert (list(timeline), timeline.waiting_count, timeline.missing()) == before
+            assert (list(timeline), timeline.pending_count, timeline.missing()) == before
             assert not taken.edits
             assert name not in timeline
         else:

@@ -12,7 +12,7 @@ from pathlib import Path
 from node.authoring.drafting import Draft, Written
 from node.authoring.outbound import Author
 from node.ingest.inbound import accept_batch
-from node.ingest.intake import Intake
+from node.ingest.intake import IngestResult
 from node.ingest.opening import open_batch
 from node.ingest.replica import Replica
 from protocol.body import Approve, Checkpoint, Grant, Permission, ProposeCheckpoint, Quorum, Remove
@@ -112,7 +112,7 @@ class World:
         return found
 
 
-def give(replica: Replica, branch: Branch, items: list[bytes]) -> Intake:
+def give(replica: Replica, branch: Branch, items: list[bytes]) -> IngestResult:
     """Take publications in as one batch."""
     return accept_batch(replica, branch, open_batch(branch, items), NOW_MS)
 

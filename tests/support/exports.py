@@ -52,7 +52,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Relayed:
+class RelayedCommit:
     """One commit that a relay took, of a topic."""
 
     name: str
@@ -131,7 +131,7 @@ def change_rows(folder: Path, table: str, change: Callable[[list[dict[str, Any]]
     (folder / MANIFEST_NAME).write_text(json.dumps(manifest), encoding="utf-8")
 
 
-def relayed(*rows: Relayed) -> list[dict[str, object]]:
+def relayed(*rows: RelayedCommit) -> list[dict[str, object]]:
     """Rows of `relay_commits`."""
     return [
         {

@@ -16,10 +16,10 @@ from protocol.body import (
 )
 from protocol.commit import Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
 from protocol.content import Compaction, Files, Post
+from protocol.declared_kind import declare_kind
 from protocol.limits.formats import BODY_SIZE_MAX, LEAF_SIZE
 from protocol.object import build_object
 from protocol.publication import decode_publication, encode_bare, encode_publication, seal_publication
-from protocol.said_kind import say_kind
 from storage.repos.repos import Branch
 from tests.support.builders import NOW_MS, World
 
@@ -76,7 +76,7 @@ class Forger:
             self._feed[-1] if self._feed else None,
             () if branch.facts.is_root_branch else (group,),
             NOW_MS + sequence,
-            say_kind(POST) if metadata is None else metadata,
+            declare_kind(POST) if metadata is None else metadata,
             reference,
             HeaderKeys(acks=(b"",) * len(follows)),
         )

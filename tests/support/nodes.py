@@ -9,10 +9,10 @@ import trio
 from trio.testing import memory_stream_pair
 
 from node.authoring.outbound import Author
-from node.ingest.intake import Intake
+from node.ingest.intake import IngestResult
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner, link_of
-from node.membership.key_rotation import Renewing
+from node.membership.key_rotation import KeyRotation
 from node.membership.members import Members
 from node.runtime.blocking import inline
 from node.sync.connection import Connection
@@ -57,7 +57,7 @@ class Node:
         self.hub.announce(intake)
         return repo, branch
 
-    def write(self, branch: Branch, text: str) -> Intake:
+    def write(self, branch: Branch, text: str) -> IngestResult:
         """Write a post."""
         _, intake = self.author.write(branch, Post(text))
         self.hub.announce(intake)
@@ -175,9 +175,9 @@ def members_of(node: Node) -> Members:
     return Members(node.hub, node.author, lambda _: node.repo(), find_branch)
 
 
-def renewing_of(node: Node) -> Renewing:
+def renewing_of(node: Node) -> KeyRotation:
     """What renews the secrets of a node's one repo."""
-    return Renewing(node.hub, node.author, lambda _: node.repo(), lambda text: node.branch(text))
+    return KeyRotation(node.hub, node.author, lambda _: node.repo(), lambda text: node.branch(text))
 
 
 async def together(*nodes: Node) -> None:

@@ -9,13 +9,13 @@ from protocol.content import (
     Compaction,
     DictEdit,
     DictEntry,
-    DictSqueeze,
+    DictSnapshot,
     Imported,
     Post,
     SetEdit,
-    SetSqueeze,
-    SqueezedEntries,
-    SqueezedItems,
+    SetSnapshot,
+    SnapshotEntries,
+    SnapshotItems,
     TextSnapshot,
     TextUpdate,
 )
@@ -53,17 +53,17 @@ bodies: st.SearchStrategy[Body] = st.one_of(
         short_lists(ids),
     ),
     st.builds(
-        SetSqueeze,
+        SetSnapshot,
         st.text(max_size=20),
         st.none() | st.text(max_size=20),
-        short_lists(st.builds(SqueezedItems, ids, st.tuples(st.text(max_size=20)))),
+        short_lists(st.builds(SnapshotItems, ids, st.tuples(st.text(max_size=20)))),
     ),
     st.builds(
-        DictSqueeze,
+        DictSnapshot,
         st.text(max_size=20),
         st.none() | st.text(max_size=20),
         short_lists(
-            st.builds(SqueezedEntries, ids, st.tuples(st.builds(DictEntry, st.text(max_size=20), texts)))
+            st.builds(SnapshotEntries, ids, st.tuples(st.builds(DictEntry, st.text(max_size=20), texts)))
         ),
     ),
     st.builds(Compaction),

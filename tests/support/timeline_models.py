@@ -1,9 +1,9 @@
-"""Timelines as they are defined, written for clarity: what the ones in `verifier.timelines` are held against."""
+"""Timelines as they are defined, written for clarity: what the ones in `analytics.study.timelines` are held against."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from verifier.timelines import Edit, Insert, Move
+from analytics.study.timelines import Edit, Insert, Move
 
 Graph = Mapping[bytes, Sequence[bytes]]
 """What each commit that is here acks."""

@@ -44,18 +44,19 @@ from protocol.content import (
     Compaction,
     DictEdit,
     DictEntry,
-    DictSqueeze,
+    DictSnapshot,
     FileEntry,
     Files,
     Imported,
     Post,
     SetEdit,
-    SetSqueeze,
-    SqueezedEntries,
-    SqueezedItems,
+    SetSnapshot,
+    SnapshotEntries,
+    SnapshotItems,
     TextSnapshot,
     TextUpdate,
 )
+from protocol.declared_kind import declare_kind
 from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
 from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, EpochInit
 from protocol.limits.formats import LEAF_SIZE
@@ -84,7 +85,6 @@ from protocol.publication import Publication, encode_bare, encode_publication, s
 from protocol.range_items import SortedItems
 from protocol.ranges import LIST, NOTHING, PRINT, Range, Ranges, answer_ranges
 from protocol.riblt import SHORT_ID_SIZE, Prefix, prefix_length
-from protocol.said_kind import say_kind
 from protocol.sealing import seal_secret
 from protocol.set_digest import SetDigest
 from protocol.symbols import AskSymbols, answer, encode_lacks, opening
@@ -222,8 +222,8 @@ def bodies() -> list[JsonObject]:
         "files": Files((FileEntry("notes.txt", 7), FileEntry("Fotos/Grüße.jpg", 2**40))),
         "set": SetEdit(("Äpfel", "pears"), ("plums",), (EPOCH, BRANCH_ID)),
         "dict": DictEdit((DictEntry("colour", "grün"), DictEntry("size", "")), ("shape",), (EPOCH,)),
-        "set-squeeze": SetSqueeze("", "Äpfel", (SqueezedItems(EPOCH, ("pears", "plums")),)),
-        "dict-squeeze": DictSqueeze("b", None, (SqueezedEntries(EPOCH, (DictEntry("colour", "grün"),)),)),
+        "set-squeeze": SetSnapshot("", "Äpfel", (SnapshotItems(EPOCH, ("pears", "plums")),)),
+        "dict-squeeze": DictSnapshot("b", None, (SnapshotEntries(EPOCH, (DictEntry("colour", "grün"),)),)),
         "compaction": Compaction(),
         "text": TextUpdate(YJS_UPDATE),
         "text-snapshot": TextSnapshot(YJS_UPDATE, (EPOCH, BRANCH_ID)),
@@ -295,18 +295,18 @@ def commits() -> JsonObject:
     }
 
 
-def said_kinds() -> JsonObject:
+def declared_kinds() -> JsonObject:
     """The metadata of a commit that says its body's kind, by the body's tag."""
     made: tuple[Body, ...] = (
         Post(""),
         Imported("1", "", 0, ""),
         SetEdit((), (), ()),
-        SetSqueeze("", None, ()),
+        SetSnapshot("", None, ()),
         DictEdit((), (), ()),
-        DictSqueeze("", None, ()),
+        DictSnapshot("", None, ()),
         TextUpdate(b"u"),
     )
-    return {str(type(body).__struct_config__.tag): say_kind(body).hex() for body in made}
+    return {str(type(body).__struct_config__.tag): declare_kind(body).hex() for body in made}
 
 
 def files() -> JsonObject:
@@ -490,7 +490,7 @@ FILES = {
     "objects.json": objects,
     "bodies.json": bodies,
     "commits.json": commits,
-    "said_kinds.json": said_kinds,
+    "said_kinds.json": declared_kinds,
     "files.json": files,
     "messages.json": messages,
     "links.json": links,

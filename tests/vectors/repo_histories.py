@@ -36,11 +36,11 @@ from protocol.commit import (
     seal_commit,
 )
 from protocol.content import Post
+from protocol.declared_kind import declare_kind
 from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, EpochInit
 from protocol.object import build_object
 from protocol.proofs import certify_repo
 from protocol.publication import encode_publication, seal_publication
-from protocol.said_kind import say_kind
 from protocol.sealing import seal_secret
 from verifier.ancestry import Place, find_outside
 
@@ -119,7 +119,7 @@ class History:
             feed[-1] if feed else None,
             place,
             START_MS + len(self.commits),
-            b"" if seen is None else say_kind(body),
+            b"" if seen is None else declare_kind(body),
             reference,
             HeaderKeys(acks=keys),
         )

@@ -387,7 +387,7 @@ def open_body(encoded: bytes) -> tuple[str, dict[str, Any]]:
     return tagged(encoded, BODIES)
 
 
-def said_kind(metadata: bytes) -> str:
+def declared_kind(metadata: bytes) -> str:
     """The tag of the body that a commit with such metadata says it has; empty where it says nothing of it."""
     try:
         tag, said = tagged(metadata, {"kind1": {"body_tag": str}})

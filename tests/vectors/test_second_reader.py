@@ -257,8 +257,8 @@ def remake_messages(vectors: Vector) -> Vector:
 
 
 def remake_said_kinds(vector: Vector) -> Vector:
-    assert reader.said_kind(b"free") == reader.said_kind(reader.pack(["kind1", "join1"])) == ""
-    tags = [reader.said_kind(bytes.fromhex(metadata)) for metadata in vector.values()]
+    assert reader.declared_kind(b"free") == reader.declared_kind(reader.pack(["kind1", "join1"])) == ""
+    tags = [reader.declared_kind(bytes.fromhex(metadata)) for metadata in vector.values()]
     return {tag: reader.pack(["kind1", tag]) for tag in tags}
 
 

@@ -8,7 +8,7 @@ import pytest
 from analytics import __main__, analyze, command, session
 from analytics.audit import audit
 from analytics.audit import command as audit_command
-from analytics.order.range_rank_jobs import GiantRefused
+from analytics.order.range_rank_jobs import LargeBranchRefused
 from node.runtime.errors import ERROR_KINDS, EXIT_OK
 from tests.support.exports import DAY_MS, T0_MS, Row, write_export
 
@@ -134,7 +134,7 @@ def test_from_where_on_branches_are_giants_reaches_the_job_and_a_refusal_has_its
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **options: object) -> None:
-        raise GiantRefused(f"giants from {options['giant_from']}")
+        raise LargeBranchRefused(f"giants from {options['giant_from']}")
 
     monkeypatch.setattr(analyze, "run", refuse)
     monkeypatch.setattr(audit, "run", refuse)

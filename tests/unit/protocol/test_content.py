@@ -9,11 +9,11 @@ from protocol.codec import DecodeError, encode
 from protocol.content import (
     DictEdit,
     DictEntry,
-    DictSqueeze,
+    DictSnapshot,
     SetEdit,
-    SetSqueeze,
-    SqueezedEntries,
-    SqueezedItems,
+    SetSnapshot,
+    SnapshotEntries,
+    SnapshotItems,
     TextSnapshot,
     TextUpdate,
 )
@@ -25,19 +25,19 @@ from protocol.limits.formats import (
     DICT_VALUE_SIZE_MAX,
     SET_EDIT_COUNT_MAX,
     SET_ITEM_SIZE_MAX,
-    SQUEEZED_COUNT_MAX,
+    SNAPSHOT_COMMIT_COUNT_MAX,
     TEXT_UPDATE_SIZE_MAX,
 )
 
 ID = b"i" * 32
 
 
-def _set_squeeze(items: int = 1, item: str = "i", commits: int = 1) -> SetSqueeze:
-    return SetSqueeze("", None, (SqueezedItems(ID, (item,) * items),) * commits)
+def _set_snapshot(items: int = 1, item: str = "i", commits: int = 1) -> SetSnapshot:
+    return SetSnapshot("", None, (SnapshotItems(ID, (item,) * items),) * commits)
 
 
-def _dict_squeeze(entries: int = 1, value: str = "", commits: int = 1) -> DictSqueeze:
-    return DictSqueeze("", None, (SqueezedEntries(ID, (DictEntry("k", value),) * entries),) * commits)
+def _dict_snapshot(entries: int = 1, value: str = "", commits: int = 1) -> DictSnapshot:
+    return DictSnapshot("", None, (SnapshotEntries(ID, (DictEntry("k", value),) * entries),) * commits)
 
 
 BOUNDS: dict[str, tuple[int, Callable[[int], Body]]] = {
@@ -50,14 +50,14 @@ BOUNDS: dict[str, tuple[int, Callable[[int], Body]]] = {
     "dict_put": (DICT_EDIT_COUNT_MAX, lambda count: DictEdit((DictEntry("k", ""),) * count, (), ())),
     "dict_erased": (DICT_EDIT_COUNT_MAX, lambda count: DictEdit((), ("k",) * count, ())),
     "dict_replaces": (DEP_COUNT_MAX, lambda count: DictEdit((), ("k",), (ID,) * count)),
-    "squeezed_items": (SET_EDIT_COUNT_MAX, lambda count: _set_squeeze(items=count)),
-    "squeezed_item": (SET_ITEM_SIZE_MAX, lambda size: _set_squeeze(item="i" * size)),
-    "squeezed_commits": (SQUEEZED_COUNT_MAX, lambda count: _set_squeeze(commits=count)),
-    "set_range": (SET_ITEM_SIZE_MAX, lambda size: SetSqueeze("", "i" * size, ())),
-    "squeezed_entries": (DICT_EDIT_COUNT_MAX, lambda count: _dict_squeeze(entries=count)),
-    "squeezed_value": (DICT_VALUE_SIZE_MAX, lambda size: _dict_squeeze(value="v" * size)),
-    "squeezed_puts": (SQUEEZED_COUNT_MAX, lambda count: _dict_squeeze(commits=count)),
-    "dict_range": (DICT_KEY_SIZE_MAX, lambda size: DictSqueeze("k" * size, None, ())),
+    "snapshotted_items": (SET_EDIT_COUNT_MAX, lambda count: _set_snapshot(items=count)),
+    "snapshotted_item": (SET_ITEM_SIZE_MAX, lambda size: _set_snapshot(item="i" * size)),
+    "snapshotted_commits": (SNAPSHOT_COMMIT_COUNT_MAX, lambda count: _set_snapshot(commits=count)),
+    "set_range": (SET_ITEM_SIZE_MAX, lambda size: SetSnapshot("", "i" * size, ())),
+    "snapshotted_entries": (DICT_EDIT_COUNT_MAX, lambda count: _dict_snapshot(entries=count)),
+    "snapshotted_value": (DICT_VALUE_SIZE_MAX, lambda size: _dict_snapshot(value="v" * size)),
+    "snapshotted_puts": (SNAPSHOT_COMMIT_COUNT_MAX, lambda count: _dict_snapshot(commits=count)),
+    "dict_range": (DICT_KEY_SIZE_MAX, lambda size: DictSnapshot("k" * size, None, ())),
     "text_update": (TEXT_UPDATE_SIZE_MAX, lambda size: TextUpdate(bytes(size))),
     "snapshot_update": (TEXT_UPDATE_SIZE_MAX, lambda size: TextSnapshot(bytes(size), (ID,))),
     "snapshot_replaces": (DEP_COUNT_MAX, lambda count: TextSnapshot(b"\0\0", (ID,) * count)),

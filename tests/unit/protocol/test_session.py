@@ -13,8 +13,8 @@ from protocol.limits.peers import (
     BATCHES_IN_FLIGHT_MAX,
     BATCHES_OF_TOPIC_MAX,
     FETCHED_COUNT_MAX,
+    RECONCILIATION_QUEUED_MAX,
     RECONCILIATION_QUIET_CHECKS_MAX,
-    RECONCILIATION_WAITING_MAX,
     RECONCILIATIONS_MAX,
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
@@ -506,7 +506,7 @@ def test_frames_are_worked_on_one_after_the_other_and_no_more_than_may_wait() ->
     session = _summarised((7, b"a" * 32), (8, b"b" * 32))
     session.take(INEXACT)
     assert session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"0"))) == [TakeFrame(MAIN, 0, b"0")]
-    for number in range(1, RECONCILIATION_WAITING_MAX):
+    for number in range(1, RECONCILIATION_QUEUED_MAX):
         assert session.take(MessageReceived(Reconcile(BLIND_MAIN, 0, b"%d" % number))) == []
     assert session.topics[0].state == "comparing"
     assert session.take(Reconciled(MAIN, ((1, b"more"),), array("q", [3]))) == [

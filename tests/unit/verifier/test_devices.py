@@ -61,7 +61,7 @@ class Repo:
     def persons(self) -> dict[str, str]:
         """Devices by name, with whose they are."""
         names = {user: name for name, user in USERS.items()}
-        found = find_persons(self.membership.now(), self.membership.device_words)
+        found = find_persons(self.membership.now(), self.membership.device_statements)
         return {names[one]: names[person] for one, person in found.items()}
 
 
@@ -184,7 +184,7 @@ def test_a_person_has_so_many_devices() -> None:
         repo.say("ann", Grant(user, Permission.READ, None))
         digest = device_digest(REPO, first[0], user, 100 - number)
         repo.say("ann", Device(first[0], user, 100 - number, sign(first[1], digest), sign(secret, digest)))
-    found = find_persons(repo.membership.now(), repo.membership.device_words)
+    found = find_persons(repo.membership.now(), repo.membership.device_statements)
     assert len(found) == DEVICE_COUNT_MAX - 1, "with the first"
     assert made[0][0] not in found, "the one that came last"
 

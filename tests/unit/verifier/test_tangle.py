@@ -91,13 +91,13 @@ def test_a_ladder_of_diamonds_is_walked_without_recursion(ladder: _Counted) -> N
 
 @pytest.mark.slow
 def test_a_long_history_that_waits_for_one_commit_enters_whole() -> None:
-    tangle = Tangle(_id(0), waiting_max=CHAIN_LENGTH)
+    tangle = Tangle(_id(0), pending_max=CHAIN_LENGTH)
     for number in range(CHAIN_LENGTH, 1, -1):
         assert tangle.add(_id(number), (_id(number - 1),)) == ()
     assert tangle.missing() == [_id(1)]
     entered = tangle.add(_id(1), (_id(0),))
     assert entered == tuple(map(_id, range(1, CHAIN_LENGTH + 1)))
-    assert tangle.waiting_count == 0
+    assert tangle.pending_count == 0
 
 
 def test_two_long_histories_meet_without_a_walk() -> None:
@@ -120,16 +120,16 @@ def test_what_can_never_enter_waits_and_raises_nothing() -> None:
     assert tangle.add(_id(0), (_id(1),)) == (), "the root follows nothing"
     assert tangle.add(_id(5), (_id(0), _id(0))) == (_id(5),)
     assert tangle.previous(_id(5)) == [_id(0)]
-    assert (len(tangle), tangle.waiting_count, tangle.missing()) == (2, 3, [])
+    assert (len(tangle), tangle.pending_count, tangle.missing()) == (2, 3, [])
     assert _id(4) not in tangle
     with pytest.raises(KeyError):
         tangle.precedes(_id(4), _id(5))
 
 
 def test_one_more_than_may_wait_is_not_kept_and_may_come_again() -> None:
-    tangle = Tangle(_id(0), waiting_max=2)
+    tangle = Tangle(_id(0), pending_max=2)
     for number in (2, 3, 4):
         tangle.add(_id(number), (_id(number - 1),))
-    assert (tangle.waiting_count, tangle.missing()) == (2, [_id(1)])
+    assert (tangle.pending_count, tangle.missing()) == (2, [_id(1)])
     assert tangle.add(_id(1), (_id(0),)) == (_id(1), _id(2), _id(3))
     assert tangle.add(_id(4), (_id(3),)) == (_id(4),)

@@ -25,7 +25,7 @@ from storage.relay.quotas import Visitor
 from storage.relay.relay import open_topics, take_publications
 from tests.support.builders import NOW_MS, World
 from tests.support.exports import (
-    Relayed,
+    RelayedCommit,
     Row,
     change_rows,
     export_node,
@@ -291,7 +291,7 @@ RELAYED = {
 
 def _forged_relay(tmp_path: Path) -> Path:
     taken = [name for name in RELAYED if name != "unknown"]
-    commits = relayed(*[Relayed(name, ("cause",)) for name in taken])
+    commits = relayed(*[RelayedCommit(name, ("cause",)) for name in taken])
     for row, name in zip(commits, taken, strict=True):
         row["commit_id"] = RELAYED[name].block_id
     commits[taken.index("other acks")]["acks"] = [id_of("another cause")]

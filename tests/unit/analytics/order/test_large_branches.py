@@ -130,7 +130,7 @@ def _feeds(count: int, feeds: int, checkpoint_every: int = 0) -> list[Commit]:
     return _sound(spec)
 
 
-def _ordered(spark: SparkSession, commits: Sequence[Commit], range_size: int) -> giants.GiantOrder:
+def _ordered(spark: SparkSession, commits: Sequence[Commit], range_size: int) -> giants.LargeBranchOrder:
     frame = _frame(spark, commits)
     linearize(frame, 1 << 40)  # ships the code
     rows = frame.selectExpr(
@@ -209,10 +209,10 @@ def test_more_checkpoints_than_a_giant_may_have_are_refused_with_their_number(
 ) -> None:
     commits = _feeds(60, 3, checkpoint_every=10)
     checkpoints = sum(commit[5] == "checkpoint" and not commit[6] for commit in commits)
-    limit("GIANT_CHECKPOINT_COUNT_MAX", checkpoints)
+    limit("LARGE_BRANCH_CHECKPOINT_COUNT_MAX", checkpoints)
     _ordered(spark, commits, 60)
-    limit("GIANT_CHECKPOINT_COUNT_MAX", checkpoints - 1)
-    with pytest.raises(wave_jobs.GiantRefused, match=f"has {checkpoints} checkpoints.*--giant-from"):
+    limit("LARGE_BRANCH_CHECKPOINT_COUNT_MAX", checkpoints - 1)
+    with pytest.raises(wave_jobs.LargeBranchRefused, match=f"has {checkpoints} checkpoints.*--giant-from"):
         _ordered(spark, commits, 100)
 
 
@@ -224,7 +224,9 @@ def test_a_boundary_over_its_bound_is_refused_with_the_branch(
     limit("BOUNDARY_SIZE_MAX", 24 * 3)  # each of the other ranges acks the root, one commit of another range
     _ordered(spark, star, 10)
     limit("BOUNDARY_SIZE_MAX", 24 * 3 - 1)
-    with pytest.raises(wave_jobs.GiantRefused, match=f"branch {id_of('main').hex()[:16]} of 40 commits"):
+    with pytest.raises(
+        wave_jobs.LargeBranchRefused, match=f"branch {id_of('main').hex()[:16]} of 40 commits"
+    ):
         _ordered(spark, star, 10)
 
 
@@ -233,11 +235,11 @@ def test_more_acks_of_one_commit_than_a_row_may_hold_are_refused(
 ) -> None:
     star = _sound([("main", (0,) if number else (), "post", False) for number in range(12)])
     frame = _frame(spark, star).selectExpr("*", "sequence AS time")
-    limit("GIANT_ACKED_BY_COUNT_MAX", 11)
+    limit("LARGE_BRANCH_ACKED_BY_COUNT_MAX", 11)
     found = linearize(frame, 10, with_shapes=True).selectExpr("max(size(acked_at)) AS most").collect()
     assert found[0]["most"] == 11
-    limit("GIANT_ACKED_BY_COUNT_MAX", 10)
-    with pytest.raises(wave_jobs.GiantRefused, match="of 12 commits: 11 of them ack one and the same"):
+    limit("LARGE_BRANCH_ACKED_BY_COUNT_MAX", 10)
+    with pytest.raises(wave_jobs.LargeBranchRefused, match="of 12 commits: 11 of them ack one and the same"):
         linearize(frame, 10, with_shapes=True)
 
 
@@ -246,5 +248,5 @@ def test_more_rounds_than_allowed_are_refused(spark: SparkSession, limit: Callab
     forged = [(*commit[:4], 0, *commit[5:]) for commit in chain]
     rounds = _ordered(spark, forged, 10).rank_rounds
     limit("WAVE_COUNT_MAX", rounds - 1)
-    with pytest.raises(wave_jobs.GiantRefused, match="not ranked after"):
+    with pytest.raises(wave_jobs.LargeBranchRefused, match="not ranked after"):
         _ordered(spark, forged, 10)

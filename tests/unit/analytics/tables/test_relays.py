@@ -11,15 +11,15 @@ from analytics.audit import audit
 from analytics.reading.export_reader import load_commits, read_export
 from analytics.tables import relays
 from analytics.tables.stores import load_receipts
-from tests.support.exports import DAY_MS, T0_MS, Relayed, Row, id_of, relayed, write_export
+from tests.support.exports import DAY_MS, T0_MS, RelayedCommit, Row, id_of, relayed, write_export
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
 TAKEN = (
-    Relayed("a"),
-    Relayed("b", ("a",), size=200, received=T0_MS + 1000),
-    Relayed("c", ("a",), blocks=3, received=T0_MS + 3000),
-    Relayed("x", (), "forgotten", received=0),  # taken before arrivals were written down
+    RelayedCommit("a"),
+    RelayedCommit("b", ("a",), size=200, received=T0_MS + 1000),
+    RelayedCommit("c", ("a",), blocks=3, received=T0_MS + 3000),
+    RelayedCommit("x", (), "forgotten", received=0),  # taken before arrivals were written down
 )
 KEPT = [
     {"topic": id_of("t"), "is_pinned": True, "commits": 3, "size": 800, "touched_at": T0_MS},

@@ -185,7 +185,7 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
 
 
 @pytest.mark.slow
-async def test_documents_are_squeezed_and_branches_compacted(tmp_path: Path) -> None:
+async def test_documents_are_snapshotted_and_branches_compacted(tmp_path: Path) -> None:
     async with _api(tmp_path) as client:
         await _post(client, "/repos", {"name": "notes"})
         await _post(client, "/branches/main/set", {"add": ["pears"], "remove": []})
@@ -193,8 +193,8 @@ async def test_documents_are_squeezed_and_branches_compacted(tmp_path: Path) -> 
         planned = (await _post(client, "/branches/main/compactions", {"dry_run": True})).json()
         assert (planned["bodies"], planned["commits"], planned["dry_run"]) == (2, [], True)
         for kind in ("set", "dict"):
-            squeezed = (await _post(client, f"/branches/notes:main/{kind}/squeezes", {})).json()
-            assert len(squeezed["commits"]) == 1
+            snapshotted = (await _post(client, f"/branches/notes:main/{kind}/snapshots", {})).json()
+            assert len(snapshotted["commits"]) == 1
         done = (await _post(client, "/branches/main/compactions", {})).json()
         assert (len(done["commits"]), done["bodies"], done["erased"]) == (1, 2, 0)
         refused = await _post(client, "/branches/main/compactions", {"dry_run": "yes"})

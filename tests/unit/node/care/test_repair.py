@@ -183,7 +183,7 @@ def test_what_only_peers_have_is_asked_of_them(tmp_path: Path, damage: str) -> N
     again = _repair(tmp_path)
     assert (again.changed, again.left.kinds, again.copy) == ({}, repair.left.kinds, None)
     replica = Replica(tmp_path, STORE_KEY)
-    assert replica.has_awaited
+    assert replica.has_damaged
     assert timeline(replica, replica.by_topic[world.branch.topic]) == digest, "places are known"
     for topic, encoded in items.items():
         give(replica, replica.by_topic[topic], encoded)

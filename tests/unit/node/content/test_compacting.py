@@ -30,7 +30,7 @@ from node.runtime.errors import ServiceError
 from node.sync.relay import Relay
 from node.timelines.commit_history import describe, list_past
 from node.timelines.views import timeline_items
-from protocol.content import Compaction, DictEdit, DictEntry, SetSqueeze
+from protocol.content import Compaction, DictEdit, DictEntry, SetSnapshot
 from protocol.limits.formats import DICT_VALUE_SIZE_MAX
 from protocol.signing import check_claims
 from protocol.text import id_text
@@ -128,7 +128,7 @@ async def test_a_compacted_branch_holds_what_it_held_and_its_bodies_are_gone(
         assert alice.digest(alice.branch()) == before, "a dry run writes nothing"
         done = await _compact(alice)
         assert (done["bodies"], done["size"]) == (8, possible["size"]), "as the dry run said"
-        assert len(done["commits"]) == 4, "two squeezes, a snapshot, the compaction"
+        assert len(done["commits"]) == 4, "two snapshots of documents, one of the text, the compaction"
         assert (await _compact(alice))["commits"] == [], "there is nothing more to say"
         notes = (await _texts(alice).pull("main", "notes"))["text"]
         held = (await _items(alice), await _entries(alice), notes)
@@ -153,13 +153,13 @@ async def test_a_compacted_branch_holds_what_it_held_and_its_bodies_are_gone(
         await _documents(alice).edit_set("main", ["plums"], ["figs"])
         assert await _items(alice) == ["pears", "plums"]
         again = await _compact(alice)
-        assert (again["bodies"], again["erased"]) == (2, 8), "the edit, and the squeeze of before"
+        assert (again["bodies"], again["erased"]) == (2, 8), "the edit, and the snapshot of before"
         _erase(alice, tmp_path / "alice")
         assert await _items(alice) == ["pears", "plums"]
 
 
 @pytest.mark.slow
-async def test_upstreams_case_a_delete_after_a_squeeze_takes_only_what_it_deletes(
+async def test_upstreams_case_a_delete_after_a_snapshot_takes_only_what_it_deletes(
     nodes: list[Node], tmp_path: Path
 ) -> None:
     alice = nodes[0]
@@ -167,10 +167,10 @@ async def test_upstreams_case_a_delete_after_a_squeeze_takes_only_what_it_delete
         alice.create_repo()
         for item in ("a", "b", "c"):
             await _documents(alice).edit_set("main", [item], [])
-        assert len((await _documents(alice).squeeze("main", "set"))["commits"]) == 1
+        assert len((await _documents(alice).snapshot("main", "set"))["commits"]) == 1
         await _documents(alice).edit_set("main", [], ["a"])
         alice.author.write(alice.branch(), Draft(Compaction()))
-        assert _erase(alice, tmp_path / "alice").bodies == 3, "the adds; not the squeeze, which has b and c"
+        assert _erase(alice, tmp_path / "alice").bodies == 3, "the adds; not the snapshot, which has b and c"
         assert await _items(alice) == ["b", "c"]
 
 
@@ -262,9 +262,9 @@ async def test_forks_keep_what_they_continue_and_merges_say_what_they_lack(
     fork = [row["item"] for row in (await documents.show_set("fork", 0, 10))["items"]]
     assert fork == ["pears"]
     await documents.edit_set("fork", ["figs"], ["pears"])
-    await documents.squeeze("fork", "set")
+    await documents.snapshot("fork", "set")
     fork = [row["item"] for row in (await documents.show_set("fork", 0, 10))["items"]]
-    assert fork == ["figs"], "what it continues is in a squeeze's past, too"
+    assert fork == ["figs"], "what it continues is in a snapshot's past, too"
     await merging.merge("fork", "main")
     assert await _items(alice) == ["figs", "plums"], (
         "a delete in a fork names what was added in an erased body"
@@ -275,7 +275,7 @@ async def test_forks_keep_what_they_continue_and_merges_say_what_they_lack(
 
 
 @pytest.mark.slow
-async def test_squeezes_of_more_than_one_body_hold_all_and_conflicts_too_long_are_refused(
+async def test_snapshots_of_more_than_one_body_hold_all_and_conflicts_too_long_are_refused(
     nodes: list[Node],
 ) -> None:
     alice = nodes[0]
@@ -283,18 +283,18 @@ async def test_squeezes_of_more_than_one_body_hold_all_and_conflicts_too_long_ar
     items = [f"{number:04}" + "x" * 996 for number in range(1000)]
     await _documents(alice).edit_set("main", items[:500], [])
     await _documents(alice).edit_set("main", items[500:], [])
-    assert len((await _documents(alice).squeeze("main", "set"))["commits"]) == 3
-    assert (await _documents(alice).squeeze("main", "set"))["commits"] == []
+    assert len((await _documents(alice).snapshot("main", "set"))["commits"]) == 3
+    assert (await _documents(alice).snapshot("main", "set"))["commits"] == []
     assert await _items(alice) == items
     assert (await _compact(alice))["bodies"] == 2
     for number in range(32):  # each names nothing, so all values stand
         put = DictEntry("k", f"{number:02}".ljust(DICT_VALUE_SIZE_MAX, "v"))
         alice.author.write(alice.branch(), Draft(DictEdit((put,), (), ())))
     with pytest.raises(ServiceError) as caught:
-        await _documents(alice).squeeze("main", "dict")
+        await _documents(alice).snapshot("main", "dict")
     assert (caught.value.code, "conflicts" in str(caught.value)) == ("too_large", True)
     await _documents(alice).edit_dict("main", {"k": "one"}, [])
-    assert len((await _documents(alice).squeeze("main", "dict"))["commits"]) == 1
+    assert len((await _documents(alice).snapshot("main", "dict"))["commits"]) == 1
     assert await _entries(alice) == {"k": "one"}
 
 
@@ -404,13 +404,13 @@ async def test_a_relay_keeps_nothing_bare_and_goes_on_for_who_brings_bodies(
 
 
 @pytest.mark.slow
-async def test_lies_of_squeezes_and_erasings_that_are_none_are_found(
+async def test_lies_of_snapshots_and_erasings_that_are_none_are_found(
     nodes: list[Node], tmp_path: Path
 ) -> None:
     alice = nodes[0]
     alice.create_repo()
     await _documents(alice).edit_set("main", ["pears", "plums"], [])
-    alice.author.write(alice.branch(), Draft(SetSqueeze("", None, ())))
+    alice.author.write(alice.branch(), Draft(SetSnapshot("", None, ())))
     assert await _items(alice) == [], "it counts, as a delete would"
     with alice.replica.database.write() as connection:
         connection.execute(
@@ -420,7 +420,7 @@ async def test_lies_of_squeezes_and_erasings_that_are_none_are_found(
             )
         )
     found = check_store(tmp_path / "alice", STORE_KEY)
-    assert sorted(problem.kind for problem in found.problems) == ["erasure", "squeeze"]
+    assert sorted(problem.kind for problem in found.problems) == ["erasure", "snapshot"]
 
 
 @pytest.mark.slow
@@ -469,17 +469,17 @@ async def test_gc_erases_by_the_policy_of_the_node_and_backups_and_exports_go_on
         again.replica.close()
 
 
-async def test_a_set_that_was_squeezed_too_often_says_so(
+async def test_a_set_that_was_snapshotted_too_often_says_so(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = nodes[0]
     alice.create_repo()
-    monkeypatch.setattr(said_module, "DOCUMENT_SQUEEZE_COUNT_MAX", 2)
+    monkeypatch.setattr(said_module, "DOCUMENT_SNAPSHOT_COUNT_MAX", 2)
     await _documents(alice).edit_set("main", ["pears"], [])
     for _ in range(2):
-        alice.author.write(alice.branch(), Draft(SetSqueeze("", "", ())))
+        alice.author.write(alice.branch(), Draft(SetSnapshot("", "", ())))
     assert await _items(alice) == ["pears"], "they are about nothing"
-    alice.author.write(alice.branch(), Draft(SetSqueeze("", "", ())))
+    alice.author.write(alice.branch(), Draft(SetSnapshot("", "", ())))
     with pytest.raises(ServiceError) as caught:
         await _items(alice)
     assert caught.value.code == "too_large"

@@ -8,8 +8,8 @@ from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
 from node.content import documents as documents_module
-from node.content.document_operations import SaidReader
-from node.content.documents import Documents, NewWord, group_words
+from node.content.document_operations import DocumentOperationReader
+from node.content.documents import Documents, NewValue, group_values
 from node.membership.merging import Merging
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import describe
@@ -19,7 +19,7 @@ from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX, DICT_VALUE_SIZ
 from protocol.text import id_text
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, members_of, open_nodes, share, together, until_equal
-from verifier.documents import Word
+from verifier.documents import DocumentValue
 
 
 @pytest.fixture
@@ -208,9 +208,9 @@ async def test_a_document_that_is_too_large_is_refused_in_words(
     with fail_after(30):
         alice.create_repo()
         await _add(alice, "a", "b", "c")
-        monkeypatch.setattr(documents_module, "DOCUMENT_WORD_COUNT_MAX", 3)
+        monkeypatch.setattr(documents_module, "DOCUMENT_VALUE_COUNT_MAX", 3)
         assert len(await _set(alice)) == 3
-        monkeypatch.setattr(documents_module, "DOCUMENT_WORD_COUNT_MAX", 2)
+        monkeypatch.setattr(documents_module, "DOCUMENT_VALUE_COUNT_MAX", 2)
         with pytest.raises(ServiceError) as caught:
             await _set(alice)
         assert caught.value.code == "too_large"
@@ -231,39 +231,40 @@ async def test_what_is_remembered_is_bounded_and_changes_no_answer(nodes: list[N
         for number in range(5):
             await _add(alice, str(number), "x")
         for most in (0, 3, 5, 1000):
-            reader = SaidReader(alice.replica, words_kept_max=most)
+            reader = DocumentOperationReader(alice.replica, operations_cached_max=most)
             with alice.replica.database.read() as connection:
                 first, second = (list(reader.read(connection, branch, "set")) for _ in range(2))
             assert (first, len(first)) == (second, 5)
-            assert reader.words_kept <= most
+            assert reader.operations_cached <= most
 
 
-def _tips(count: int, start: int = 0) -> tuple[Word, ...]:
+def _tips(count: int, start: int = 0) -> tuple[DocumentValue, ...]:
     return tuple(
-        Word(number.to_bytes(32, "big"), (0, 0, number, b""), "") for number in range(start, start + count)
+        DocumentValue(number.to_bytes(32, "big"), (0, 0, number, b""), "")
+        for number in range(start, start + count)
     )
 
 
-def _names(group: Sequence[NewWord]) -> set[bytes]:
+def _names(group: Sequence[NewValue]) -> set[bytes]:
     return {tip.name for word in group for tip in word.replaces}
 
 
 def test_more_tips_than_a_commit_can_name_are_replaced_by_several() -> None:
-    groups = list(group_words([NewWord("k", "v", _tips(2 * DEP_COUNT_MAX + 1))], 10))
+    groups = list(group_values([NewValue("k", "v", _tips(2 * DEP_COUNT_MAX + 1))], 10))
     assert [[word.value for word in group] for group in groups] == [[None], [None], ["v"]]
     assert [len(_names(group)) for group in groups] == [DEP_COUNT_MAX, DEP_COUNT_MAX, 1]
 
 
 def test_words_are_grouped_within_all_bounds_of_a_commit() -> None:
-    words = [NewWord(str(number), "v" * DICT_VALUE_SIZE_MAX, _tips(2, number)) for number in range(300)]
-    groups = list(group_words(words, 256))
+    words = [NewValue(str(number), "v" * DICT_VALUE_SIZE_MAX, _tips(2, number)) for number in range(300)]
+    groups = list(group_values(words, 256))
     assert [word for group in groups for word in group] == words
     assert len(groups) < 15
     for group in groups:
         assert len(_names(group)) <= DEP_COUNT_MAX
         entries = tuple(DictEntry(word.key, word.value or "") for word in group)
         assert len(encode_body(DictEdit(entries, (), tuple(_names(group))))) < BODY_SIZE_MAX
-    assert len(list(group_words([NewWord(str(number), "", ()) for number in range(300)], 256))) == 2
+    assert len(list(group_values([NewValue(str(number), "", ()) for number in range(300)], 256))) == 2
 
 
 @pytest.mark.slow

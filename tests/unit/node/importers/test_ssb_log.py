@@ -209,7 +209,7 @@ def test_a_second_run_adds_what_is_new_from_the_whole_log_or_the_rest(tmp_path: 
 
 
 def test_an_import_that_was_cut_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ssb_log, "SSB_WAITING_COUNT_MAX", 2)
+    monkeypatch.setattr(ssb_log, "SSB_QUEUED_COUNT_MAX", 2)
     path, target = tmp_path / "log.jsonl", Branches()
     path.write_bytes(b"".join(_written(7)[1]))
     target.batches_max = 2

@@ -35,7 +35,7 @@ from protocol.publication import (
 )
 from storage.commits import pending as waiting_module
 from storage.commits.heads import load_heads
-from storage.commits.pending import UNREAD, Waiting, count_rejections, count_waiting, keep_waiting
+from storage.commits.pending import UNREAD, PendingPublication, count_pending, count_rejections, keep_pending
 from storage.repos.repos import Branch
 from storage.schema.schema import feed_forks
 from tests.support.builders import NOW_MS, STORE_KEY, World, give, timeline
@@ -115,10 +115,10 @@ def test_commits_out_of_order_wait_for_their_causes_and_are_released(world: Worl
         assert not intake.accepted
         assert intake.waiting == 1
     with replica.database.read() as connection:
-        assert count_waiting(connection, branch.num) == 3
+        assert count_pending(connection, branch.num) == 3
     assert len(give(replica, branch, items[:1]).accepted[branch.topic]) == 4
     with replica.database.read() as connection:
-        assert count_waiting(connection, branch.num) == 0
+        assert count_pending(connection, branch.num) == 0
     assert timeline(replica, branch) == timeline(world.replica, world.branch)
 
 
@@ -280,16 +280,16 @@ def test_an_unknown_commit_version_is_kept_not_interpreted(world: World) -> None
     intake = give(replica, branch, [_publish(world.branch, key, (block,))])
     assert (intake.waiting, intake.rejected, intake.dropped.total()) == (1, [], 0)
     with replica.database.read() as connection:
-        assert count_waiting(connection, branch.num) == 0
-        assert count_waiting(connection, branch.num, reason=UNREAD) == 1
+        assert count_pending(connection, branch.num) == 0
+        assert count_pending(connection, branch.num, reason=UNREAD) == 1
 
 
 def test_what_an_older_version_could_not_read_is_taken_up_at_start(world: World) -> None:
     items = world.write("a, a <- b, b <- c")
     replica, branch = world.copy()
-    unread = Waiting(world.commits["b"].commit_id, items[1], (), UNREAD)
+    unread = PendingPublication(world.commits["b"].commit_id, items[1], (), UNREAD)
     with replica.database.write() as connection:
-        keep_waiting(replica.database, connection, branch, [unread])
+        keep_pending(replica.database, connection, branch, [unread])
     give(replica, branch, [items[0], items[2]])
     assert len(timeline(replica, branch)) == 2, "c waits for b"
     intake = retry_kept(replica, NOW_MS)
@@ -299,7 +299,7 @@ def test_what_an_older_version_could_not_read_is_taken_up_at_start(world: World)
     give(replica, branch, [_publish(world.branch, key, (block,))])
     assert retry_kept(replica, NOW_MS).accepted == {}
     with replica.database.read() as connection:
-        assert count_waiting(connection, branch.num, reason=UNREAD) == 1, "still of a version not known here"
+        assert count_pending(connection, branch.num, reason=UNREAD) == 1, "still of a version not known here"
 
 
 def test_a_bad_publication_of_what_cannot_be_read_yet_does_not_stand_in_for_the_good_one(
@@ -310,10 +310,10 @@ def test_a_bad_publication_of_what_cannot_be_read_yet_does_not_stand_in_for_the_
     replica, branch = world.copy()
     publication, key = decode_publication(good), _open(world, good).key
     bad = _publish(world.branch, key, publication.blocks[:1])
-    unread = [Waiting(publication.commit_id, item, (), UNREAD) for item in (bad, good, bad, good)]
+    unread = [PendingPublication(publication.commit_id, item, (), UNREAD) for item in (bad, good, bad, good)]
     with replica.database.write() as connection:
-        assert len(keep_waiting(replica.database, connection, branch, unread).unread) == 2, "each once"
-        assert keep_waiting(replica.database, connection, branch, unread).unread == ()
+        assert len(keep_pending(replica.database, connection, branch, unread).unread) == 2, "each once"
+        assert keep_pending(replica.database, connection, branch, unread).unread == ()
     intake = retry_kept(replica, NOW_MS)
     assert intake.dropped == {"missing_body": 1}
     assert len(intake.accepted[branch.topic]) == 1

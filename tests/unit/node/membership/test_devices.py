@@ -153,8 +153,8 @@ async def test_a_restart_at_any_point_loses_nothing(
     assert repo_of(phone, work) is not None
     home = find_home(laptop.replica, laptop.author.user)
     assert home is not None
-    with laptop.replica.judging:
-        words = laptop.replica.membership(home.repo.repo_id).device_words
+    with laptop.replica.membership_lock:
+        words = laptop.replica.membership(home.repo.repo_id).device_statements
     handed = [one.body.repo for one in words if isinstance(one.body, HandOn)]
     assert len(handed) == len(set(handed)) == 3, "each repo once, whenever it was cut"
 

@@ -3,7 +3,7 @@
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from node.sync.batch_order import Backlog, Previous, Turns
+from node.sync.batch_order import BatchOrder, ByteBudget, Previous
 
 ROOT, BIG, SMALL = b"root", b"big", b"small"
 
@@ -23,7 +23,7 @@ async def _is_ready(previous: Previous) -> bool:
 
 
 async def test_a_batch_waits_for_earlier_ones_of_its_topic_and_of_root_branches_alone() -> None:
-    turns = Turns()
+    turns = BatchOrder()
     first, first_done = turns.next(BIG, is_root=False)
     second, _ = turns.next(BIG, is_root=False)
     small, _ = turns.next(SMALL, is_root=False)
@@ -37,16 +37,16 @@ async def test_a_batch_waits_for_earlier_ones_of_its_topic_and_of_root_branches_
 
 
 async def test_no_more_is_read_while_too_much_waits() -> None:
-    backlog = Backlog(size_max=10)
+    byte_budget = ByteBudget(size_max=10)
     read = trio.Event()
 
     async def read_more() -> None:
-        await backlog.has_room()
+        await byte_budget.has_room()
         read.set()
 
     async with trio.open_nursery() as nursery:
-        with backlog.holding([b"12345"]):
-            with backlog.holding([b"1234", b"5"]):
+        with byte_budget.holding([b"12345"]):
+            with byte_budget.holding([b"1234", b"5"]):
                 nursery.start_soon(read_more)
                 await wait_all_tasks_blocked()
                 assert not read.is_set()

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from node.care.fsck import check_store
 from node.care.repair import repair_store
 from node.content.files import Files
-from node.sync.block_repair import Mender
+from node.sync.block_repair import BlockRepairer
 from node.sync.exchange import read_store
 from node.timelines.commit_history import describe
 from node.timelines.timelines import Timelines
@@ -21,7 +21,7 @@ from protocol.session_events import BatchLoaded, LoadBatch
 from protocol.text import id_text
 from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import load_timeline
-from storage.commits.damaged import Awaited, count_awaited
+from storage.commits.damaged import DamagedCount, count_damaged
 from storage.engine.id_keys import unpack_nums
 from storage.repos.repos import Branch
 from storage.schema.schema import blocks, commits
@@ -59,9 +59,9 @@ def _nums(connection: Connection, rank: int, branch: Branch) -> tuple[int, ...]:
     return unpack_nums(connection.execute(query).scalar_one())
 
 
-def _count(node: Node) -> Awaited:
+def _count(node: Node) -> DamagedCount:
     with node.replica.database.read() as connection:
-        return count_awaited(connection)
+        return count_damaged(connection)
 
 
 def _kinds(folder: Path) -> dict[str, int]:
@@ -78,8 +78,8 @@ def _repair(node: Node, folder: Path) -> None:
 async def _mend(node: Node, other: Node) -> None:
     """Connected to another node until nothing is awaited."""
     async with connected(node, other):
-        await Mender(node.hub).run()
-    assert not node.replica.has_awaited
+        await BlockRepairer(node.hub).run()
+    assert not node.replica.has_damaged
 
 
 @pytest.mark.slow
@@ -95,7 +95,7 @@ async def test_a_damaged_commit_comes_back(tmp_path: Path, autojump_clock: MockC
             HARM[harm](connection, _nums(connection, 2, bob.branch()))
         _repair(bob, tmp_path / "bob")
         assert _kinds(tmp_path / "bob") == {"awaited": 1}
-        assert _count(bob) == Awaited(1, 0)
+        assert _count(bob) == DamagedCount(1, 0)
         assert (bob.digest(bob.branch()), bob.heads(bob.branch())) == (before, heads), "its place is known"
         bob.write(bob.branch(), "goes on")
         alice.write(alice.branch(), "meanwhile")
@@ -161,7 +161,7 @@ async def test_a_root_branch_comes_back_and_with_it_what_waited_for_it(
             for rank in (0, 2):
                 HARM["all_gone"](connection, _nums(connection, rank, root))
         _repair(bob, tmp_path / "bob")
-        assert _count(bob) == Awaited(2, 0)
+        assert _count(bob) == DamagedCount(2, 0)
         with pytest.raises(DamagedBlock):
             bob.replica.permission(bob.repo(), bob.author.user)
         with pytest.raises(DamagedBlock):
@@ -192,7 +192,7 @@ async def test_a_relay_brings_commits_back_too(tmp_path: Path, autojump_clock: M
             HARM["all_gone"](connection, _nums(connection, 2, bob.branch()))
             HARM["body_gone"](connection, _nums(connection, 1, bob.branch("root")))
         _repair(bob, tmp_path / "bob")
-        assert _count(bob) == Awaited(2, 0)
+        assert _count(bob) == DamagedCount(2, 0)
         await _mend(bob, relay)
         await visit(bob, relay)
         assert bob.digest(bob.branch()) == before
@@ -266,7 +266,7 @@ async def test_small_files_that_are_rows_come_back(tmp_path: Path, autojump_cloc
             ).scalar_one()
             _flip(connection, last)
         _repair(bob, tmp_path / "bob")
-        assert _count(bob) == Awaited(0, 1)
+        assert _count(bob) == DamagedCount(0, 1)
         await _mend(bob, alice)
         assert await _get(bob) == b"small"
         assert _kinds(tmp_path / "bob") == {}
@@ -287,6 +287,6 @@ async def test_another_peer_is_asked_where_one_has_not_got_it(
         _repair(bob, tmp_path / "bob")
         _repair(carol, tmp_path / "carol")
         async with connected(bob, carol), connected(bob, alice):
-            await Mender(bob.hub).run()
+            await BlockRepairer(bob.hub).run()
         assert _kinds(tmp_path / "bob") == {}
-        assert _count(carol) == Awaited(1, 0), "nobody gave it to her"
+        assert _count(carol) == DamagedCount(1, 0), "nobody gave it to her"

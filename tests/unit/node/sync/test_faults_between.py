@@ -12,24 +12,24 @@ from sqlalchemy import Connection as SqlConnection
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.authoring import outbound
-from node.authoring.epoch_setup import furnish_epoch
+from node.authoring.epoch_setup import set_up_epoch
 from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.texts import Texts
 from node.ingest.inbound import accept_batch
-from node.ingest.intake import Intake
+from node.ingest.intake import IngestResult
 from node.ingest.replica import Replica
 from node.membership.epochs import EpochKeeper
 from node.membership.peers import Peers
 from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
 from node.sync import block_repair as mending
-from node.sync.block_repair import Mender
+from node.sync.block_repair import BlockRepairer
 from node.sync.network import Network
 from protocol.body import Permission
 from protocol.session_events import CommitsAccepted, Event, Output
 from protocol.text import PeerAddress
-from storage.commits.damaged import Awaited
+from storage.commits.damaged import DamagedCount
 from storage.engine.database import StorageError
 from storage.repos.repos import Repo
 from tests.support.machine import fail_after
@@ -73,7 +73,7 @@ def _full(*_args: object, **_options: object) -> None:
 
 def _said(node: Node) -> tuple[int, int]:
     """How many commits add to epochs, and how many open earlier ones."""
-    with node.replica.judging:
+    with node.replica.membership_lock:
         operations = node.replica.membership(node.repo().repo_id).operations
         return len(operations.epoch_adds), len(operations.histories)
 
@@ -88,7 +88,7 @@ def test_secrets_that_could_not_be_handed_over_are_handed_over_later(
     repo, _ = alice.create_repo()
     keeper = EpochKeeper(alice.replica, alice.author)
     with monkeypatch.context() as patch:
-        patch.setattr(outbound, "furnish_epoch", lambda *_: None)
+        patch.setattr(outbound, "set_up_epoch", lambda *_: None)
         alice.author.start_epoch(repo)
     with monkeypatch.context() as patch:
         patch.setattr(outbound, "accept_batch", _full)
@@ -105,7 +105,7 @@ def test_an_epoch_that_was_started_is_told_of_though_it_could_not_be_furnished(
     alice = nodes[0]
     repo, _ = alice.create_repo()
     with monkeypatch.context() as patch:
-        patch.setattr(outbound, "furnish_epoch", _full)
+        patch.setattr(outbound, "set_up_epoch", _full)
         intake = alice.author.start_epoch(repo)
     assert sum(map(len, intake.accepted.values())) == 1
     assert EpochKeeper(alice.replica, alice.author).hand_over(repo).accepted
@@ -143,12 +143,12 @@ def test_an_epoch_is_furnished_once_though_its_secrets_are_looked_after_meanwhil
 
     looking = threading.Thread(target=look)
 
-    def furnish(*args: Any) -> None:  # noqa: ANN401  # as the real one
+    def set_up(*args: Any) -> None:  # noqa: ANN401  # as the real one
         looking.start()
         assert met.wait(10)
-        furnish_epoch(*args)
+        set_up_epoch(*args)
 
-    monkeypatch.setattr(outbound, "furnish_epoch", furnish)
+    monkeypatch.setattr(outbound, "set_up_epoch", set_up)
     alice.author.start_epoch(repo)
     looking.join(10)
     assert _said(alice) == (1, 1)
@@ -172,7 +172,7 @@ def test_no_snapshot_is_held_while_a_commit_is_stored(
         finally:
             held.pop()
 
-    def watched(*args: Any, **options: Any) -> Intake:  # noqa: ANN401  # as the real one
+    def watched(*args: Any, **options: Any) -> IngestResult:  # noqa: ANN401  # as the real one
         seen.append(len(held))
         return accept_batch(*args, **options)
 
@@ -193,12 +193,12 @@ async def test_asking_for_what_was_damaged_goes_on_after_a_storage_failure(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
     alice = nodes[0]
-    answers: list[Callable[..., Awaited | None]] = [_full, lambda _: Awaited(0, 0)]
-    monkeypatch.setattr(mending, "count_awaited", lambda connection: answers.pop(0)(connection))
-    alice.replica.has_awaited = True
+    answers: list[Callable[..., DamagedCount | None]] = [_full, lambda _: DamagedCount(0, 0)]
+    monkeypatch.setattr(mending, "count_damaged", lambda connection: answers.pop(0)(connection))
+    alice.replica.has_damaged = True
     with fail_after(600):
-        await Mender(alice.hub).run()
-    assert not alice.replica.has_awaited
+        await BlockRepairer(alice.hub).run()
+    assert not alice.replica.has_damaged
 
 
 async def test_a_join_is_told_of_though_its_link_could_not_be_forgotten(

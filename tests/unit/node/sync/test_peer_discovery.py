@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from node.sync.addresses import AddressBook, Learned, Source
 from node.sync.introductions import Introducer
-from node.sync.peer_discovery import Seeker
+from node.sync.peer_discovery import PeerFinder
 from protocol.limits.peers import (
     ADDRESS_FAILURES_MAX,
     LEARNED_CONNECTIONS_MAX,
@@ -72,7 +72,7 @@ class _Search:
         self.introducer = Introducer(node.hub, self.book, PeerAddress("10.1.0.9:7474", node.key))
         self.kept: list[bytes] = []
         self.dropped: list[bytes] = []
-        self.seeker = Seeker(self.peers, self.book, self.introducer, self._keep, self._drop)
+        self.peer_finder = PeerFinder(self.peers, self.book, self.introducer, self._keep, self._drop)
 
     def learn(self, count: int, repo: bytes = b"r" * 32) -> None:
         """Learn of so many peers, each at a host of its own."""
@@ -94,7 +94,7 @@ async def _searching(node: Node) -> AsyncIterator[_Search]:
     with fail_after(100_000):
         async with trio.open_nursery() as nursery:
             search = _Search(node)
-            nursery.start_soon(search.seeker.run)
+            nursery.start_soon(search.peer_finder.run)
             yield search
             nursery.cancel_scope.cancel()
 

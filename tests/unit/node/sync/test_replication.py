@@ -12,7 +12,7 @@ from node.runtime.errors import ServiceError
 from protocol.block import seal_block
 from protocol.body import Permission
 from protocol.publication import encode_publication, seal_publication
-from storage.commits.pending import UNREAD, count_waiting
+from storage.commits.pending import UNREAD, count_pending
 from storage.engine.database import StorageError
 from storage.repos.repos import Branch
 from tests.support.machine import fail_after
@@ -184,7 +184,7 @@ def _commit_of_a_later_version(branch: Branch, number: int) -> bytes:
 
 def _unread(node: Node) -> int:
     with node.replica.database.read() as connection:
-        return count_waiting(connection, node.branch().num, reason=UNREAD)
+        return count_pending(connection, node.branch().num, reason=UNREAD)
 
 
 @pytest.mark.slow

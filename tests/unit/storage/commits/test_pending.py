@@ -6,12 +6,12 @@ import pytest
 from sqlalchemy import insert, select, text
 
 from storage.commits.pending_release import (
-    Woken,
+    ReleasedCommit,
     find_settled,
     load_ready,
     mark_ready,
     settle_causes,
-    take_woken,
+    take_released,
 )
 from storage.engine.database import Database
 from storage.engine.id_keys import id_key
@@ -47,15 +47,19 @@ def test_causes_are_crossed_off_in_bounded_steps_and_wake_what_lacks_none(tmp_pa
         _keep(database, num, range(num))  # the first lacks cause 0, the last 0 to 3
     with database.write() as connection:
         step = settle_causes(connection, {0: False, 1: False}, 3)
-        assert (step.woken, step.left, step.count) == ([Woken(1, 1001, 1, False)], {0: False, 1: False}, 3)
+        assert (step.released, step.left, step.count) == (
+            [ReleasedCommit(1, 1001, 1, False)],
+            {0: False, 1: False},
+            3,
+        )
         step = settle_causes(connection, step.left, 10)
-        assert ([one.num for one in step.woken], step.left, step.count) == ([2], {}, 4)
+        assert ([one.num for one in step.released], step.left, step.count) == ([2], {}, 4)
         doomed = settle_causes(connection, {2: True}, 10)
-        assert doomed.woken == [Woken(3, 1003, 1, True), Woken(4, 1004, 1, True)]
-        mark_ready(connection, doomed.woken)
-        assert load_ready(connection, 1) == [Woken(3, 1003, 1, False)], "it lacks nothing by now"
-        assert load_ready(connection, 2)[1] == Woken(4, 1004, 1, True)
-        assert take_woken(connection, doomed.woken) == [(1, b"p"), (1, b"p")]
+        assert doomed.released == [ReleasedCommit(3, 1003, 1, True), ReleasedCommit(4, 1004, 1, True)]
+        mark_ready(connection, doomed.released)
+        assert load_ready(connection, 1) == [ReleasedCommit(3, 1003, 1, False)], "it lacks nothing by now"
+        assert load_ready(connection, 2)[1] == ReleasedCommit(4, 1004, 1, True)
+        assert take_released(connection, doomed.released) == [(1, b"p"), (1, b"p")]
         assert [row[0] for row in connection.execute(select(pending_causes.c.id_key))] == [3]
     database.close()
 

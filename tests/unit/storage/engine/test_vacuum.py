@@ -16,10 +16,10 @@ from storage.engine.database import Database
 from storage.engine.sqlite import DATABASE_NAME
 from storage.engine.vacuum import (
     UNUSED_SIZE_MIN,
-    estimate_shrinking,
+    estimate_vacuum,
     measure_unused,
-    shrink_store,
     temporary_folder,
+    vacuum_store,
 )
 from storage.schema.schema import blocks
 
@@ -66,33 +66,33 @@ def _hold(folder: Path) -> int:
 def test_what_is_not_used_is_given_back(tmp_path: Path) -> None:
     _store(tmp_path, 60, 10)
     size = (tmp_path / DATABASE_NAME).stat().st_size
-    expected = estimate_shrinking(tmp_path, "", 0)
+    expected = estimate_vacuum(tmp_path, "", 0)
     assert (tmp_path / DATABASE_NAME).stat().st_size == size, "an estimate changes nothing"
-    shrunk = shrink_store(tmp_path, "")
+    shrunk = vacuum_store(tmp_path, "")
     assert shrunk.because == ""
     assert shrunk.size == size - (tmp_path / DATABASE_NAME).stat().st_size
     assert abs(shrunk.size - expected.size) < 100_000
     assert shrunk.size > 45 * _BLOCK
     assert _hold(tmp_path) == 10
-    assert shrink_store(tmp_path, "").size == 0, "and no more"
+    assert vacuum_store(tmp_path, "").size == 0, "and no more"
 
 
 @pytest.mark.sqlite
 def test_little_is_kept_for_what_comes(tmp_path: Path) -> None:
     _store(tmp_path, 60, 50)
-    shrunk = shrink_store(tmp_path, "")
+    shrunk = vacuum_store(tmp_path, "")
     assert shrunk.size == 0
     assert "too little" in shrunk.because
     few = UNUSED_SIZE_MIN // _BLOCK - 1
     (tmp_path / "small").mkdir()
     _store(tmp_path / "small", few, 0)
-    assert "too little" in shrink_store(tmp_path / "small", "").because
+    assert "too little" in vacuum_store(tmp_path / "small", "").because
 
 
 @pytest.mark.sqlite
 def test_rows_that_left_pages_half_empty_count(tmp_path: Path) -> None:
     before = _store(tmp_path, 60, 50)  # ten were deleted: too little, were it not for what follows
-    shrunk = shrink_store(tmp_path, "", before + 20 * _BLOCK)
+    shrunk = vacuum_store(tmp_path, "", before + 20 * _BLOCK)
     assert shrunk.size > 9 * _BLOCK
     assert _hold(tmp_path) == 50
 
@@ -114,7 +114,7 @@ def test_without_room_it_stays_and_says_so(
         shutil, "disk_usage", lambda path: _Usage(roomy.total, 0, 1000 if path == full else roomy.total)
     )
     monkeypatch.setattr(shrinking, "_device_of", str)  # as if they were two disks
-    shrunk = shrink_store(home, "")
+    shrunk = vacuum_store(home, "")
     assert shrunk.size == 0
     assert f"in {full}, and 1000 are free" in shrunk.because
     assert (home / DATABASE_NAME).stat().st_size == size
@@ -127,17 +127,17 @@ def test_a_disk_that_fills_up_on_the_way_leaves_the_store_as_it_was(
 ) -> None:
     _store(tmp_path, 60, 10)
     code = (
-        "import resource, sys, pathlib; from storage.engine.vacuum import shrink_store;"
+        "import resource, sys, pathlib; from storage.engine.vacuum import vacuum_store;"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000,) * 2);"
         "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
-        "print(shrink_store(pathlib.Path(sys.argv[1]), ''))"
+        "print(vacuum_store(pathlib.Path(sys.argv[1]), ''))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
     )
     assert "left as it is" in done.stdout
     assert _hold(tmp_path) == 10
-    assert shrink_store(tmp_path, "").size > 0
+    assert vacuum_store(tmp_path, "").size > 0
 
 
 @pytest.mark.extended
@@ -145,8 +145,8 @@ def test_a_disk_that_fills_up_on_the_way_leaves_the_store_as_it_was(
 @pytest.mark.sqlite
 def test_sigkill_at_any_moment_leaves_a_whole_store(tmp_path: Path) -> None:
     code = (
-        "import sys, pathlib; from storage.engine.vacuum import shrink_store;"
-        "shrink_store(pathlib.Path(sys.argv[1]), '')"
+        "import sys, pathlib; from storage.engine.vacuum import vacuum_store;"
+        "vacuum_store(pathlib.Path(sys.argv[1]), '')"
     )
     _store(tmp_path, 600, 200)
     size, log = (tmp_path / DATABASE_NAME).stat().st_size, tmp_path / f"{DATABASE_NAME}-wal"
@@ -162,7 +162,7 @@ def test_sigkill_at_any_moment_leaves_a_whole_store(tmp_path: Path) -> None:
         process.send_signal(signal.SIGKILL)
         struck += process.wait() == -signal.SIGKILL
         assert _hold(folder) == 200
-        shrink_store(folder, "")
+        vacuum_store(folder, "")
         assert (folder / DATABASE_NAME).stat().st_size < size / 2
         assert _hold(folder) == 200
     assert struck, "none was killed on its way"
@@ -173,8 +173,8 @@ def test_rows_of_a_server_are_its_own_to_care_for(tmp_path: Path) -> None:
     if (tmp_path / DATABASE_NAME).exists():
         return
     assert measure_unused(tmp_path, "") == 0
-    assert "autovacuum" in estimate_shrinking(tmp_path, "", 10 * UNUSED_SIZE_MIN).because
-    shrunk = shrink_store(tmp_path, "")
+    assert "autovacuum" in estimate_vacuum(tmp_path, "", 10 * UNUSED_SIZE_MIN).because
+    shrunk = vacuum_store(tmp_path, "")
     assert shrunk.size == 0
     assert "autovacuum" in shrunk.because
 

@@ -26,7 +26,7 @@ def _run(lock: WriterLock, patient: int, impatient: int) -> list[str]:
             name = "patient" if is_patient else "impatient"
             threads.append(threading.Thread(target=work, args=(name,), kwargs={"is_patient": is_patient}))
             threads[-1].start()
-        _wait_until(lambda: lock.waiting_count == patient + impatient)
+        _wait_until(lambda: lock.pending_count == patient + impatient)
     for thread in threads:
         thread.join()
     return order

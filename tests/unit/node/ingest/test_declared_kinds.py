@@ -6,9 +6,9 @@ from sqlalchemy import select, update
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from node.cli.repo_commands import _holds_the_same
-from node.content.document_operations import SaidReader
+from node.content.document_operations import DocumentOperationReader
 from node.content.erasing import ERASABLE_KINDS, find_compactable, find_erasable
-from node.ingest.intake import Intake
+from node.ingest.intake import IngestResult
 from node.ingest.replica import Replica
 from node.timelines.commit_history import describe
 from node.timelines.views import timeline_items
@@ -18,19 +18,19 @@ from protocol.content import (
     Compaction,
     DictEdit,
     DictEntry,
-    DictSqueeze,
+    DictSnapshot,
     Imported,
     Post,
     SetEdit,
-    SetSqueeze,
-    SqueezedEntries,
-    SqueezedItems,
+    SetSnapshot,
+    SnapshotEntries,
+    SnapshotItems,
     TextSnapshot,
     TextUpdate,
 )
+from protocol.declared_kind import ERASABLE, declare_kind, declared_kind
 from protocol.object import MissingBlocks
 from protocol.publication import decode_publication, is_bare, open_sealed_key
-from protocol.said_kind import ERASABLE, said_kind, say_kind
 from protocol.text import id_text
 from storage.commits import pending as waiting_module
 from storage.commits.commits import load_timeline
@@ -44,7 +44,7 @@ from tests.support.forging import BAD_BODIES, Forger, bare_of
 from verifier.documents import DOCUMENTS, reduce_dict, reduce_set, reduce_text
 
 
-def _reasons(intake: Intake) -> list[str]:
+def _reasons(intake: IngestResult) -> list[str]:
     return [*(one.code for one in intake.rejected), *intake.dropped]
 
 
@@ -76,15 +76,15 @@ def test_every_erasable_kind_is_said_and_no_other() -> None:
         Post(""),
         Imported("i", "a", 1, ""),
         SetEdit((), (), ()),
-        SetSqueeze("", None, ()),
+        SetSnapshot("", None, ()),
         DictEdit((), (), ()),
-        DictSqueeze("", None, ()),
+        DictSnapshot("", None, ()),
         TextUpdate(b"u"),
     )
     assert {kind_name(type(body)) for body in bodies} == set(ERASABLE_KINDS)
-    assert len({say_kind(body) for body in bodies} - {b""}) == len(ERASABLE)
-    assert say_kind(TextSnapshot(b"u", (b"n" * 32,))) == b""
-    assert say_kind(Post("words")) == b"\x92\xa5kind1\xa5post1"
+    assert len({declare_kind(body) for body in bodies} - {b""}) == len(ERASABLE)
+    assert declare_kind(TextSnapshot(b"u", (b"n" * 32,))) == b""
+    assert declare_kind(Post("words")) == b"\x92\xa5kind1\xa5post1"
 
 
 def test_own_commits_say_their_kinds_and_nothing_in_the_root_branch(world: World) -> None:
@@ -95,7 +95,7 @@ def test_own_commits_say_their_kinds_and_nothing_in_the_root_branch(world: World
     root = world.replica.root_branch(world.repo)
     (item,) = world.publications(root)[1:]
     commit = _open(root, item)
-    assert (commit.content.metadata, said_kind(commit, is_root_branch=True)) == (b"", None)
+    assert (commit.content.metadata, declared_kind(commit, is_root_branch=True)) == (b"", None)
     replica, _ = world.copy()
     assert _reasons(give(replica, replica.by_topic[root.topic], [bare_of(item)])) == ["bare"]
 
@@ -103,7 +103,7 @@ def test_own_commits_say_their_kinds_and_nothing_in_the_root_branch(world: World
 def test_in_the_root_branch_no_word_about_the_kind_counts(world: World) -> None:
     root = world.replica.root_branch(world.repo)
     item = Forger(world, branch=root).write(BAD_BODIES["no value"])
-    assert _open(root, item).content.metadata == say_kind(Post(""))
+    assert _open(root, item).content.metadata == declare_kind(Post(""))
     replica, _ = world.copy()
     target = replica.by_topic[root.topic]
     assert _reasons(give(replica, target, [bare_of(item)])) == ["bare"]
@@ -137,7 +137,8 @@ def test_a_key_that_does_not_open_the_body_makes_it_unreadable(world: World) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "metadata", [b"", b"free", say_kind(Post("")) + b"\0", say_kind(Post(""))[:-1], b"\x92\xa5kind1\xa5join1"]
+    "metadata",
+    [b"", b"free", declare_kind(Post("")) + b"\0", declare_kind(Post(""))[:-1], b"\x92\xa5kind1\xa5join1"],
 )
 def test_where_no_kind_is_said_the_body_decides_as_ever(world: World, metadata: bytes) -> None:
     forger = Forger(world)
@@ -278,31 +279,31 @@ def test_what_this_node_has_erased_itself_does_not_come_back(world: World) -> No
 
 @pytest.mark.slow
 def test_documents_hold_the_same_with_bodies_that_say_nothing_and_without_them(world: World) -> None:
-    """Squeezes and snapshots may name such commits: that counts for all, or for nobody."""
+    """Snapshots may name such commits: that counts for all, or for nobody."""
     forger = Forger(world)
 
     def write(said: Body, body: bytes | None = None, after: bytes | None = None) -> bytes:
         acks = () if after is None else (decode_publication(after).commit_id,)
-        return forger.write(encode_body(said) if body is None else body, say_kind(said), acks)
+        return forger.write(encode_body(said) if body is None else body, declare_kind(said), acks)
 
     bad = b"\x91\xa4set1"
     word = write(SetEdit((), (), ()), bad)
     put = write(DictEdit((), (), ()), bad, word)
     update = write(TextUpdate(b"u"), bad, put)
-    unread = write(SetSqueeze("", None, ()), bad, update)  # covers nothing
+    unread = write(SetSnapshot("", None, ()), bad, update)  # covers nothing
     name = decode_publication(word).commit_id
-    squeeze = write(SetSqueeze("", None, (SqueezedItems(name, ("pears",)),)), after=unread)
-    puts = SqueezedEntries(decode_publication(put).commit_id, (DictEntry("size", "large"),))
-    dict_squeeze = write(DictSqueeze("", None, (puts,)), after=squeeze)
+    set_snapshot = write(SetSnapshot("", None, (SnapshotItems(name, ("pears",)),)), after=unread)
+    puts = SnapshotEntries(decode_publication(put).commit_id, (DictEntry("size", "large"),))
+    dict_snapshot = write(DictSnapshot("", None, (puts,)), after=set_snapshot)
     snapshot = TextSnapshot(b"all", (decode_publication(update).commit_id,))
-    last = forger.write(encode_body(snapshot), b"", (decode_publication(dict_squeeze).commit_id,))
-    items = [word, put, update, unread, squeeze, dict_squeeze, last]
+    last = forger.write(encode_body(snapshot), b"", (decode_publication(dict_snapshot).commit_id,))
+    items = [word, put, update, unread, set_snapshot, dict_snapshot, last]
     seen, unseen = world.copy(), world.copy()
     give(*seen, items)
     give(*unseen, [*map(bare_of, items[:4]), *items[4:]])
     for replica, branch in (seen, unseen):
         assert timeline(replica, branch) == timeline(*seen)
-        reader = SaidReader(replica)
+        reader = DocumentOperationReader(replica)
         with replica.database.read() as connection:
             said = {kind: [one for one, _ in reader.read(connection, branch, kind)] for kind in DOCUMENTS}
         assert [key for key, entry in reduce_set(said["set"]).items() if entry.values] == ["pears"]

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Final
 
-from protocol.limits.formats import ACK_COUNT_MAX
+from analytics.reading.limits import BLOCK_ACK_COUNT_MAX
 
 # Steps back within a stratum. More make fewer strata and longer searches; 10 was the fastest of 1 to 300 for random
 # feeds at widths 16 to 512, by a little.
@@ -66,11 +66,11 @@ class Causes:
     Memory: about 250 bytes for a commit, and 16 for each ack of one that waits.
     """
 
-    def __init__(self, waiting_max: int) -> None:
-        self.waiting_count = 0
+    def __init__(self, pending_max: int) -> None:
+        self.pending_count = 0
         self.rank_max = -1
         """The highest rank of what waits no longer."""
-        self._waiting_max = waiting_max
+        self._pending_max = pending_max
         self._entries: dict[bytes, Entry] = {}
         self._awaited: dict[bytes, list[Entry]] = {}
 
@@ -89,7 +89,7 @@ class Causes:
         distinct = dict.fromkeys(acks)
         if commit_id in distinct:
             return Refusal.CIRCLE
-        if len(distinct) > ACK_COUNT_MAX:
+        if len(distinct) > BLOCK_ACK_COUNT_MAX:
             return Refusal.TOO_MANY_ACKS
         rank, causes, missing = 0, list[Entry](), list[bytes]()
         for ack in distinct:
@@ -102,7 +102,7 @@ class Causes:
             if cause.lacking:
                 causes.append(cause)
         lacking = len(causes) + len(missing)
-        if lacking and self.waiting_count >= self._waiting_max:
+        if lacking and self.pending_count >= self._pending_max:
             return Refusal.TOO_MANY_WAIT
         entry = Entry(commit_id, rank, lacking, causes)
         effects = self._awaited.get(commit_id)
@@ -120,7 +120,7 @@ class Causes:
             for effect in effects:
                 effect.causes.append(entry)
         if lacking:
-            self.waiting_count += 1
+            self.pending_count += 1
         return entry
 
     def complete(self, entry: Entry) -> list[Entry]:
@@ -139,7 +139,7 @@ class Causes:
                 if not effect.lacking:
                     completed.append(effect)
             cause.effects, cause.causes = [], []
-        self.waiting_count -= len(completed) - 1  # it did not wait itself
+        self.pending_count -= len(completed) - 1  # it did not wait itself
         return completed
 
 

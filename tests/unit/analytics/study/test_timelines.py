@@ -4,12 +4,12 @@ import random
 
 import pytest
 
+from analytics.reading.limits import TIMELINE_PENDING_COUNT_MAX
+from analytics.study.causes import Refusal
+from analytics.study.ranked_order import RankedOrder
+from analytics.study.timelines import CausalTimeline, EagerTimeline, Insert, Taken, WaitingRoomTimeline
 from protocol.limits.formats import ACK_COUNT_MAX
-from protocol.limits.peers import TIMELINE_WAITING_COUNT_MAX
 from tests.support.timeline_models import fewest_edits, ordered, replay
-from verifier.causes import Refusal
-from verifier.ranked_order import RankedOrder
-from verifier.timelines import CausalTimeline, EagerTimeline, Insert, Taken, WaitingRoomTimeline
 
 WAYS = [CausalTimeline, WaitingRoomTimeline, EagerTimeline]
 Way = type[CausalTimeline] | type[WaitingRoomTimeline] | type[EagerTimeline]
@@ -17,12 +17,12 @@ Way = type[CausalTimeline] | type[WaitingRoomTimeline] | type[EagerTimeline]
 
 @pytest.mark.parametrize("way", WAYS)
 def test_one_more_than_may_wait_is_refused_and_may_come_again(way: Way) -> None:
-    timeline = way(waiting_max=2)
+    timeline = way(pending_max=2)
     timeline.add(b"a", [b"late"])
     timeline.add(b"b", [b"a"])
     shown = list(timeline)
     assert timeline.add(b"c", [b"b"]).refused == ((b"c", Refusal.TOO_MANY_WAIT),)
-    assert (list(timeline), b"c" in timeline, timeline.waiting_count) == (shown, False, 2)
+    assert (list(timeline), b"c" in timeline, timeline.pending_count) == (shown, False, 2)
     assert not timeline.add(b"late", []).refused, "what lacks nothing is always taken"
     assert not timeline.add(b"c", [b"b"]).refused
     assert list(timeline) == [b"late", b"a", b"b", b"c"]
@@ -31,7 +31,7 @@ def test_one_more_than_may_wait_is_refused_and_may_come_again(way: Way) -> None:
 @pytest.mark.slow
 def test_as_many_wait_by_default_as_the_limit_says() -> None:
     timeline = CausalTimeline()
-    waiting = [(number.to_bytes(3, "big"), [b"late"]) for number in range(TIMELINE_WAITING_COUNT_MAX + 1)]
+    waiting = [(number.to_bytes(3, "big"), [b"late"]) for number in range(TIMELINE_PENDING_COUNT_MAX + 1)]
     assert timeline.take(waiting).refused == ((waiting[-1][0], Refusal.TOO_MANY_WAIT),)
 
 

@@ -23,10 +23,10 @@ from heapq import heappop, heappush
 from itertools import chain
 from operator import attrgetter
 
-from protocol.limits.peers import TIMELINE_WAITING_COUNT_MAX
-from verifier.causes import Causes, Entry, Refusal
-from verifier.net_moves import net_moves
-from verifier.ranked_order import RankedOrder
+from analytics.reading.limits import TIMELINE_PENDING_COUNT_MAX
+from analytics.study.causes import Causes, Entry, Refusal
+from analytics.study.net_moves import net_moves
+from analytics.study.ranked_order import RankedOrder
 
 Delivery = tuple[bytes, Iterable[bytes]]
 """A commit id and the ids that the commit acks."""
@@ -69,10 +69,10 @@ class Taken:
 
 
 class _Timeline(ABC):
-    """What the three share. At most `waiting_max` commits wait; what comes beyond is refused, and may come again."""
+    """What the three share. At most `pending_max` commits wait; what comes beyond is refused, and may come again."""
 
-    def __init__(self, *, waiting_max: int = TIMELINE_WAITING_COUNT_MAX) -> None:
-        self._causes = Causes(waiting_max)
+    def __init__(self, *, pending_max: int = TIMELINE_PENDING_COUNT_MAX) -> None:
+        self._causes = Causes(pending_max)
         self._order = RankedOrder()
         self._void: set[bytes] = set()
 
@@ -88,9 +88,9 @@ class _Timeline(ABC):
         return commit_id in self._causes
 
     @property
-    def waiting_count(self) -> int:
+    def pending_count(self) -> int:
         """How many commits lack a cause, directly or through others."""
-        return self._causes.waiting_count
+        return self._causes.pending_count
 
     def missing(self) -> list[bytes]:
         """What is acked and not here, sorted: what to ask others for."""
@@ -169,8 +169,8 @@ class CausalTimeline(_Timeline):
 class WaitingRoomTimeline(_Timeline):
     """Shows a commit at once: at its place when all its causes are here, and behind all these until then."""
 
-    def __init__(self, *, waiting_max: int = TIMELINE_WAITING_COUNT_MAX) -> None:
-        super().__init__(waiting_max=waiting_max)
+    def __init__(self, *, pending_max: int = TIMELINE_PENDING_COUNT_MAX) -> None:
+        super().__init__(pending_max=pending_max)
         # Numbers in the order of arrival, increasing, and who has them; 0 stands for none.
         self._numbers: list[int] = []
         self._numbered: dict[int, Entry] = {}
@@ -224,8 +224,8 @@ class EagerTimeline(_Timeline):
     item outside a longest run that keeps its order. Moves come first.
     """
 
-    def __init__(self, *, waiting_max: int = TIMELINE_WAITING_COUNT_MAX) -> None:
-        super().__init__(waiting_max=waiting_max)
+    def __init__(self, *, pending_max: int = TIMELINE_PENDING_COUNT_MAX) -> None:
+        super().__init__(pending_max=pending_max)
         self._before: dict[int, list[Entry]] = {}  # what stood at the ranks that changed in this delivery
         self._unplaced = set[Entry]()  # what came in this delivery, and what is void and waits
 

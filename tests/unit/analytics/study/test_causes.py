@@ -1,10 +1,10 @@
 """What a refused circle leaves behind: nothing, also where the search for it has lifted others."""
 
-from verifier.causes import Causes, Entry, Refusal
+from analytics.study.causes import Causes, Entry, Refusal
 
 
 def test_a_refused_circle_leaves_all_strata_as_they_were() -> None:
-    causes = Causes(waiting_max=100)
+    causes = Causes(pending_max=100)
     names = [number.to_bytes(2, "big") for number in range(40)]
     for number in range(1, 40):
         assert isinstance(causes.add(names[number], [names[number - 1]]), Entry)

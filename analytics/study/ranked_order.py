@@ -14,7 +14,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Final
 
-from verifier.causes import Entry
+from analytics.study.causes import Entry
 
 _BY_ID = attrgetter("commit_id")
 _SHIFT: Final = 6

@@ -11,11 +11,11 @@ from protocol.block import WrongKey
 from protocol.body import Body, UnknownBody, UnreadableBody, decode_body, kind_name
 from protocol.codec import DecodeError, Wire, encode
 from protocol.commit import Commit
-from protocol.content import DictEdit, DictSqueeze, Imported, Post, SetEdit, SetSqueeze, TextUpdate
+from protocol.content import DictEdit, DictSnapshot, Imported, Post, SetEdit, SetSnapshot, TextUpdate
 from protocol.limits.formats import BODY_SIZE_MAX
 from protocol.object import BlockLookup, MissingBlocks, open_object
 
-WORDS: Final[tuple[type[Body], ...]] = (SetEdit, SetSqueeze, DictEdit, DictSqueeze, TextUpdate)
+WORDS: Final[tuple[type[Body], ...]] = (SetEdit, SetSnapshot, DictEdit, DictSnapshot, TextUpdate)
 ERASABLE: Final[tuple[type[Body], ...]] = (Post, Imported, *WORDS)
 """Kinds of bodies that no verdict rests on, and that may be erased. Carried ones stay: they say by which name a word is
 known."""
@@ -32,12 +32,12 @@ _KINDS: Final = {encoded: kind for kind, encoded in _METADATA.items()}
 """Every value has one encoding, so to compare bytes is to decode."""
 
 
-def say_kind(body: Body) -> bytes:
+def declare_kind(body: Body) -> bytes:
     """The metadata of a commit outside the root branch that has this body; empty for bodies that verdicts rest on."""
     return _METADATA.get(type(body), b"")
 
 
-def said_kind(commit: Commit, *, is_root_branch: bool) -> type[Body] | None:
+def declared_kind(commit: Commit, *, is_root_branch: bool) -> type[Body] | None:
     """The kind that a commit says its body has. In the root branch, where verdicts rest on bodies, metadata is no word."""
     return None if is_root_branch else _KINDS.get(commit.content.metadata)
 
@@ -50,7 +50,7 @@ def read_body(
     Raises MissingBlocks where the body's block is not found; of bodies whose kind is not said also where another one is
     not, WrongKey, DecodeError.
     """
-    said = said_kind(commit, is_root_branch=is_root_branch)
+    said = declared_kind(commit, is_root_branch=is_root_branch)
     if said is not None and lookup(commit.content.body.object_id) is None:
         raise MissingBlocks((commit.content.body.object_id,))
     try:

@@ -1,6 +1,6 @@
-"""Squeezes and erased bodies: they change nothing of what a set or dict holds, whatever was concurrent, void or a lie.
+"""Snapshots and erased bodies: they change nothing of what a set or dict holds, whatever was concurrent, void or a lie.
 
-Commits are numbers; each has its place in a drawn history, and says something, squeezes, or both of these in turn.
+Commits are numbers; each has its place in a drawn history, and says something, snapshots, or both of these in turn.
 """
 
 from dataclasses import dataclass, replace
@@ -12,26 +12,26 @@ from hypothesis import strategies as st
 from protocol.content import (
     DictEdit,
     DictEntry,
-    DictSqueeze,
+    DictSnapshot,
     SetEdit,
-    SetSqueeze,
-    SqueezedEntries,
-    SqueezedItems,
+    SetSnapshot,
+    SnapshotEntries,
+    SnapshotItems,
     TextSnapshot,
     TextUpdate,
 )
 from tests.support.strategies import histories
 from verifier.documents import (
+    DocumentOperation,
     Entry,
-    ErasedWords,
-    Said,
-    find_false_squeezes,
+    ErasedValues,
+    find_false_snapshots,
     find_settled,
     find_snapshotted,
     reduce_dict,
     reduce_set,
     reduce_text,
-    squeeze_words,
+    snapshot_values,
 )
 
 KEYS = ("", "B", "a", "ä")
@@ -43,20 +43,20 @@ class History:
     """Causes first: pasts, and what each commit says."""
 
     pasts: list[set[int]]
-    said: list[Said]
+    said: list[DocumentOperation]
 
     @property
-    def squeezes(self) -> list[int]:
-        """Which commits are squeezes."""
+    def snapshots(self) -> list[int]:
+        """Which commits are snapshots."""
         return [number for number, one in enumerate(self.said) if one.bit]
 
 
-def _at(pasts: list[set[int]], said: list[Said], number: int) -> list[Said]:
+def _at(pasts: list[set[int]], said: list[DocumentOperation], number: int) -> list[DocumentOperation]:
     return [said[one] for one in sorted(pasts[number])]
 
 
-def _marked(pasts: list[set[int]], said: list[Said]) -> list[Said]:
-    """What is said, each with the squeezes that have it in their past."""
+def _marked(pasts: list[set[int]], said: list[DocumentOperation]) -> list[DocumentOperation]:
+    """What is said, each with the snapshots that have it in their past."""
     marked = []
     for number, one in enumerate(said):
         bits = sum(other.bit for place, other in enumerate(said) if number in pasts[place])
@@ -65,11 +65,11 @@ def _marked(pasts: list[set[int]], said: list[Said]) -> list[Said]:
 
 
 @st.composite
-def squeezed_histories(draw: st.DrawFn, kind: type[SetEdit | DictEdit]) -> History:
-    """Each author names the tips that it had, or squeezes what it had about a range; some do so with several commits."""
+def snapshotted_histories(draw: st.DrawFn, kind: type[SetEdit | DictEdit]) -> History:
+    """Each author names the tips that it had, or snapshots what it had about a range; some do so with several commits."""
     pasts: list[set[int]] = []
     ranks: list[int] = []
-    said: list[Said] = []
+    said: list[DocumentOperation] = []
     keys = st.sets(st.sampled_from(KEYS), max_size=2)
     dag = draw(histories(10))
     ids = draw(st.permutations(range(len(dag))))
@@ -82,25 +82,25 @@ def squeezed_histories(draw: st.DrawFn, kind: type[SetEdit | DictEdit]) -> Histo
         state = (reduce_set if kind is SetEdit else reduce_dict)(seen[one] for one in pasts[number])
         if draw(st.integers(0, 2)) == 0:
             first, end = draw(st.sampled_from(BORDERS)), draw(st.sampled_from([*BORDERS, None, None]))
-            words = squeeze_words(state, first, end)
-            squeeze = (
-                SetSqueeze(first, end, tuple(SqueezedItems(raw, tuple(its)) for raw, its in words.items()))
+            words = snapshot_values(state, first, end)
+            snapshot = (
+                SetSnapshot(first, end, tuple(SnapshotItems(raw, tuple(its)) for raw, its in words.items()))
                 if kind is SetEdit
-                else DictSqueeze(
+                else DictSnapshot(
                     first,
                     end,
                     tuple(
-                        SqueezedEntries(raw, tuple(DictEntry(key, value) for key, value in its.items()))
+                        SnapshotEntries(raw, tuple(DictEntry(key, value) for key, value in its.items()))
                         for raw, its in words.items()
                     ),
                 )
             )
-            said.append(Said(name, place, squeeze, 1 << number))
+            said.append(DocumentOperation(name, place, snapshot, 1 << number))
             continue
         there, gone = draw(keys), draw(keys)
         names = tuple(sorted({tip.name for key in there | gone for tip in state.get(key, Entry(())).tips}))
         said.append(
-            Said(
+            DocumentOperation(
                 name,
                 place,
                 SetEdit(tuple(there), tuple(gone), names)
@@ -126,7 +126,7 @@ def _keys_of(body: object) -> set[str]:
 
 
 def _model(history: History) -> dict[str, list[tuple[bytes, str | None]]]:
-    """As if nobody had ever squeezed: of each key the last words of all authors, those that say that it is there."""
+    """As if nobody had ever snapshotted: of each key the last words of all authors, those that say that it is there."""
     found: dict[str, list[tuple[bytes, str | None]]] = {}
     for key in KEYS:
         spoken = [number for number, one in enumerate(history.said) if key in _keys_of(one.body)]
@@ -143,14 +143,14 @@ def _model(history: History) -> dict[str, list[tuple[bytes, str | None]]]:
 
 @pytest.mark.parametrize("kind", [SetEdit, DictEdit])
 @given(data=st.data())
-def test_no_squeeze_and_no_erasing_changes_what_stands(
+def test_no_snapshot_and_no_erasing_changes_what_stands(
     kind: type[SetEdit | DictEdit], data: st.DataObject
 ) -> None:
-    history = data.draw(squeezed_histories(kind))
+    history = data.draw(snapshotted_histories(kind))
     reduced = reduce_set if kind is SetEdit else reduce_dict
     expected = _model(history)
     assert _values(reduced(data.draw(st.permutations(history.said)))) == expected
-    assert find_false_squeezes(history.said) == []
+    assert find_false_snapshots(history.said) == []
     may_go = {one.name for one in find_settled(history.said)}
     gone = {name for name in sorted(may_go) if data.draw(st.booleans())}
     left = [replace(one, body=None) if one.name in gone else one for one in history.said]
@@ -164,74 +164,78 @@ def test_no_squeeze_and_no_erasing_changes_what_stands(
 def test_when_commits_become_void_replicas_that_erased_say_the_same_or_that_they_cannot_tell(
     kind: type[SetEdit | DictEdit], data: st.DataObject
 ) -> None:
-    history = data.draw(squeezed_histories(kind))
+    history = data.draw(snapshotted_histories(kind))
     reduced = reduce_set if kind is SetEdit else reduce_dict
     gone = {one.name for one in find_settled(history.said) if data.draw(st.booleans())}
     counting = [one for one in history.said if data.draw(st.integers(0, 3))]
-    # The bits of void squeezes are of no squeeze any more, as a reader of the store has it.
+    # The bits of void snapshots are of no snapshot any more, as a reader of the store has it.
     bits = sum(one.bit for one in counting)
     counting = [replace(one, covered_by=one.covered_by & bits) for one in counting]
     whole = reduced(counting)
     left = [replace(one, body=None) if one.name in gone else one for one in counting]
     try:
         assert reduced(left) == whole
-    except ErasedWords:
-        assert any(one.bit and one not in counting for one in history.said), "a squeeze is void"
+    except ErasedValues:
+        assert any(one.bit and one not in counting for one in history.said), "a snapshot is void"
 
 
-def _one(number: int, body: SetEdit | SetSqueeze, covered_by: int = 0, bit: int = 0) -> Said:
+def _one(number: int, body: SetEdit | SetSnapshot, covered_by: int = 0, bit: int = 0) -> DocumentOperation:
     name = bytes([number]) * 32
-    return Said(name, (0, 0, number, name), body, bit, covered_by)
+    return DocumentOperation(name, (0, 0, number, name), body, bit, covered_by)
 
 
-def test_a_delete_after_a_squeeze_erases_nothing_of_what_else_the_squeeze_holds() -> None:
-    """Upstream's: its delete supersedes the squeeze as a whole, so pruning turns [b, c] into []."""
+def test_a_delete_after_a_snapshot_erases_nothing_of_what_else_the_snapshot_holds() -> None:
+    """Upstream's: its delete supersedes the snapshot as a whole, so pruning turns [b, c] into []."""
     add = _one(1, SetEdit(("a", "b", "c"), (), ()), covered_by=1)
-    squeeze = _one(2, SetSqueeze("", None, (SqueezedItems(add.name, ("a", "b", "c")),)), bit=1)
-    delete = _one(3, SetEdit((), ("a",), (add.name, squeeze.name)))
-    assert find_settled([add, squeeze, delete]) == [add]
-    pruned = [replace(add, body=None), squeeze, delete]
+    snapshot = _one(2, SetSnapshot("", None, (SnapshotItems(add.name, ("a", "b", "c")),)), bit=1)
+    delete = _one(3, SetEdit((), ("a",), (add.name, snapshot.name)))
+    assert find_settled([add, snapshot, delete]) == [add]
+    pruned = [replace(add, body=None), snapshot, delete]
     assert sorted(_values(reduce_set(pruned))) == ["b", "c"]
-    # The same without a squeeze: of the add, one item is superseded, and the others live in it alone.
+    # The same without a snapshot: of the add, one item is superseded, and the others live in it alone.
     assert find_settled([replace(add, covered_by=0), delete]) == []
 
 
-def test_a_squeeze_counts_for_what_it_saw_and_revives_and_invents_nothing() -> None:
+def test_a_snapshot_counts_for_what_it_saw_and_revives_and_invents_nothing() -> None:
     add = _one(1, SetEdit(("a",), (), ()), covered_by=1)
-    squeeze = _one(2, SetSqueeze("", None, (SqueezedItems(add.name, ("a",)),)), bit=1)
+    snapshot = _one(2, SetSnapshot("", None, (SnapshotItems(add.name, ("a",)),)), bit=1)
     unseen = _one(3, SetEdit((), ("a",), (add.name,)))
-    assert _values(reduce_set([add, squeeze, unseen])) == {}, "a delete that the squeeze had not seen"
+    assert _values(reduce_set([add, snapshot, unseen])) == {}, "a delete that the snapshot had not seen"
     again = _one(4, SetEdit(("a",), (), ()))
-    assert list(_values(reduce_set([add, squeeze, unseen, again]))) == ["a"]
-    lie = _one(5, SetSqueeze("", None, (SqueezedItems(again.name, ("a", "b")),)), bit=1)
+    assert list(_values(reduce_set([add, snapshot, unseen, again]))) == ["a"]
+    lie = _one(5, SetSnapshot("", None, (SnapshotItems(again.name, ("a", "b")),)), bit=1)
     assert list(_values(reduce_set([add, lie, again]))) == ["a"], "names what it does not have in its past"
-    assert find_false_squeezes([add, lie, again]) == [lie]
-    assert find_false_squeezes([add, squeeze, unseen]) == []
-    assert find_false_squeezes([add, replace(squeeze, body=SetSqueeze("", None, ()))]) != [], "leaves one out"
+    assert find_false_snapshots([add, lie, again]) == [lie]
+    assert find_false_snapshots([add, snapshot, unseen]) == []
+    assert find_false_snapshots([add, replace(snapshot, body=SetSnapshot("", None, ()))]) != [], (
+        "leaves one out"
+    )
     two = replace(add, covered_by=3)
-    other = _one(6, SetSqueeze("", None, ()), bit=2)
-    assert _values(reduce_set([two, squeeze, other])) == {}, "one of two squeezes had seen it replaced"
-    assert list(_values(reduce_set([two, squeeze, replace(other, body=SetSqueeze("b", None, ()))]))) == ["a"]
+    other = _one(6, SetSnapshot("", None, ()), bit=2)
+    assert _values(reduce_set([two, snapshot, other])) == {}, "one of two snapshots had seen it replaced"
+    assert list(_values(reduce_set([two, snapshot, replace(other, body=SetSnapshot("b", None, ()))]))) == [
+        "a"
+    ]
 
 
 def test_updates_that_a_snapshot_stands_for_may_go_until_it_does_not_count() -> None:
     names = [bytes([number]) * 32 for number in range(4)]
-    updates = [Said(name, (0, 0, 1, name), TextUpdate(name)) for name in names[:2]]
-    snapshot = Said(names[2], (0, 0, 2, names[2]), TextSnapshot(b"both", tuple(names[:2])))
-    later = Said(names[3], (0, 0, 3, names[3]), TextUpdate(b"later"))
+    updates = [DocumentOperation(name, (0, 0, 1, name), TextUpdate(name)) for name in names[:2]]
+    snapshot = DocumentOperation(names[2], (0, 0, 2, names[2]), TextSnapshot(b"both", tuple(names[:2])))
+    later = DocumentOperation(names[3], (0, 0, 3, names[3]), TextUpdate(b"later"))
     assert find_snapshotted([*updates, snapshot, later]) == updates
     erased = [replace(one, body=None) for one in updates]
     assert reduce_text([*erased, snapshot, later]).standing == (snapshot, later)
-    with pytest.raises(ErasedWords):
+    with pytest.raises(ErasedValues):
         reduce_text([erased[0], snapshot, later])  # the other is void, so the snapshot counts no more
 
 
-def test_a_later_squeeze_has_the_last_word_also_where_the_earlier_one_is_erased_that_speaks_against_it() -> (
+def test_a_later_snapshot_has_the_last_word_also_where_the_earlier_one_is_erased_that_speaks_against_it() -> (
     None
 ):
     add = _one(1, SetEdit(("a",), (), ()), covered_by=3)
-    earlier = _one(2, SetSqueeze("", None, ()), covered_by=2, bit=1)
-    later = _one(3, SetSqueeze("", None, (SqueezedItems(add.name, ("a",)),)), bit=2)  # a lie, or not
+    earlier = _one(2, SetSnapshot("", None, ()), covered_by=2, bit=1)
+    later = _one(3, SetSnapshot("", None, (SnapshotItems(add.name, ("a",)),)), bit=2)  # a lie, or not
     assert find_settled([add, earlier, later]) == [add, earlier]
     erased = replace(earlier, body=None, bit=0)
     whole = reduce_set([add, earlier, later])

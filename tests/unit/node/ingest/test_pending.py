@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 
 from node.ingest import inbound, opening
 from node.ingest.inbound import accept_batch, release_more, retry_kept
-from node.ingest.intake import Intake
+from node.ingest.intake import IngestResult
 from node.ingest.opening import open_batch, open_kept_back
 from node.ingest.release import Budget
 from node.ingest.replica import Replica
@@ -26,9 +26,9 @@ from protocol.publication import (
     encode_publication,
     seal_publication,
 )
-from storage.check.check_pending import find_wrong_waiting
+from storage.check.check_pending import find_wrong_pending
 from storage.commits import pending as waiting_module
-from storage.commits.pending import UNREAD, count_rejections, count_waiting, find_unread, load_unread
+from storage.commits.pending import UNREAD, count_pending, count_rejections, find_unread, load_unread
 from storage.engine.errors import StorageError
 from storage.repos.repos import Branch
 from storage.schema.schema import pending, pending_causes, pending_publications
@@ -41,7 +41,7 @@ BODY = encode_body(Post("words"))
 def _state(replica: Replica) -> tuple[int, int, int]:
     """How many commits wait, how many publications are kept of them, and how many causes."""
     with replica.database.read() as connection:
-        assert list(find_wrong_waiting(connection)) == []
+        assert list(find_wrong_pending(connection)) == []
         counts = [
             connection.execute(select(func.count()).select_from(table)).scalar_one()
             for table in (pending, pending_publications, pending_causes)
@@ -135,7 +135,7 @@ def test_a_release_that_fails_is_told_of_and_taken_up_by_the_next(
     give(replica, branch, items[:0:-1])
     _small(monkeypatch, commits=1)
 
-    def fail(*_arguments: object, **_options: object) -> Intake:
+    def fail(*_arguments: object, **_options: object) -> IngestResult:
         raise StorageError("the disk is full")
 
     with monkeypatch.context() as patched:
@@ -298,8 +298,8 @@ def _of_a_later_version(branch: Branch) -> bytes:
 def _kept(replica: Replica, branch: Branch) -> tuple[int, int, int]:
     with replica.database.read() as connection:
         return (
-            count_waiting(connection, branch.num),
-            count_waiting(connection, branch.num, reason=UNREAD),
+            count_pending(connection, branch.num),
+            count_pending(connection, branch.num, reason=UNREAD),
             count_rejections(connection, branch.num),
         )
 
@@ -417,7 +417,7 @@ async def test_a_commit_that_waited_is_not_sent_back_to_who_sent_it(world: World
     for item, peer in ((third, peers[0]), (second, peers[1]), (third, peers[1]), (first, peers[2])):
         await hub.take(branch, [item], _Now(), peer)
     with replica.database.read() as connection:
-        assert count_waiting(connection) == 0
+        assert count_pending(connection) == 0
     told = [len(peer.told) for peer in peers]
     assert told == [2, 1, 2], "a and b; a; b and c"
 
