@@ -1,7 +1,7 @@
 """Validated ingest of small commits into SQLite: the whole way in, durable, against bare libsodium verification.
 
 Every publication is decoded, its block ids computed, opened, its author's signature checked, judged and stored (a
-writer makes the topic's signature itself when it sends, as DECISIONS.md says). Signatures are checked in a process of
+writer makes the topic's signature itself when it sends, as decision 10 says). Signatures are checked in a process of
 their own and the next batches opened while one is stored, as a daemon does. With `--storage-url` and an empty PostgreSQL
 database, the same into that, held against SQLite in the same run.
 """

@@ -1,4 +1,4 @@
-"""What must hold of the files themselves: length, names, places, docstrings, links, nothing left unfinished.
+"""What must hold of the files themselves: length, names, places, docstrings, links, decisions, nothing left unfinished.
 
 Looks at what git tracks or would track, so that a stray file is seen before it is committed.
 """
@@ -34,6 +34,14 @@ TEXT_SUFFIXES: Final = {".py", ".md", ".toml", ".sh", ".html", ".js", ".css", ".
 FENCED: Final = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 LINK: Final = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)")
 
+DECISIONS: Final = ROOT / "docs" / "decisions"
+DECISION_NAME: Final = re.compile(r"\d{4}(-[a-z0-9]+)+\.md")
+DECISION_LINK: Final = re.compile(r"\[(\d+)\]\((\S+?)\)")
+DECISION_STATUS: Final = re.compile(r"accepted|superseded( in part)? by \[\d+\]\(\S+?\)(, \[\d+\]\(\S+?\))*")
+DECISION_HEADINGS: Final = ["## Context", "## Decision", "## Consequences"]
+DECISION_LINE_COUNT_MAX: Final = 60
+INDEX_ROW: Final = re.compile(r"^\| \d+ \|.*$", re.MULTILINE)
+
 
 @cache
 def tracked() -> tuple[str, ...]:
@@ -65,6 +73,49 @@ def broken_links(markdown: str, folder: Path) -> list[str]:
     targets = LINK.findall(FENCED.sub("", markdown))
     files = [target.partition("#")[0] for target in targets if not re.match(r"[a-z]+:", target)]
     return [file for file in files if file and not (folder / file).exists()]
+
+
+def decision_pages() -> dict[str, str]:
+    """Text of each page about a decision, by file name: all pages of the folder but the index."""
+    paths = [ROOT / path for path in tracked() if path.startswith("docs/decisions/")]
+    return {path.name: path.read_text(encoding="utf-8") for path in paths if path.name != "README.md"}
+
+
+def decision_parts(text: str) -> tuple[str, str]:
+    """The title, without the number, and the status of a page; empty where they are not in their places."""
+    parts = re.match(r"# \d+\. (\S.*)\n\nStatus: (.+)\n\n", text)
+    return (parts[1], parts[2]) if parts else ("", "")
+
+
+def decision_faults(name: str, pages: dict[str, str]) -> list[str]:
+    """What is wrong with the form of one page about a decision."""
+    text = pages[name]
+    title, status = decision_parts(text)
+    number = int(name[:4]) if DECISION_NAME.fullmatch(name) else None
+    holds = {
+        "name": number is not None,
+        "title": bool(title) and text.startswith(f"# {number}. "),
+        "status": bool(DECISION_STATUS.fullmatch(status)),
+        "headings": re.findall(r"^##.*$", text, re.MULTILINE) == DECISION_HEADINGS,
+        "length": len(text.splitlines()) <= DECISION_LINE_COUNT_MAX,
+    }
+    faults = [part for part, is_right in holds.items() if not is_right]
+    for later, file in DECISION_LINK.findall(status):
+        if not file.startswith(f"{int(later):04}-") or number is None or int(later) <= number:
+            faults.append(f"superseded by {file}")
+        elif f"]({name})" not in pages.get(file, ""):
+            faults.append(f"{file} does not link back")
+    return faults
+
+
+def index_rows(pages: dict[str, str]) -> list[str]:
+    """The rows of the index that these pages must have, by number."""
+    rows = []
+    for name, text in sorted(pages.items()):
+        title, status = decision_parts(text)
+        shown = "" if status == "accepted" else f" {status}"
+        rows.append(f"| {int(name[:4])} | [{title}]({name}) |{shown} |")
+    return rows
 
 
 def test_no_module_is_too_long() -> None:
@@ -124,6 +175,41 @@ def test_every_link_between_files_resolves() -> None:
 def test_a_link_to_nothing_is_found() -> None:
     page = "[a](README.md#top) [b](gone.md) [c](https://example.org) [d](#here)\n```\n[e](no.md)\n```\n"
     assert broken_links(page, ROOT) == ["gone.md"]
+
+
+def test_every_decision_has_the_form_of_a_record() -> None:
+    pages = decision_pages()
+    faults = {name: decision_faults(name, pages) for name in pages}
+    assert {name: found for name, found in faults.items() if found} == {}
+
+
+def test_every_decision_stands_once_in_the_index() -> None:
+    pages = decision_pages()
+    assert [int(name[:4]) for name in sorted(pages)] == list(range(1, len(pages) + 1))
+    found = INDEX_ROW.findall((DECISIONS / "README.md").read_text(encoding="utf-8"))
+    assert sorted(found) == sorted(index_rows(pages))
+
+
+def test_faults_of_a_decision_are_found() -> None:
+    rest = "## Context\n\na\n\n## Decision\n\nb\n\n## Consequences\n\nc\n"
+    good = f"# 1. First\n\nStatus: superseded in part by [2](0002-b.md)\n\n{rest}"
+    later = f"# 2. Second\n\nStatus: accepted\n\n{rest}It replaces [1](0001-a.md).\n"
+
+    def faults(page: str, name: str = "0001-a.md", second: str = later) -> list[str]:
+        return decision_faults(name, {"0002-b.md": second, name: page})
+
+    assert faults(good) == faults(later, "0002-b.md") == []
+    assert faults(later, "2-b.md") == ["name", "title"]
+    assert faults(good.replace("# 1.", "# 3.")) == ["title"]
+    assert faults(good.replace("superseded", "replaced")) == ["status"]
+    assert faults(good.replace("## Decision", "## Choice")) == ["headings"]
+    assert faults(good + "d\n" * 60) == ["length"]
+    assert faults(good.replace("0002-b", "0003-b")) == ["superseded by 0003-b.md"]
+    assert faults(good, second=later.replace("0001-a", "0001-c")) == ["0002-b.md does not link back"]
+    assert index_rows({"0001-a.md": good, "0002-b.md": later}) == [
+        "| 1 | [First](0001-a.md) | superseded in part by [2](0002-b.md) |",
+        "| 2 | [Second](0002-b.md) | |",
+    ]
 
 
 @pytest.mark.slow
