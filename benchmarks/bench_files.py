@@ -45,8 +45,7 @@ from node.sync.hub import Hub
 from protocol.block import Reference
 from protocol.content import FileEntry
 from protocol.content import Files as FilesBody
-from protocol.limits import KIB, MIB
-from protocol.limits.formats import FILE_COUNT_MAX, LEAF_SIZE
+from protocol.limits.formats import FILE_COUNT_MAX, KIB, LEAF_SIZE, MIB
 from protocol.limits.users import FILE_WINDOW_MAX
 from protocol.object import ObjectBuilder, ObjectReader
 from storage.blobs.files import load_files

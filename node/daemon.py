@@ -44,7 +44,7 @@ from node.sync.lan import LanDiscovery, watch_lan
 from node.sync.network import Network, listening_address, open_listener
 from node.sync.relay import Relay
 from node.sync.signature_pool import SignaturePool
-from protocol.limits import MIB
+from protocol.limits.formats import MIB
 from protocol.limits.peers import RELAY_TOPIC_COUNT_MAX
 from protocol.signing import public_key
 from protocol.text import id_text

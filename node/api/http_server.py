@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from node.api.event_streams import CUT
 from node.api.gate import TRUSTED
-from protocol.limits import KIB
+from protocol.limits.formats import KIB
 from protocol.limits.users import API_CONNECTIONS_MAX, API_STRANGER_SECONDS, API_STRANGERS_MAX
 
 log = structlog.get_logger()

@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
-from protocol.limits import MIB
+from protocol.limits.formats import MIB
 
 REQUEST_SIZE_MAX: Final = 8 * MIB
 """Bytes of a request's body: an import batch of the largest legal texts is cut smaller by its sender."""

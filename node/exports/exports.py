@@ -21,7 +21,7 @@ from node.home.export_config import ExportConfig
 from node.home.home import Home, load_pseudonym_key
 from node.runtime.errors import ServiceError
 from node.runtime.metrics import Family, Sample
-from protocol.limits import MIB
+from protocol.limits.formats import MIB
 from protocol.limits.users import EXPORT_SECONDS_MAX
 from storage.engine.database import StorageError
 

@@ -17,8 +17,8 @@ from nacl import bindings
 from nacl.exceptions import CryptoError
 
 from node.runtime.errors import ServiceError
-from protocol.limits import KIB, MIB
 from protocol.limits.files import KEY_FILE_MEMORY_MAX, KEY_FILE_PASSES_MAX
+from protocol.limits.formats import KIB, MIB
 from protocol.signing import public_key
 from protocol.text import id_text
 

@@ -16,8 +16,7 @@ from typing import IO, Final
 
 from node.importers.item import SourceItem, fit_text
 from node.runtime.errors import ServiceError
-from protocol.limits import MIB
-from protocol.limits.formats import NAME_SIZE_MAX
+from protocol.limits.formats import MIB, NAME_SIZE_MAX
 from protocol.limits.users import IMPORTED_SECONDS_MAX
 
 _FIELD_SIZE_MAX: Final = 16 * MIB

@@ -14,8 +14,7 @@ from msgspec import Meta
 from node.importers.item import SourceItem, fit_text
 from node.importers.lines import read_lines
 from node.runtime.errors import ServiceError
-from protocol.limits import MIB
-from protocol.limits.formats import ACK_COUNT_MAX, NAME_SIZE_MAX
+from protocol.limits.formats import ACK_COUNT_MAX, MIB, NAME_SIZE_MAX
 from protocol.limits.users import IMPORTED_SECONDS_MAX
 
 LINE_SIZE_MAX: Final = 2 * MIB

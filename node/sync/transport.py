@@ -29,7 +29,7 @@ from typing import Final
 
 import trio
 
-from protocol.limits import KIB
+from protocol.limits.formats import KIB
 from protocol.limits.peers import (
     FRAME_SIZE_MAX,
     FRAMES_WITHOUT_YIELD_MAX,

@@ -3,8 +3,3 @@
 Each module holds the bounds that one kind of input presses against. `formats` is part of the protocol: a change
 there changes what is valid. All others are this node's own choice. Start with `formats`, then `peers`.
 """
-
-from typing import Final
-
-KIB: Final = 1024
-MIB: Final = 1024 * KIB

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from protocol.limits import KIB, MIB
+from protocol.limits.formats import KIB, MIB
 
 # --- keys and backups ---
 KEY_FILE_SIZE_MAX: Final = 16 * KIB

@@ -5,7 +5,8 @@ All implementations share them (docs/protocol.md). To change one changes what is
 
 from typing import Final
 
-from protocol.limits import KIB, MIB
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
 
 # --- blocks and objects ---
 BLOCK_SIZE_MAX: Final = MIB

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from protocol.limits import KIB, MIB
-from protocol.limits.formats import PUBLICATION_SIZE_MAX
+from protocol.limits.formats import KIB, MIB, PUBLICATION_SIZE_MAX
 
 OFFERS_FOLLOWED_MAX: Final = 1000
 """Accepted offers of one repo whose branches a node follows, the latest."""

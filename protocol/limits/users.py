@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from protocol.limits import KIB, MIB
+from protocol.limits.formats import KIB, MIB
 
 GROWTH_COMMIT_COUNT_MAX: Final = 100_000
 """Commits that are looked at to tell how the store has grown: 0.1 seconds."""

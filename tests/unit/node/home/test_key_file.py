@@ -22,8 +22,8 @@ from node.home.key_file import (
     seal_user_key,
 )
 from node.runtime.errors import ServiceError
-from protocol.limits import MIB
 from protocol.limits.files import KEY_FILE_MEMORY_MAX, KEY_FILE_PASSES_MAX
+from protocol.limits.formats import MIB
 from tests.support.keys import CHEAP
 
 KEYS = Keys(b"n" * 32, b"u" * 32, b"s" * 32)
