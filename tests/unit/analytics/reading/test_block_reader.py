@@ -9,7 +9,7 @@ from analytics.reading import limits
 from analytics.reading.block_reader import NotABlock, read_clear
 from protocol.block import decode_block, seal_block
 from protocol.codec import DecodeError
-from protocol.limits.formats import formats as format_limits
+from protocol.limits import formats as format_limits
 
 SECRET = b"s" * 32
 IDS = st.lists(st.binary(min_size=32, max_size=32), max_size=20)
