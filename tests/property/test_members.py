@@ -57,7 +57,7 @@ KEPT_TALES: Final = {
     ),
 }
 """Histories that have failed, or would have, and that no seed is known to tell."""
-COUNT: Final = int(os.environ.get("RAVEL_HISTORIES", "500"))
+COUNT: Final = int(os.environ.get("RAVEL_HISTORIES", "250"))
 PART: Final = 50
 """Histories in one test, so that each stays far below the timeout."""
 WAYS: Final = ("causes first", "any order", "as made", "causes first")

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from analytics import analyze
+from analytics.audit import audit
 from analytics.session import start_session
 
 
@@ -20,3 +22,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield session
     session.stop()
+
+
+@pytest.fixture
+def spark_for_commands(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
+    """The one session, for commands that run in this process and would start and stop their own."""
+    monkeypatch.setattr(spark, "stop", lambda: None)
+    for module in (analyze, audit):
+        monkeypatch.setattr(module, "start_session", lambda *_, **__: spark)
+    return spark

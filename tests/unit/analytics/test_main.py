@@ -82,23 +82,18 @@ def test_a_java_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.extended
 @pytest.mark.slow
-def test_json_and_text_say_the_same_and_a_mismatch_has_its_exit_code(
+@pytest.mark.usefixtures("spark_for_commands")
+def test_a_mismatch_has_its_exit_code_and_json_says_how_many(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In a process of its own, with a session of its own, as `ravel analyze` runs it."""
-    import subprocess
-    import sys
-
     rows = [Row("a", time=T0_MS), Row("b", ("a",), time=T0_MS + DAY_MS, rank=3)]
     export = write_export(tmp_path / "export[1] {a,b}*", rows)  # to Spark a pattern, unless it is escaped
-    arguments = [str(export), "--out", str(tmp_path / "out"), "--master", "local[1]", "--json"]
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "analytics", *arguments], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == command.EXIT_MISMATCH, done.stderr
-    result = json.loads(done.stdout)
+    code = __main__.main([str(export), "--out", str(tmp_path / "out"), "--json"])
+    told = capsys.readouterr()
+    assert code == command.EXIT_MISMATCH, told.err
+    result = json.loads(told.out)
     assert (result["commits"], result["mismatches"]) == (2, 1)
-    assert "6/6 write the report" in done.stderr
+    assert "6/6 write the report" in told.err
     assert Path(result["report"]).is_file()
 
 
