@@ -450,7 +450,7 @@ LOG_LINE_SIZE_MAX: Final = 8 * KIB
 CLOCK_DRIFT_MAX_SECONDS: Final = 300
 """Seconds by which a clock may go back before it is called wrong: what people's machines drift in months without NTP."""
 
-# --- Scuttlebutt's classic messages (docs/scuttlebutt.md) ---
+# --- Scuttlebutt's classic messages (docs/reference/scuttlebutt.md) ---
 SSB_MESSAGE_SIZE_MAX: Final = 8192
 """UTF-16 units of a message's canonical text with its signature: the bound of the classic format."""
 SSB_LINE_SIZE_MAX: Final = 128 * KIB

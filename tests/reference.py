@@ -42,9 +42,7 @@ def _commands() -> str:
             line = f"* `{listed[1]}`: {abouts[f'{group} {listed[1]}']}"
         lines.append(line)
     title, rest = "\n".join(lines).split("\n", 1)
-    about = (
-        "What each of these means for a user, exit codes, and JSON: [cli.md](../cli.md). All take `--help`.\n"
-    )
+    about = "What each of these means for a user, exit codes, and JSON: [exit-codes.md](exit-codes.md). All take `--help`.\n"
     return f"{title}\n\n{_MADE}\n{about}{rest.rstrip()}\n"
 
 
@@ -53,7 +51,7 @@ def _configuration() -> str:
     lines = [
         "# Configuration\n",
         _MADE,
-        "`config.toml` in the node's folder; what overrides it: [operations.md](../operations.md#configuration).",
+        "`config.toml` in the node's folder; what overrides it: [operate.md](../how-to/operate.md#configuration).",
     ]
     comments: list[str] = []
     section = ""
