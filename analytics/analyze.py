@@ -2,7 +2,7 @@
 
     OUT/report.html        for a person
     OUT/digests.json       {branch: {"digest", "commits"}}, to compare with `GET /branches/{branch}/digest` of any node
-    OUT/tables/<name>/     Parquet; docs/analytics.md lists the tables and their columns
+    OUT/tables/<name>/     Parquet; docs/reference/analysis-tables.md lists the tables and their columns
     OUT/csv/<name>.csv     the same on request
     OUT/spark.log          what Spark's JVM printed
 

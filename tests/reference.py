@@ -42,9 +42,7 @@ def _commands() -> str:
             line = f"* `{listed[1]}`: {abouts[f'{group} {listed[1]}']}"
         lines.append(line)
     title, rest = "\n".join(lines).split("\n", 1)
-    about = (
-        "What each of these means for a user, exit codes, and JSON: [cli.md](../cli.md). All take `--help`.\n"
-    )
+    about = "Also: [exit codes](exit-codes.md), [JSON output](json-output.md). All commands take `--help`.\n"
     return f"{title}\n\n{_MADE}\n{about}{rest.rstrip()}\n"
 
 
@@ -53,7 +51,7 @@ def _configuration() -> str:
     lines = [
         "# Configuration\n",
         _MADE,
-        "`config.toml` in the node's folder; what overrides it: [operations.md](../operations.md#configuration).",
+        "`config.toml` in the node's folder. What overrides it: [configure.md](../how-to/configure.md).",
     ]
     comments: list[str] = []
     section = ""

@@ -1,6 +1,7 @@
 """Epochs: which one is written in, when the next is due, and whom and what an epoch knows.
 
-Exclusions start epochs, and anyone who makes them at the same time forks the tangle of epochs. Rules (docs/membership.md):
+Exclusions start epochs, and anyone who makes them at the same time forks the tangle of epochs. Rules
+(docs/reference/membership-rules.md):
 
   E1  Of the epochs that count and that none that counts follows, members write in the one that was made for the fewest
       members; between equals, in the one of the smallest id.

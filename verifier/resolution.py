@@ -1,6 +1,6 @@
 """Which membership operations of a set count, and who may do what after them.
 
-A function of the set alone: the operations within some heads. The rules R1 to R6 (docs/membership.md):
+A function of the set alone: the operations within some heads. The rules R1 to R6 (docs/reference/membership-rules.md):
 
   R1  A *removal* takes a member's permissions down to what it leaves, also those that are granted concurrently; what is
       granted with the removal in its past is not touched.

@@ -1,6 +1,7 @@
 """Which content commits are void: their author was removed without the removal having them, or never rightly a member.
 
-A void commit was accepted, and stays in its branch's graph; it leaves every view. Rules (docs/membership.md):
+A void commit was accepted, and stays in its branch's graph; it leaves every view. Rules
+(docs/reference/membership-rules.md):
 
   N1  A content commit is void when its author, by the operations in its own past that count now, may not write (of a
       compaction: not manage branches).

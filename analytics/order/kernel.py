@@ -1,4 +1,4 @@
-"""The order of many tangles in one call: (tangle, checkpoints passed, rank, commit id); docs/order.md has the words.
+"""The order of many tangles in one call: (tangle, checkpoints passed, rank, commit id). See docs/explanation/order.md.
 
 Pure numpy on flat columns; knows neither Spark nor files. Ranks are computed from acks alone. A commit that acks what
 is not there, or that lies on a cycle, has no rank, and neither has anything that depends on it: these get a fault

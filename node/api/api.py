@@ -1,6 +1,6 @@
 """The local HTTP API: requests to `NodeService` calls, and errors to one JSON form.
 
-Who may call at all is `gate`'s to say; what a body may hold, `bodies`'. docs/api.md lists the endpoints.
+Who may call at all is `gate`'s to say; what a body may hold, `bodies`'. docs/reference/api.md lists the endpoints.
 """
 
 from typing import Final
@@ -292,4 +292,4 @@ async def _health(_request: Request) -> Response:
 
 
 async def _no_such_path(_request: Request, _error_: Exception) -> Response:
-    return error_response(ServiceError("not_found", "no such endpoint", "docs/api.md lists them"))
+    return error_response(ServiceError("not_found", "no such endpoint", "docs/reference/api.md lists them"))

@@ -1,4 +1,4 @@
-"""Bodies of API requests: their fields, and the bound of each. Surplus fields are refused (docs/api.md)."""
+"""Bodies of API requests: their fields, and the bound of each. Surplus fields are refused (docs/reference/api.md)."""
 
 from typing import Annotated
 

@@ -17,7 +17,8 @@ _ADVICE: Final = {
     "snapshot": "its author wrote it so; nothing of the store is damaged",
 }
 _ELSE: Final = (
-    "restore a backup (`ravel restore`), or take the repo up from a peer in a new folder (docs/identity.md)"
+    "restore a backup (`ravel restore`), or fetch the repo from a peer into a new folder "
+    "(docs/how-to/recover-a-lost-node.md)"
 )
 _REPAIR: Final = "stop the daemon, and: ravel fsck --repair"
 JsonObject = dict[str, Any]

@@ -33,7 +33,7 @@ from node.cli.shared import Settings, fail
 from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION
 
-_EPILOG = "Commands speak to the running daemon of the folder. Exit codes and JSON: docs/cli.md."
+_EPILOG = "Commands speak to the running daemon of the folder. Exit codes and JSON: docs/reference."
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -14,7 +14,7 @@ _ID_WIDTH = 12
 
 
 class TangleKindName(StrEnum):
-    """The kinds that are built in (docs/tangles.md)."""
+    """The kinds that are built in (docs/explanation/tangles.md)."""
 
     BRANCH = "branch"
     FEED = "feed"

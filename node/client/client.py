@@ -24,7 +24,7 @@ _PIECE_SIZE: Final = 1 << 20
 
 
 class ApiClient:
-    """Calls one daemon. Answers are the JSON objects of docs/api.md."""
+    """Calls one daemon. Answers are the JSON objects of docs/reference/api.md."""
 
     def __init__(self, base_url: str, token: str, home: Path | None = None) -> None:
         self.base_url = base_url

@@ -7,7 +7,7 @@ from node.client.calls import Call, JsonObject, path_part
 
 
 class DocumentsClient:
-    """One method an endpoint. Answers are the JSON objects of docs/api.md."""
+    """One method an endpoint. Answers are the JSON objects of docs/reference/api.md."""
 
     def __init__(self, call: Call) -> None:
         self._call = call

@@ -4,7 +4,7 @@ from node.client.calls import Call, JsonObject, path_part
 
 
 class MembersClient:
-    """One method an endpoint. Answers are the JSON objects of docs/api.md."""
+    """One method an endpoint. Answers are the JSON objects of docs/reference/api.md."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -47,7 +47,7 @@ class MembersClient:
 
 
 class DevicesClient:
-    """One method an endpoint. Answers are the JSON objects of docs/api.md."""
+    """One method an endpoint. Answers are the JSON objects of docs/reference/api.md."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -74,7 +74,7 @@ class DevicesClient:
 
 
 class QuorumsClient:
-    """One method an endpoint. Answers are the JSON objects of docs/api.md."""
+    """One method an endpoint. Answers are the JSON objects of docs/reference/api.md."""
 
     def __init__(self, call: Call) -> None:
         self._call = call

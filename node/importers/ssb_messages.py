@@ -1,7 +1,7 @@
 """One classic Scuttlebutt message: whether a line of a log is one, what its id is, and whether its author signed it.
 
-Pure. The rules are those of ssb-validate 4 and ssb-keys (MIT); docs/scuttlebutt.md states them. Whether a message follows
-those before it is `ssb_feeds`' to say. Everything is about the canonical text (`ssb_json`):
+Pure. The rules are those of ssb-validate 4 and ssb-keys (MIT); docs/reference/scuttlebutt.md states them. Whether a message
+follows those before it is `ssb_feeds`' to say. Everything is about the canonical text (`ssb_json`):
 
 - the id is SHA-256 of its UTF-16 units, of each the low byte alone: the reference hashed a string as "binary", and every
   id since depends on it. So texts that differ in high bytes alone share an id;
@@ -38,7 +38,7 @@ _TYPE_LENGTHS: Final = range(3, 53)
 
 
 class Reason(StrEnum):
-    """Why a message is refused; stable, scripts may depend on them (docs/scuttlebutt.md)."""
+    """Why a message is refused; stable, scripts may depend on them (docs/reference/scuttlebutt.md)."""
 
     LINE_TOO_LONG = "line_too_long"
     NOT_A_MESSAGE = "not_a_message"

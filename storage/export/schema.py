@@ -75,7 +75,7 @@ COMMITS: Final = _table(
     ("position_at", pa.int64()),  # watermark of the export that stated `position`
 )
 """Positions move as earlier commits arrive late. The timeline's order is always (checkpoints passed, rank, commit_id);
-see docs/order.md."""
+see docs/explanation/order.md."""
 
 ADDED_IN_3: Final = ("feed_sequence", "blocks", "position_at")
 """Columns of `commits` that older versions lack."""

@@ -21,7 +21,7 @@ def _app(name: str, *arguments: str) -> "subprocess.Popen[str]":
 
 
 def test_the_tutorial_quotes_its_apps() -> None:
-    text = (EXAMPLES.parent / "docs" / "tutorial.md").read_text()
+    text = (EXAMPLES.parent / "docs/tutorials/two-apps.md").read_text()
     code = "".join(path.read_text() for path in (EXAMPLES / "chat.py", EXAMPLES / "shopping.py"))
     quoted = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(quoted) > 4

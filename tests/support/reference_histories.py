@@ -1,8 +1,8 @@
 """What becomes of a whole history, over plain sets, written for clarity alone: verdicts, members, void content, order.
 
-Adds to `reference_membership` what it leaves out (docs/membership.md): branches, invitations and joins (M2 to M4, M8, R3),
-content and which of it is void (M5, N1 to N3), and the verdicts V4, V6 of `verifier.verify`. Slow, and knows no bytes:
-commits are numbers, causes before effects.
+Adds to `reference_membership` what it leaves out (docs/reference/membership-rules.md): branches, invitations and joins
+(M2 to M4, M8, R3), content and which of it is void (M5, N1 to N3), and the verdicts V4, V6 of `verifier.verify`. Slow,
+and knows no bytes: commits are numbers, causes before effects.
 """
 
 from collections.abc import Collection, Iterable, Mapping

@@ -1,6 +1,7 @@
-"""The membership rules M5 to M7 and R1 to R6 (docs/membership.md) once more, over plain sets, written for clarity alone.
+"""The membership rules M5 to M7 and R1 to R6 once more, over plain sets, written for clarity alone.
 
-Slow: everything is computed from scratch, for every set of operations. Members and operations are named by anything.
+The rules are in docs/reference/membership-rules.md. Slow: everything is computed from scratch, for every
+set of operations. Members and operations are named by anything.
 """
 
 from dataclasses import dataclass

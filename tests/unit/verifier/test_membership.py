@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.memberships import NAMES, Step, Twins, antichains, parse, replay
 from tests.support.reference_membership import ADMIN
 
-DOCS = Path(__file__).parents[3] / "docs" / "membership.md"
+DOCS = Path(__file__).parents[3] / "docs/reference/membership-rules.md"
 SCENARIO = re.compile(
     r"\*\*(?P<title>[^*]+)\.\*\*\n\n```\n(?P<steps>[^`]+)members: (?P<members>[a-z ]+)\n```"
 )

@@ -41,11 +41,11 @@ def test_every_command_has_help_and_stands_in_the_docs(path: list[str]) -> None:
     assert len(result.output) > 100
     if path != ["run"]:
         assert "--json" in result.output
-    assert f"`{' '.join(path)}" in (DOCS / "cli.md").read_text(encoding="utf-8")
+    assert f"## `ravel {' '.join(path)}`" in (DOCS / "reference/cli.md").read_text(encoding="utf-8")
 
 
 def test_every_error_code_stands_in_the_docs_with_its_numbers() -> None:
-    text = (DOCS / "cli.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference/exit-codes.md").read_text(encoding="utf-8")
     for code, kind in ERROR_KINDS.items():
         assert f"| {kind.exit_code} | `{code}` | {kind.http_status} |" in text, code
 
@@ -54,7 +54,7 @@ def test_every_endpoint_stands_in_the_docs() -> None:
     source = (DOCS.parent / "node" / "api" / "api.py").read_text(encoding="utf-8")
     endpoints = re.findall(r'\(\s*"(GET|POST|PUT|DELETE)",\s*"([^"]+)"', source)
     assert len(endpoints) > 20
-    text = (DOCS / "api.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference/api.md").read_text(encoding="utf-8")
     for method, path in endpoints:
         assert f"`{method} {path.replace(':path', '')}`" in text
 

@@ -141,7 +141,7 @@ def test_nothing_secret_is_in_a_repr() -> None:
 
 
 def test_the_documented_example_opens() -> None:
-    page = (Path(__file__).parents[4] / "docs" / "identity.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs/reference/key-file.md").read_text(encoding="utf-8")
     example = page.partition("```json\n")[2].partition("```")[0]
     file = decode_key_file(example.encode(), "docs", "node")
     assert open_node_keys(file, "docs", b"correct horse battery staple") == KEYS

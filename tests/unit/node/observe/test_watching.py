@@ -158,7 +158,9 @@ async def test_dashboard_and_docs_name_what_there_is(tmp_path: Path) -> None:
     }
     assert used <= families
     assert {name for name in families if name.startswith("ravel_")} - used == {"ravel_info"}
-    documented = set(re.findall(r"^\| `(\w+)`", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE))
+    documented = set(
+        re.findall(r"^\| `(\w+)`", (ROOT / "docs/reference/metrics.md").read_text(), re.MULTILINE)
+    )
     assert families <= documented
 
 

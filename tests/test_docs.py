@@ -1,0 +1,233 @@
+"""The commands in the pages exist: `ravel` commands with their options and arguments, `make` targets, Python modules.
+
+Nothing is executed. Blocks of code must be whole commands; inline code may leave arguments out. That links name files is
+`test_tidy`'s; here, that their fragments name headings, and that the index lists all pages.
+"""
+
+import importlib.util
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from typer.main import get_command
+
+from node.cli.main import app
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+DOCS: Final = ROOT / "docs"
+PAGES: Final = sorted(
+    [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]
+)
+MADE: Final = DOCS / "reference" / "cli.md"
+"""Generated: its usage lines are no commands."""
+RAVEL: Final = get_command(app)
+RAVEL.make_context(
+    "ravel", [], resilient_parsing=True
+)  # imports what typer imports late, before a test is timed
+
+FENCE: Final = re.compile(r"^( *)```([a-z]*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+INDENTED: Final = re.compile(r"^ {4,}(?:\$ )?((?:ravel|make|python) .*)$", re.MULTILINE)
+INLINE: Final = re.compile(r"`((?:ravel(?= [a-z-])|make|python|\.venv/bin/python) [^`]+)`")
+LINK: Final = re.compile(r"\]\(\s*<?([^)\s>]*)#([^)\s>]+)")
+SHELL: Final = {"console", "sh", "bash", "shell"}
+OTHERS: Final = {"curl", "createdb", "dot", "uv", "pipx", "pip"}
+"""Programs that are not ours, and may stand in a page."""
+
+
+class WrongCommandError(Exception):
+    """The command cannot be meant as it stands."""
+
+
+def fenced_commands(page: str) -> Iterator[str]:
+    """Lines to type: of `console` those after a prompt, of other shell blocks all; and indented ones."""
+    for _, language, block in FENCE.findall(page):
+        for line in map(str.strip, block.replace("\\\n", " ").splitlines()):
+            if language == "console" or line.startswith("$ "):
+                if line.startswith("$ "):
+                    yield line[2:]
+            elif (language in SHELL and line) or re.match(r"(ravel|make|python) ", line):
+                yield line
+    yield from INDENTED.findall(FENCE.sub("", page))
+
+
+def inline_commands(page: str) -> Iterator[str]:
+    """Commands in running text; `key seal|unseal` is two."""
+    for code in INLINE.findall(FENCE.sub("", page)):
+        words = shlex.split(" ".join(code.split()))
+        for chosen in product(*(word.split("|") if "://" not in word else [word] for word in words)):
+            yield shlex.join(chosen)
+
+
+def simple_commands(line: str) -> Iterator[list[str]]:
+    """The words of each command of a line, without comments, assignments and redirections."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
+    lexer.whitespace_split = True
+    words: list[str] = []
+    skipped = False
+    for word in [*lexer, ";"]:
+        if set(word) <= set("|&;"):
+            if words:
+                yield words
+            words = []
+        elif set(word) <= set("<>"):
+            skipped = True
+        elif skipped:
+            skipped = False
+        elif words or not re.match(r"[A-Z_]+=", word):
+            words.append(word)
+
+
+def check(words: list[str], *, is_whole: bool) -> None:
+    """Raise WrongCommandError where a command names what there is not."""
+    program, rest = words[0], words[1:]
+    if program == "ravel":
+        check_ravel(rest, is_whole=is_whole)
+    elif program == "make":
+        check_make(rest)
+    elif program in ("python", ".venv/bin/python"):
+        check_python(rest)
+    elif program not in OTHERS:
+        raise WrongCommandError(f"unknown program {program}")
+
+
+def check_ravel(words: list[str], *, is_whole: bool) -> None:
+    """Follows the command's path, and parses its options as the command itself does."""
+    command: Any = RAVEL
+    context = command.make_context("ravel", [], resilient_parsing=True)
+    while True:
+        # It makes a context without running anything, and would then pass over an unknown option.
+        context.resilient_parsing = False
+        try:
+            values, left, _ = command.make_parser(context).parse_args(list(words))
+        except Exception as error:  # click's own, which typer may bring along under another name
+            raise WrongCommandError(f"{command.name}: {error}") from error
+        if getattr(command, "commands", None) is None:
+            break
+        if not left:
+            if not is_whole or values.get("version"):
+                return
+            raise WrongCommandError(f"{command.name} needs a command")
+        if left[0] not in command.commands:
+            raise WrongCommandError(f"{command.name} has no command {left[0]}")
+        command, words = command.commands[left[0]], left[1:]
+        context = command.make_context(command.name, [], resilient_parsing=True, parent=context)
+    if left:
+        raise WrongCommandError(f"{command.name}: too many arguments: {left}")
+    for parameter in command.params:
+        value = values.get(parameter.name)
+        if is_whole and parameter.required and (value is None or value == ()):
+            raise WrongCommandError(f"{command.name} needs {parameter.name}")
+
+
+def check_make(words: list[str]) -> None:
+    """Targets and variables stand in the Makefile."""
+    for word in words:
+        name, is_set, _ = word.partition("=")
+        if is_set and not re.search(rf"\b{name}\b", makefile()):
+            raise WrongCommandError(f"no variable {name}")
+        if not is_set and not re.search(rf"^{re.escape(name)}:", makefile(), re.MULTILINE):
+            raise WrongCommandError(f"no target {name}")
+
+
+def check_python(words: list[str]) -> None:
+    """The module, or the file, is there."""
+    if words[0] != "-m":
+        if not (ROOT / words[0]).is_file():
+            raise WrongCommandError(f"no file {words[0]}")
+        return
+    path = ROOT / words[1].replace(".", "/")
+    is_here = path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
+    is_ours = path.is_dir() or "." in words[1]
+    if not is_here and (is_ours or importlib.util.find_spec(words[1]) is None):
+        raise WrongCommandError(f"no module {words[1]}")
+
+
+@cache
+def makefile() -> str:
+    """Its text."""
+    return (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+@cache
+def headings(page: Path) -> frozenset[str]:
+    """Fragments that name a heading, as a forge makes them."""
+    found = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return frozenset(re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in found)
+
+
+def faults(page: str) -> list[str]:
+    """What is wrong with the commands of a page, each with its command."""
+    found: list[str] = []
+    for lines, is_whole in ((fenced_commands(page), True), (inline_commands(page), False)):
+        for line in lines:
+            for words in simple_commands(line):
+                try:
+                    check(words, is_whole=is_whole)
+                except WrongCommandError as error:
+                    found.append(f"{line}: {error}")
+    return found
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != MADE], ids=lambda page: page.stem)
+def test_every_command_exists(page: Path) -> None:
+    assert faults(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ravel nothing",
+        "ravel repo nothing",
+        "ravel write main hello --nothing",
+        "ravel write main",
+        "ravel write main hello again",
+        "ravel repo invite notes --permission",
+        "ravel --nothing status",
+        "make nothing",
+        "make test NOTHING=1",
+        "python -m tests.nothing",
+        "python examples/nothing.py",
+        "nothing at all",
+    ],
+)
+def test_a_command_that_does_not_exist_is_found(line: str) -> None:
+    assert len(faults(f"```console\n$ {line}   # so to say\n```\n")) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ravel --home /tmp/a write main 'hello there' | ravel status &",
+        "RAVEL_HOME=x ravel log main --limit 3 > out",
+        "make test ARGS='-k session' JOBS=4",
+        "python -m pytest -q tests",
+    ],
+)
+def test_a_command_that_exists_is_not(line: str) -> None:
+    assert faults(f"1. a list\n\n   ```console\n   $ {line}  # so to say\n   what it prints\n   ```\n") == []
+
+
+def test_inline_code_may_leave_arguments_out() -> None:
+    assert faults("`ravel write` and `ravel key seal|unseal`\n") == []
+    assert len(faults("`ravel key seal|nothing` and `ravel write --nothing`\n")) == 2
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_fragment_of_a_link_names_a_heading(page: Path) -> None:
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    links = [(target, name) for target, name in LINK.findall(text) if "://" not in target]
+    of = {target: headings((page.parent / target).resolve() if target else page) for target, _ in links}
+    assert [f"{target}#{name}" for target, name in links if name not in of[target]] == []
+
+
+def test_the_index_lists_every_page() -> None:
+    listed = set(re.findall(r"\]\(([^)#]+\.md)\)", (DOCS / "README.md").read_text(encoding="utf-8")))
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")} - {"README.md"}
+    # Decisions have an index of their own.
+    records = {page for page in pages if page.startswith("decisions/")} - {"decisions/README.md"}
+    assert listed == pages - records
