@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from analytics.order.linearize import LINEARIZATION_COLUMNS, VOID, digest_orders, linearize
-from analytics.reading.export_reader import Export, load_commits, read_export
+from analytics.reading.export_reader import Export, are_small, load_commits, read_export
 from analytics.report.findings import Findings, NoSuchBranch, find_branch
 from analytics.report.page import text_id
 from analytics.report.report import Verdict, render
@@ -96,9 +96,11 @@ def run(
         exports = [read_export(folder) for folder in (export_dir, *merge)]
         out_dir.mkdir(parents=True, exist_ok=True)
     with step("start Spark"):
-        session = spark or start_session(master, log_path=out_dir / "spark.log")
+        is_small = are_small(exports)
+        session = spark or start_session(master, is_small=is_small, log_path=out_dir / "spark.log")
     try:
-        analysis = _Analysis(session, exports, out_dir, step, TableWriter(session, out_dir, with_csv))
+        tables = TableWriter(session, out_dir, with_csv=with_csv, is_small=is_small)
+        analysis = _Analysis(session, exports, out_dir, step, tables)
         return analysis.run(started, verify, expected or {}, draw, giant_from)
     finally:
         if spark is None:

@@ -29,6 +29,14 @@ _DRIVER_MEMORY: Final = "2g"
 
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
+_FOR_FEW_ROWS: Final = {
+    # To compile a query takes longer than to interpret it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # Each stage would be a job of its own, and planned twice.
+    "spark.sql.adaptive.enabled": "false",
+}
+
 
 class JavaMissing(Exception):
     """Spark needs Java, and no Java that is new enough was found; the message says what to install."""
@@ -39,9 +47,12 @@ class MasterRefused(Exception):
 
 
 def start_session(
-    master: str = "local[*]", *, shuffle_partitions: int | None = None, log_path: Path | None = None
+    master: str = "local[*]", *, is_small: bool = False, log_path: Path | None = None
 ) -> SparkSession:
-    """Start Spark. Raises JavaMissing, MasterRefused. `log_path` takes what the JVM prints (the default is to drop it)."""
+    """Start Spark. Raises JavaMissing, MasterRefused. `log_path` takes what the JVM prints (the default is to drop it).
+
+    A session that `is_small` is for few rows: it spends little on planning, since that takes longer than the work itself.
+    """
     is_local = master.startswith("local")
     os.environ["JAVA_HOME"] = str(find_java_home())
     # Workers must run this very interpreter, or they start with the system's and miss every package. A cluster's machines
@@ -58,9 +69,11 @@ def start_session(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    if is_local or shuffle_partitions:
+    if is_local or is_small:
         # Every partition costs one Python worker's round; Spark's default of 200 is meant for large clusters.
-        options[_PARTITIONS] = str(shuffle_partitions or max(4, os.cpu_count() or 4))
+        options[_PARTITIONS] = "2" if is_small else str(max(4, os.cpu_count() or 4))
+    if is_small:
+        options |= _FOR_FEW_ROWS
     if is_local:
         options |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     builder = SparkSession.Builder().master(master).appName("ravel analyze")

@@ -26,6 +26,7 @@ from analytics.order.linearize import digest_orders, linearize
 from analytics.order.range_rank_jobs import pin
 from analytics.reading.export_reader import (
     Export,
+    are_small,
     authors_agree,
     load_commits,
     read_export,
@@ -33,6 +34,7 @@ from analytics.reading.export_reader import (
     read_table,
 )
 from analytics.session import start_session
+from analytics.tables.tables import TableWriter
 from storage.export.schema import BLOCK_TABLES
 
 _EXAMPLES_MAX: Final = 3
@@ -89,7 +91,9 @@ def run(
     )
     out_dir.mkdir(parents=True, exist_ok=True)
     progress("2/4 start Spark")
-    session = spark or start_session(master, log_path=out_dir / "spark.log")
+    is_small = are_small(exports)
+    session = spark or start_session(master, is_small=is_small, log_path=out_dir / "spark.log")
+    tables = TableWriter(session, out_dir, is_small=is_small)
     try:
         progress("3/4 look at every row, and order every branch")
         if not authors_agree(exports):
@@ -100,11 +104,11 @@ def run(
         judged = judge_rows(session, exports, linearize(commits, giant_from)).persist()
         by_node = findings.count_copies(judged).persist()
         try:
-            digests = _write(digest_common(by_node), out_dir / "tables" / "digests")
+            digests = tables.write("digests", digest_common(by_node))
             voids = _with_source(session, read_parts(session, exports, "voids"), exports)
             found = find_all(judged, by_node, commits, voids, digests)
             in_blocks, blocks = find_in_blocks(session, exports, by_node)
-            table = _write(found.unionByName(in_blocks), out_dir / "tables" / "findings")
+            table = tables.write("findings", found.unionByName(in_blocks))
             progress("4/4 count")
             counts = {row["kind"]: row["count"] for row in table.groupBy("kind").count().collect()}
             return AuditResult(
@@ -221,13 +225,6 @@ def digest_common(by_node: DataFrame) -> DataFrame:
 
 def _view(node: Column) -> Column:
     return F.unhex(F.sha2(F.concat(F.col("branch_id"), node.cast("binary")), 256))
-
-
-def _write(table: DataFrame, folder: Path) -> DataFrame:
-    """Write a table and read it back, so that nothing is computed twice."""
-    path = str(folder.absolute())
-    table.write.mode("overwrite").parquet(path)
-    return table.sparkSession.read.schema(table.schema).parquet(path)
 
 
 def _with_source(spark: SparkSession, read: DataFrame, exports: Sequence[Export]) -> DataFrame:

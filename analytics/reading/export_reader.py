@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from analytics.reading.limits import CREATED_AT_MAX, MANIFEST_NUMBER_MAX, MANIFEST_SIZE_MAX
+from analytics.reading.limits import CREATED_AT_MAX, MANIFEST_NUMBER_MAX, MANIFEST_SIZE_MAX, SMALL_ROWS_MAX
 from storage.export.schema import (
     BLOCK_TABLES,
     COMMITS,
@@ -133,8 +133,13 @@ class Export:
 
     @property
     def rows(self) -> int:
-        """Rows of all parts."""
+        """Rows of all parts of commits."""
         return sum(part.rows for part in self.parts)
+
+    @property
+    def rows_in_all(self) -> int:
+        """Rows of all parts of all tables."""
+        return sum(part.rows for parts in self.tables.values() for part in parts)
 
 
 def read_export(folder: Path, *, with_blocks: bool = False) -> Export:
@@ -178,6 +183,11 @@ def _number(stated: object, largest: int = MANIFEST_NUMBER_MAX) -> int:
         said = str(stated)[:_QUOTED_MAX] if isinstance(stated, int | float | str) else type(stated).__name__
         raise ValueError(f"{said} is no whole number from 0 to {largest}")
     return stated
+
+
+def are_small(exports: Sequence[Export]) -> bool:
+    """Whether all their rows together are at most SMALL_ROWS_MAX."""
+    return sum(export.rows_in_all for export in exports) <= SMALL_ROWS_MAX
 
 
 def authors_agree(exports: Sequence[Export]) -> bool:

@@ -20,6 +20,8 @@ BLOCK_ACK_COUNT_MAX: Final = 128
 BLOCK_CIPHERTEXT_SIZE_MAX: Final = MIB - 32
 """Bytes of a block's ciphertext."""
 
+SMALL_ROWS_MAX: Final = 100_000
+"""Rows of all exports up to which an analysis is small: each of its tables fits the driver's memory, at most some 30 MB."""
 TASK_COMMITS: Final = 1_000_000
 """Commits of many branches that are put into one task at most, on average: 0.7 GB of Python."""
 LARGE_BRANCH_FROM: Final = 2_000_000

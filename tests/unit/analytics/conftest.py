@@ -14,12 +14,7 @@ from analytics.session import start_session
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     log: Path = tmp_path_factory.mktemp("spark") / "spark.log"
-    session = start_session("local[2]", shuffle_partitions=2, log_path=log)
-    # Few rows: to compile a query takes longer than to interpret it.
-    session.conf.set("spark.sql.codegen.wholeStage", "false")
-    # Each stage would be a job of its own, and planned twice.
-    session.conf.set("spark.sql.adaptive.enabled", "false")
-    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    session = start_session("local[2]", is_small=True, log_path=log)
     yield session
     session.stop()
 

@@ -329,23 +329,23 @@ def test_a_person_is_told_how_much_was_recomputed_and_for_whom_nothing(tmp_path:
     assert len(audit_command.as_text(whole).splitlines()) == 4
 
 
-def test_the_command_says_what_it_found_and_ends_with_its_exit_code(tmp_path: Path) -> None:
+def test_the_command_says_what_it_found_and_ends_with_its_exit_code(
+    spark_for_commands: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = [Row("root"), Row("tip", ("root",), rank=7)]
     folder = write_export(tmp_path / "export", rows, blocks_from=2)
     manifest = json.loads((folder / MANIFEST_NAME).read_bytes())
     (folder / MANIFEST_NAME).write_text(json.dumps(manifest | {"blocks_from": 2}))
-    command = [sys.executable, "-P", "-m", "node.cli.main", "--home", str(tmp_path), "audit", str(folder)]
-    command += ["--out", str(tmp_path / "out"), "--master", "local[1]", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == EXIT_MISMATCH, done.stderr
-    answer = json.loads(done.stdout)
+    assert audit_command.main([str(folder), "--out", str(tmp_path / "out"), "--json"]) == EXIT_MISMATCH
+    told = capsys.readouterr()
+    answer = json.loads(told.out)
     assert answer["findings"] == {"wrong rank": 1}
     counts = {"rows": 0, "recomputed": 0, "absent": 0, "ids": 2, "ids_recomputed": 0}
     assert (answer["without_blocks"], answer["blocks"]) == (["node"], counts), (
         "though it says that it has them"
     )
     assert answer["examples"][0]["detail"] == "states 7, the acks give 1"
-    assert "4/4 count" in done.stderr
+    assert "4/4 count" in told.err
 
 
 def test_a_file_that_cannot_be_read_ends_the_job_with_its_name_and_the_stage(
@@ -368,16 +368,10 @@ def test_a_file_that_cannot_be_read_ends_the_job_with_its_name_and_the_stage(
 
 
 def test_a_master_that_spark_does_not_know_is_a_clear_error(tmp_path: Path) -> None:
+    """In a process of its own, as `ravel audit` runs it."""
     folder = write_export(tmp_path / "export", DIAMOND)
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "analytics.audit.command",
-        str(folder),
-        "--out",
-        str(tmp_path / "out"),
-    ]
+    command = [sys.executable, "-P", "-m", "node.cli.main", "--home", str(tmp_path), "audit", str(folder)]
+    command += ["--out", str(tmp_path / "out")]
     done = subprocess.run([*command, "--master", "nonsense"], capture_output=True, text=True, check=False)
     assert done.returncode == EXIT_BAD_REQUEST, done.stderr
     assert done.stderr.splitlines()[-2].startswith("error: Spark does not start ")

@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics.analyze import place_commits
+from analytics.reading import export_reader
 from analytics.reading.export_reader import Holdings, load_commits, read_export
 from analytics.tables import concurrency, statistics, stores
 from analytics.tables.tables import TableWriter
@@ -281,6 +282,38 @@ def test_a_table_that_cannot_be_written_ends_the_others_and_is_told(
         TableWriter(spark, tmp_path, with_csv=False).write_all(frames)
     done = spark.read.parquet(str(tmp_path / "tables" / names[0]))
     assert done.count() == 3
+
+
+def test_the_driver_writes_the_same_table_as_spark(spark: SparkSession, tmp_path: Path) -> None:
+    table = spark.range(3).selectExpr(
+        "id", "unhex('0' || id) AS raw", "array(unhex('0' || id)) AS ids", "'text' AS text", "id / 2 AS half",
+        "id > 1 AS is_late",
+    ).repartition(2)  # fmt: skip
+    empty = table.where("id < 0")
+    written = {}
+    for is_small in (True, False):
+        writer = TableWriter(spark, tmp_path / str(is_small), is_small=is_small)
+        frames = {"table": writer.write("table", empty), "empty": writer.write("empty", empty)}
+        frames["table"] = writer.write("table", table)  # in the place of what an earlier analysis left
+        written[is_small] = {
+            name: (frame.dtypes, sorted(map(str, frame.collect()))) for name, frame in frames.items()
+        }
+    assert written[True] == written[False]
+    assert len(written[True]["table"][1]) == 3
+    assert [path.name for path in (tmp_path / "True" / "tables" / "table").iterdir()] == [
+        "part-00000.parquet"
+    ]
+
+
+def test_what_is_small_is_told_by_the_manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exports = [
+        read_export(write_export(tmp_path / name, [Row("a"), Row("b", ("a",))])) for name in ("one", "two")
+    ]
+    rows = sum(export.rows_in_all for export in exports)
+    monkeypatch.setattr(export_reader, "SMALL_ROWS_MAX", rows)
+    assert export_reader.are_small(exports)
+    monkeypatch.setattr(export_reader, "SMALL_ROWS_MAX", rows - 1)
+    assert not export_reader.are_small(exports)
 
 
 def test_an_id_that_stands_twice_in_one_export_is_one_commit(spark: SparkSession, tmp_path: Path) -> None:

@@ -234,6 +234,7 @@ async def test_what_was_taken_from_a_device_comes_back_by_sync_alone(
 
 
 @pytest.mark.slow
+@pytest.mark.sqlite  # its rule is not about rows, and PostgreSQL takes 15 s for it
 async def test_a_removed_device_is_out_everywhere_and_comes_back_by_a_new_link(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -292,6 +293,7 @@ async def test_a_device_leaves_its_person_and_keeps_its_repos(
 
 
 @pytest.mark.slow
+@pytest.mark.sqlite  # its rule is not about rows, and PostgreSQL takes 15 s for it
 async def test_when_the_first_is_lost_another_begins_anew(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
 ) -> None:
