@@ -18,7 +18,9 @@ from node.cli.shared import (
 )
 from node.runtime.errors import ServiceError
 
-branch = typer.Typer(no_args_is_help=True, help="Create and list branches; what is void in them.")
+branch = typer.Typer(
+    no_args_is_help=True, help="Create, list, fork and merge branches; show and adopt revoked commits."
+)
 
 BranchArgument = Annotated[str, typer.Argument(help="Name, REPO:NAME, id, or unique prefix of an id.")]
 _TEXT_WIDTH = 72
@@ -37,7 +39,7 @@ def create(context: typer.Context, repo: RepoArgument, name: str, as_json: JsonO
 
 @branch.command("checkpoint")
 def checkpoint(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
-    """Ask the repo's signers for a checkpoint of a branch as it is now; `ravel quorum approve` signs it.
+    """Propose a checkpoint of a branch as it is now; signers approve it with `ravel quorum approve`.
 
     What the checkpoint does not have in its past stands after it from then on, whenever it was written.
     """
@@ -50,18 +52,18 @@ def compact(
     context: typer.Context,
     branch: BranchArgument,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what might go at most, and write nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be released, and write nothing.")
     ] = False,
     without_missing: Annotated[
         bool,
         typer.Option(
             "--without-missing",
-            help="Also where bodies that the documents need are not here: what these said is lost, for everybody.",
+            help="Also where bodies that the documents need are absent. All nodes lose their content.",
         ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Let go the bodies that the branch has so far, for everybody; what its set, dict and text hold is kept.
+    """Release the bodies that the branch has so far, on all nodes. Its set, dict and text keep their content.
 
     Each node erases them when it likes: `ravel gc`, with erase_after_days in its configuration. Erased posts cannot be read
     again. Order, authors and signatures stay, and can be checked.
@@ -74,7 +76,7 @@ def compact(
 def list_branches(
     context: typer.Context,
     repo: RepoArgument,
-    everything: Annotated[bool, typer.Option("--all", help="Archived ones too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include archived branches.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the branches of a repo."""
@@ -104,7 +106,7 @@ def list_branches(
 
 @branch.command("rename")
 def rename(context: typer.Context, branch: BranchArgument, name: str, as_json: JsonOption = False) -> None:
-    """Give a branch another name, for everybody. To point `main` elsewhere, rename both."""
+    """Rename a branch for all members. To point `main` elsewhere, rename both."""
     answer = client(context).edit_branch(branch, name=name)
     print_json(answer) if as_json else print_fields(answer.items())
 
@@ -114,12 +116,10 @@ def fork(
     context: typer.Context,
     branch: BranchArgument,
     name: Annotated[str, typer.Argument(help="Of the new branch.")],
-    at: Annotated[
-        str, typer.Option(help="The commit that it continues; the branch's heads, if none is said.")
-    ] = "",
+    at: Annotated[str, typer.Option(help="The commit to continue; by default the branch's heads.")] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Add a branch that continues another from one of its commits. `ravel log --whole` shows both together."""
+    """Create a branch that continues another from one of its commits. `ravel log --whole` shows both."""
     answer = client(context).fork_branch(branch, name, at)
     print_json(answer) if as_json else print_fields(answer.items())
 
@@ -127,11 +127,11 @@ def fork(
 @branch.command("merge")
 def merge(
     context: typer.Context,
-    source: Annotated[str, typer.Argument(help="The branch to take from: name, id or prefix.")],
+    source: Annotated[str, typer.Argument(help="The branch to merge from: name, id or prefix.")],
     target: Annotated[str, typer.Argument(help="The branch to merge into.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Merge a branch into another that it continues, or that continues it, or the same as it.
+    """Merge a branch into another. One must continue the other, or both the same branch.
 
     What the target does not have yet is written there again, by you, each commit with its origin. Merging once more
     takes only what is new since.
@@ -172,7 +172,7 @@ def capability(context: typer.Context, branch: BranchArgument, as_json: JsonOpti
 
 @branch.command("renew")
 def renew(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
-    """Make new secrets for a branch: a link to it that leaked opens the past and nothing new. Members notice nothing."""
+    """Create new secrets for a branch. Leaked links open its past and nothing new; members notice nothing."""
     answer = client(context).renew_branch(branch)
     print_json(answer) if as_json else print_fields(answer.items())
 
@@ -181,17 +181,17 @@ def renew(context: typer.Context, branch: BranchArgument, as_json: JsonOption = 
 def archive(
     context: typer.Context,
     branch: BranchArgument,
-    undo: Annotated[bool, typer.Option("--undo", help="Take it back.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Undo it.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Archive a branch, for everybody: lists leave it out. Nothing is deleted, and it can be written to."""
+    """Archive a branch for all members. Lists omit it; nothing is deleted, and it stays writable."""
     answer = client(context).edit_branch(branch, archived=not undo)
     print_json(answer) if as_json else print_fields(answer.items())
 
 
 @branch.command("voids")
 def voids(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
-    """List void commits: accepted once, and left out of the timeline since their author was removed."""
+    """List revoked (void) commits: accepted once, and out of the timeline since their author's rights ended."""
     answer = client(context).list_voids(branch)
     if as_json:
         print_json(answer)
@@ -209,7 +209,7 @@ def adopt(
     commits: Annotated[list[str], typer.Argument(help="Void commits, by id or unique prefix.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Make void commits count again, so that honest work is not lost with its author."""
+    """Make revoked commits count again, so that honest work is not lost with its author."""
     answer = client(context).adopt(branch, commits)
     print_json(answer) if as_json else print_fields(answer.items())
 
@@ -219,7 +219,7 @@ def show(
     commit: Annotated[str, typer.Argument(help="A commit's id or a unique prefix.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Show one commit: what it names, where it stands, what it says, and the verdict on it."""
+    """Show one commit: its references, position, content and verdict."""
     answer = client(context).show(commit)
     print_json(answer) if as_json else print_fields(answer.items())
 
@@ -229,7 +229,7 @@ def why(
     commit: Annotated[str, typer.Argument(help="A commit's id or a unique prefix.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Explain the verdict on a commit: accepted, void, pending or rejected, by which rule and which commits."""
+    """Explain the verdict on a commit: accepted, void (revoked), pending or rejected, by which rule and commits."""
     answer = client(context).why(commit)
     print_json(answer) if as_json else print_fields(answer.items())
 
@@ -244,29 +244,31 @@ def log(
     context: typer.Context,
     branch: BranchArgument,
     limit: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="How many commits; 20, if none is said.")
+        int | None, typer.Option(min=1, max=1000, help="Number of commits (default: 20).")
     ] = None,
     start: Annotated[
-        int | None, typer.Option("--from", min=0, help="From this position, not the last ones.")
+        int | None,
+        typer.Option("--from", min=0, help="Start at this position instead of showing the last commits."),
     ] = None,
-    end: Annotated[int | None, typer.Option("--to", min=0, help="Those before this position.")] = None,
+    end: Annotated[int | None, typer.Option("--to", min=0, help="Stop before this position.")] = None,
     by_time: Annotated[
-        bool, typer.Option("--by-time", help="In this node's order by time, not in that of all nodes.")
+        bool,
+        typer.Option("--by-time", help="Use this node's order by time instead of the order of all nodes."),
     ] = False,
-    after: Annotated[str, typer.Option(help="With --by-time: what follows this commit.")] = "",
-    before: Annotated[str, typer.Option(help="With --by-time: what precedes this commit.")] = "",
+    after: Annotated[str, typer.Option(help="With --by-time: show what follows this commit.")] = "",
+    before: Annotated[str, typer.Option(help="With --by-time: show what precedes this commit.")] = "",
     digest: Annotated[
-        bool, typer.Option("--digest", help="The digest of the whole timeline instead.")
+        bool, typer.Option("--digest", help="Print the digest of the whole timeline instead.")
     ] = False,
     at: Annotated[
-        str, typer.Option(help="As the branch was at this commit: the last ones of its past.")
+        str, typer.Option(help="Show the branch as it was at this commit: the end of the commit's history.")
     ] = "",
     whole: Annotated[
-        bool, typer.Option("--whole", help="With what the branch continues, if it is a fork.")
+        bool, typer.Option("--whole", help="Include what the branch continues, if it is a fork.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a branch's timeline: its last commits, in the order that every node agrees on.
+    """Show the end of a branch's timeline, in the order that all nodes agree on.
 
     Positions count from 0: `--from 100 --to 120` are twenty commits, `--to 120` those before, `--from 100` those after.
     """

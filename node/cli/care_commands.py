@@ -18,15 +18,15 @@ from node.cli.shared import (
 )
 from node.runtime.errors import ERROR_KINDS, ServiceError
 
-debug = typer.Typer(no_args_is_help=True, help="For those who help you.")
+debug = typer.Typer(no_args_is_help=True, help="Collect information for support.")
 
 
 def backup(
     context: typer.Context,
-    out: Annotated[Path, typer.Argument(help="A folder that is not there yet.")],
+    out: Annotated[Path, typer.Argument(help="The folder to create.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Write a backup of the node (store, keys, configuration), while its daemon runs or not.
+    """Write a backup of the node (store, keys, configuration). The daemon may run.
 
     The keys in it are as they are in the folder: sealed, or in the clear. It appears under its name when it is whole.
     """
@@ -44,11 +44,14 @@ def restore(
     ] = None,
     is_latest: Annotated[
         bool,
-        typer.Option("--latest", help="Nothing was written since the backup: write without asking a peer."),
+        typer.Option(
+            "--latest",
+            help="Declare that nothing was written since the backup, so that the node writes without asking a peer.",
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a node of a backup in --home, which must not be there or be empty. Every file is checked first.
+    """Create a node in --home from a backup. The folder must be absent or empty. Every file is checked first.
 
     A PostgreSQL database must be empty, too. With --storage-url a store moves from one database to another.
     It is the same node and the same user: never run it beside the one that the backup was made of.
@@ -76,17 +79,18 @@ def restore(
 def fsck(
     context: typer.Context,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Put right what can be, and ask peers for the rest.")
+        bool, typer.Option("--repair", help="Repair what can be repaired here, and ask peers for the rest.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="With --repair: say what it would do, and keep nothing.")
+        bool, typer.Option("--dry-run", help="With --repair: show what it would do, and change nothing.")
     ] = False,
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="Write again though writes were lost and no peer was met.")
+        bool,
+        typer.Option("--accept-loss", help="Write again although writes were lost and no peer was asked."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check all that the store says: every hash, reference, signature and verdict, ranks, heads and counts.
+    """Check the whole store: hashes, references, signatures, verdicts, ranks, heads and counts.
 
     It reads one moment of the store, beside the daemon or without one, and changes nothing.
     With --repair, for which the daemon must be stopped, a copy of the database is kept, what follows from commits is made
@@ -128,17 +132,20 @@ def fsck(
 def collect(
     context: typer.Context,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be taken out, and take nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be deleted, and delete nothing.")
     ] = False,
     removed: Annotated[
-        bool, typer.Option("--removed", help="Also the content of files that were removed from their branch.")
+        bool,
+        typer.Option(
+            "--removed", help="Also delete the content of files that were removed from their branch."
+        ),
     ] = False,
     quarantine: Annotated[
-        bool, typer.Option("--quarantine", help="Also delete all that starts and repairs have set aside.")
+        bool, typer.Option("--quarantine", help="Also delete what starts and repairs moved to quarantine.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take out of the store what no commit and no file needs. The daemon must be stopped, but for --dry-run.
+    """Delete from the store what no commit and no file needs. Stop the daemon first, except for --dry-run.
 
     With erase_after_days in the configuration, bodies that a compaction let go that long ago are erased before.
     Where a quarter of the database's file is unused then, it is written anew without that.
@@ -193,7 +200,7 @@ def collect(
 
 
 def doctor(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Look for what keeps the node from working, or soon will, and say what to do. Changes nothing."""
+    """Find what stops the node from working now or soon, and say what to do. Changes nothing."""
     from dataclasses import asdict
 
     from node.observe.doctor import PROBLEM, examine
@@ -212,10 +219,10 @@ def doctor(context: typer.Context, as_json: JsonOption = False) -> None:
 @debug.command("bundle")
 def bundle(
     context: typer.Context,
-    out: Annotated[Path, typer.Argument(help="An archive that is not there yet: ravel-debug.tar.gz")],
+    out: Annotated[Path, typer.Argument(help="The archive to create, such as ravel-debug.tar.gz.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Write an archive for who is to help you: checks, status, metrics, latest log lines, configuration, versions.
+    """Write an archive for support: checks, status, metrics, latest log lines, configuration, versions. It holds no secrets.
 
     It holds ids, addresses and names of branches, and no key, token, link or text that anybody wrote.
     """

@@ -7,7 +7,7 @@ import typer
 from node.cli.repo_commands import given, seconds_of, show_link
 from node.cli.shared import JsonObject, JsonOption, client, print_fields, print_json, print_table
 
-device = typer.Typer(no_args_is_help=True, help="Several devices of one person, each a user of its own.")
+device = typer.Typer(no_args_is_help=True, help="Devices of one person; each is a user of its own.")
 
 DeviceArgument = Annotated[
     str, typer.Argument(help="Its user's id or a unique prefix, as in `ravel device list`.")
@@ -18,10 +18,10 @@ DeviceArgument = Annotated[
 def add(
     context: typer.Context,
     expires: Annotated[str, typer.Option(help="How long the link is valid: 10m, 1h; at most 7d.")] = "1h",
-    qr: Annotated[bool, typer.Option("--qr", help="Also as a QR code, to be read from the screen.")] = False,
+    qr: Annotated[bool, typer.Option("--qr", help="Also print a QR code.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print a link that makes another user a device of this one. It is a secret: who uses it first gets all repos.
+    """Print a link that makes another user a device of this one. Keep it secret: its first user gets all repos.
 
     This node then hands on, by itself, every repo that its user is a member of or comes to later, with what the user
     holds where it may grant that. What an admin has to do `ravel device list` tells.
@@ -39,7 +39,7 @@ def join(
     link: Annotated[str, typer.Argument(help="ravel:device:..., or - to read it from standard input.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Become a device of the person who made the link; its repos follow by themselves.
+    """Become a device of the person who made the link. The person's repos follow.
 
     With - the link is read from standard input: arguments can be seen by every user of the machine.
     """
@@ -48,13 +48,13 @@ def join(
 
 @device.command("list")
 def list_devices(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List the devices of this user's person, what each lacks, and who can give it."""
+    """List the devices of this person, the repos that each lacks, and which device can hand them on."""
     _show(client(context).devices.list_all(), as_json=as_json)
 
 
 @device.command("sync")
 def sync(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Hand on again what other devices lack, also what was taken from them since. On the first device.
+    """Hand repos to this person's other devices again, including repos taken from them since. Run it on the first device.
 
     Repos that come later are handed on without it, each once.
     """
@@ -70,7 +70,7 @@ def sync(context: typer.Context, as_json: JsonOption = False) -> None:
 
 @device.command("remove")
 def remove(context: typer.Context, device: DeviceArgument, as_json: JsonOption = False) -> None:
-    """Exclude a device from every repo where this user may, and no longer say that it is the same person's.
+    """Exclude a device from every repo where this user may, and end its link to this person.
 
     This user's own id: it is a device of nobody any more, and stays a member of the repos.
     """

@@ -13,7 +13,7 @@ from node.cli.shared import JsonOption, client, display_safe, print_fields, prin
 from node.runtime.errors import ServiceError
 
 set_ = typer.Typer(no_args_is_help=True, help="The set of a branch.")
-dict_ = typer.Typer(no_args_is_help=True, help="The dict of a branch: small values by keys.")
+dict_ = typer.Typer(no_args_is_help=True, help="The dict of a branch: short values by key.")
 text = typer.Typer(no_args_is_help=True, help="The text of a branch, for editors that speak Yjs.")
 
 JsonObject = dict[str, Any]
@@ -35,14 +35,14 @@ def add(
 def remove(
     context: typer.Context, branch: BranchArgument, items: ItemsArgument, as_json: JsonOption = False
 ) -> None:
-    """Delete items, as far as this node has seen them added."""
+    """Delete items that this node has seen."""
     answer = client(context).documents.edit_set(branch, remove=items)
     print_json(answer) if as_json else print_fields((name, answer[name]) for name in ("removed", "commits"))
 
 
 @set_.command("list")
 def list_set(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
-    """List the items, by their UTF-8 bytes."""
+    """List the items in the order of their UTF-8 bytes."""
     documents = client(context).documents
     items = _read_all("items", lambda offset: documents.show_set(branch, offset))
     if as_json:
@@ -73,21 +73,21 @@ def put(
     value: Annotated[str, typer.Argument(help="A text of up to 16,384 characters.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Put a value. It replaces all that this node has seen of the key; conflicts end with that."""
+    """Set the value of a key. It replaces all that this node has seen of the key; conflicts end with that."""
     answer = client(context).documents.edit_dict(branch, put={key: value})
     print_json(answer) if as_json else print_fields((name, answer[name]) for name in ("put", "commits"))
 
 
 @dict_.command("rm")
 def erase(context: typer.Context, branch: BranchArgument, key: str, as_json: JsonOption = False) -> None:
-    """Erase a key, as far as this node has seen it put."""
+    """Delete a key; concurrent values that this node has not seen stay."""
     answer = client(context).documents.edit_dict(branch, erase=[key])
     print_json(answer) if as_json else print_fields((name, answer[name]) for name in ("erased", "commits"))
 
 
 @dict_.command("get")
 def get(context: typer.Context, branch: BranchArgument, key: str, as_json: JsonOption = False) -> None:
-    """Show a key's value, and the values that were put at the same time (conflicts)."""
+    """Show a key's value, and concurrent values (conflicts)."""
     answer = client(context).documents.get_entry(branch, key)
     if as_json:
         print_json(answer)
@@ -100,7 +100,7 @@ def get(context: typer.Context, branch: BranchArgument, key: str, as_json: JsonO
 
 @dict_.command("list")
 def list_dict(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
-    """List the keys with their values, and how many conflicts each has."""
+    """List keys, values, and the number of conflicts of each."""
     documents = client(context).documents
     entries = _read_all("entries", lambda offset: documents.show_dict(branch, offset))
     if as_json:
@@ -121,7 +121,7 @@ def push(
     ],
     as_json: JsonOption = False,
 ) -> None:
-    """Push an update. It is tried before it is written; one that says nothing new is not written."""
+    """Write a Yjs update. It is tried before it is written; one that says nothing new is not written."""
     try:
         update = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
     except OSError as error:
@@ -139,11 +139,11 @@ def pull(
     ] = None,
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", help="Where the update goes; - for standard output.", allow_dash=True),
+        typer.Option("--out", "-o", help="The file to write; - for standard output.", allow_dash=True),
     ] = Path("-"),
     as_json: JsonOption = False,
 ) -> None:
-    """Pull the whole text as one Yjs update, or (--root) as plain text."""
+    """Read the whole text as one Yjs update, or with --root as plain text."""
     answer = client(context).documents.pull_text(branch, root)
     if as_json:
         print_json(answer)

@@ -17,14 +17,18 @@ from node.runtime.errors import ERROR_KINDS, ServiceError
 
 LargeBranchOption = Annotated[
     int | None,
-    typer.Option(min=1, metavar="COMMITS", help="Order branches of so many commits in many tasks (2000000)."),
+    typer.Option(
+        min=1,
+        metavar="COMMITS",
+        help="Order branches of at least this many commits in several tasks (2000000).",
+    ),
 ]
 
 _NOTHING_MORE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def export(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Write what is new since the last export as Parquet, and print where."""
+    """Export what is new since the last export as Parquet, and print the folder."""
     answer = client(context).export()
     print_json(answer) if as_json else print_fields(answer.items())
 
@@ -33,7 +37,7 @@ def analyze(
     context: typer.Context,
     export_folder: Annotated[
         str | None,
-        typer.Argument(metavar="[EXPORT]", help="An export, a folder or a URL; by default this node's."),
+        typer.Argument(metavar="[EXPORT]", help="An export: a folder or a URL; by default this node's."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for tables, digests and report.html.")] = Path("analysis"),
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
@@ -41,7 +45,7 @@ def analyze(
     draw: Annotated[
         str | None, typer.Option(metavar="BRANCH", help="Branch to draw: its name, or the start of its id.")
     ] = None,
-    csv: Annotated[bool, typer.Option("--csv", help="Write every table as CSV too.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Also write every table as CSV.")] = False,
     giant_from: LargeBranchOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -59,14 +63,14 @@ def audit(
     context: typer.Context,
     export_folders: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[EXPORT...]", help="Exports, of one node or many; by default this node's."),
+        typer.Argument(metavar="[EXPORT...]", help="Exports of one or more nodes; by default this node's."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the table of findings.")] = Path("audit"),
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
     giant_from: LargeBranchOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Recompute ids, find contradictions in and between exports; exit code 23 when there are any. Needs Java 17 or newer.
+    """Recompute ids and find contradictions in and between exports. Exits with 23 if there are any. Needs Java 17 or newer.
 
     Ids are recomputed of exports that hold blocks, as export.blocks has them; of others it is said that they were not.
     """
@@ -77,18 +81,17 @@ def audit(
 
 
 def study(
-    name: Annotated[str, typer.Argument(metavar="STUDY", help="Which study; there is: scuttlesort.")],
+    name: Annotated[str, typer.Argument(metavar="STUDY", help="The study to run: scuttlesort.")],
     exports: Annotated[
-        list[str] | None, typer.Argument(metavar="EXPORT", help="Replay their largest branches too.")
+        list[str] | None,
+        typer.Argument(metavar="EXPORT", help="Exports whose largest branches are replayed too."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for tables and study.html.")] = Path("study"),
     quick: Annotated[bool, typer.Option("--quick", help="Small tangles: minutes, not hours.")] = False,
     heights: Annotated[str | None, typer.Option(help="Commits of the tangles: 32K,64K.")] = None,
     widths: Annotated[str | None, typer.Option(help="Feeds of the tangles: 4,64.")] = None,
     seeds: Annotated[int | None, typer.Option(help="Runs of each scenario.")] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the study that lies in --out.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume the study in --out.")] = False,
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
     as_json: JsonOption = False,
 ) -> None:

@@ -8,12 +8,12 @@ from node.cli.branch_commands import BranchArgument
 from node.cli.shared import JsonOption, client, print_json, print_table
 from node.runtime.errors import ERROR_KINDS
 
-feed = typer.Typer(no_args_is_help=True, help="The feeds of authors: each numbers its commits in a branch.")
+feed = typer.Typer(no_args_is_help=True, help="Feeds: the numbered commits of one author in a branch.")
 
 
 @feed.command("check")
 def check(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
-    """List the feeds of a branch, and the commits with which an author used one place of a feed twice.
+    """List the feeds of a branch, and the forks: places of a feed that its author used twice.
 
     Honest nodes do not fork their feeds, unless a node's folder was restored from a copy or runs twice. The exit code
     is that of feed_forked when there is a fork.

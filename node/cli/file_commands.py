@@ -72,11 +72,17 @@ def get(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="Where to; - for standard output. [default: its name, here]", allow_dash=True
+            "--out",
+            "-o",
+            help="The file to write; - for standard output. [default: its name, here]",
+            allow_dash=True,
         ),
     ] = None,
     span: Annotated[
-        str, typer.Option("--range", metavar="START-STOP", help="Bytes from START to before STOP only.")
+        str,
+        typer.Option(
+            "--range", metavar="START-STOP", help="Only the bytes from START up to, and without, STOP."
+        ),
     ] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
     as_json: JsonOption = False,
@@ -110,7 +116,7 @@ def get(
 def remove(
     context: typer.Context, branch: BranchArgument, file: FileArgument, as_json: JsonOption = False
 ) -> None:
-    """Remove a file from a branch, for everyone. Nodes that have its content keep it."""
+    """Remove a file from a branch for all members. Nodes that have its content keep it."""
     answer = client(context).remove_file(branch, file)
     print_json(answer) if as_json else print_fields(answer.items())
 

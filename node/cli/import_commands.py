@@ -28,7 +28,7 @@ def import_git(
     revision: Annotated[str, typer.Option("--rev", help="What to import: a branch, tag or commit.")] = "HEAD",
     as_json: JsonOption = False,
 ) -> None:
-    """Import a git history: a commit for each git commit, acks are its parents, body is author, time and message."""
+    """Import a git history: one commit for each git commit, with its parents, author, time and message."""
     from node.importers.git_history import GitHistory
     from node.importers.item import pack
 
@@ -46,7 +46,7 @@ def import_jsonl(
     source: Annotated[
         str,
         typer.Option(
-            help="Whose ids these are; a second import of it adds what is new. [default: the file's name]"
+            help="A name for the source of these ids; a second import from it adds what is new. [default: the file's name]"
         ),
     ] = "",
     as_json: JsonOption = False,

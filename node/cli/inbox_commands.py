@@ -18,15 +18,17 @@ from node.cli.shared import (
     print_table,
 )
 
-inbox = typer.Typer(no_args_is_help=True, help="Comments on documents, and commits that others offer.")
+inbox = typer.Typer(no_args_is_help=True, help="Comments on documents, and commits offered by others.")
 
-OfferArgument = Annotated[str, typer.Argument(help="As `ravel inbox list` shows it, or a unique prefix.")]
+OfferArgument = Annotated[
+    str, typer.Argument(help="Its id, as `ravel inbox list` shows it, or a unique prefix.")
+]
 _TEXT_WIDTH = 72
 
 
 @inbox.command("list")
 def list_offers(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
-    """List what was offered to a repo, and what became of it."""
+    """List the offers to a repo and their state."""
     answer = client(context).list_offers(repo)
     if as_json:
         print_json(answer)
@@ -50,7 +52,7 @@ def list_offers(context: typer.Context, repo: RepoArgument, as_json: JsonOption 
 
 @inbox.command("comment")
 def comment(context: typer.Context, branch: BranchArgument, text: str, as_json: JsonOption = False) -> None:
-    """Comment on a document, also without the right to write there.
+    """Comment on a document. This needs no right to write.
 
     The comment is written in a branch of your own, in a repo called `comments`, and the branch is offered to the
     document's inbox. Others see it once an admin has accepted it.
@@ -62,10 +64,10 @@ def comment(context: typer.Context, branch: BranchArgument, text: str, as_json: 
 def show(
     context: typer.Context,
     branch: BranchArgument,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many, the latest ones.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Show this many of the latest.")] = 50,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the accepted comments on a document, by the times that their authors say."""
+    """Show the accepted comments on a document, by their authors' times."""
     answer = client(context).comments(branch, limit)
     if as_json:
         print_json(answer)
@@ -86,11 +88,9 @@ def show(
 @inbox.command("offer")
 def offer(
     context: typer.Context,
-    source: Annotated[
-        str, typer.Argument(help="The branch that has the commits: one of a fork of the repo.")
-    ],
-    target: Annotated[str, typer.Argument(help="The branch that they are for.")],
-    note: Annotated[str, typer.Option(help="What it is.")] = "",
+    source: Annotated[str, typer.Argument(help="The branch with the commits, in a fork of the repo.")],
+    target: Annotated[str, typer.Argument(help="The branch to offer them to.")],
+    note: Annotated[str, typer.Option(help="A description of the offer.")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Offer commits to a repo: a pull request. Members read the offered branch from then on, later commits too."""
@@ -101,7 +101,7 @@ def offer(
 def accept(
     context: typer.Context, repo: RepoArgument, offer: OfferArgument, as_json: JsonOption = False
 ) -> None:
-    """Accept an offer: everybody who follows the repo follows the offered branch."""
+    """Accept an offer: all nodes that follow the repo then follow the offered branch."""
     _show(client(context).answer_offer(repo, offer, accepts=True), as_json=as_json)
 
 
@@ -109,7 +109,7 @@ def accept(
 def refuse(
     context: typer.Context, repo: RepoArgument, offer: OfferArgument, as_json: JsonOption = False
 ) -> None:
-    """Refuse an offer, or take back that it was accepted; who made it withdraws it so."""
+    """Refuse an offer, or withdraw one: your acceptance, or an offer of your own."""
     _show(client(context).answer_offer(repo, offer, accepts=False), as_json=as_json)
 
 
@@ -117,7 +117,7 @@ def refuse(
 def merge(
     context: typer.Context, repo: RepoArgument, offer: OfferArgument, as_json: JsonOption = False
 ) -> None:
-    """Take over the commits of an accepted offer: each is written again by you, with its origin."""
+    """Merge an accepted offer: you write each of its commits again, with its origin."""
     _show(client(context).merge_offer(repo, offer), as_json=as_json)
 
 

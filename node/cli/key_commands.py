@@ -12,7 +12,7 @@ from node.runtime.errors import ServiceError
 if TYPE_CHECKING:
     from node.home.key_file import Keys, Protection
 
-key = typer.Typer(no_args_is_help=True, help="The node's and the user's keys: sealed, carried, taken up.")
+key = typer.Typer(no_args_is_help=True, help="The node's and the user's keys: seal, export and import them.")
 
 PassphraseFlag = Annotated[bool, typer.Option("--passphrase", help="Seal the keys with a passphrase.")]
 KeyringFlag = Annotated[bool, typer.Option("--keyring", help="Seal them with a key in the system's keyring.")]
@@ -21,7 +21,7 @@ NewPassphraseOption = Annotated[
     typer.Option(
         "--new-passphrase-file",
         metavar="FILE",
-        help="Holds the new passphrase; - is standard input. Asked for by default.",
+        help="A file with the new passphrase; - for standard input. By default the command asks.",
     ),
 ]
 _CLEAR_WARNING = (
@@ -32,7 +32,7 @@ _CLEAR_WARNING = (
 
 def init(
     context: typer.Context,
-    name: Annotated[str, typer.Option(help="A name for people; peers do not see it.")] = "",
+    name: Annotated[str, typer.Option(help="A name for you; peers do not see it.")] = "",
     listen: Annotated[str | None, typer.Option(help="host:port for other nodes (127.0.0.1:7474).")] = None,
     api: Annotated[str | None, typer.Option(help="host:port of the local API (127.0.0.1:7475).")] = None,
     storage_url: Annotated[
@@ -40,21 +40,23 @@ def init(
     ] = None,
     passphrase: PassphraseFlag = False,
     keyring: KeyringFlag = False,
-    clear: Annotated[bool, typer.Option("--clear", help="Keep the keys in the clear.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Store the keys unsealed.")] = False,
     words: Annotated[
         bool,
-        typer.Option("--words", help="Take up a user by the 24 words of `key words`, from standard input."),
+        typer.Option(
+            "--words", help="Use the user of the 24 words of `key words`; read them from standard input."
+        ),
     ] = False,
     from_file: Annotated[
-        Path | None, typer.Option("--from-file", help="Take up a user by a file of `key export`.")
+        Path | None, typer.Option("--from-file", help="Use the user of a file that `key export` wrote.")
     ] = None,
     from_passphrase_file: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Holds that file's passphrase; - is standard input."),
+        typer.Option(metavar="FILE", help="A file with that file's passphrase; - for standard input."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a node in the folder: keys, token, configuration. What is there already stays as it is.
+    """Create a node in the folder: keys, token, configuration. Existing files stay unchanged.
 
     How the keys are kept is asked on a terminal, unless it is said or a passphrase is given (--passphrase-file).
     """
@@ -101,7 +103,7 @@ def init(
 
 @key.command("show")
 def show(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Show how the keys are kept: sealed with a passphrase or by the keyring, or in the clear (none)."""
+    """Show how the keys are stored: sealed by a passphrase or the keyring, or unsealed (none)."""
     from node.home.home import open_home
     from node.home.identity import read_keys
 
@@ -156,11 +158,11 @@ def unseal(context: typer.Context, as_json: JsonOption = False) -> None:
 @key.command("export")
 def export(
     context: typer.Context,
-    out: Annotated[Path, typer.Argument(help="A file that is not there yet.")],
+    out: Annotated[Path, typer.Argument(help="The file to create.")],
     new_passphrase_file: NewPassphraseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the user's key to a file, sealed with a passphrase: another node takes it up by `init --from-file`."""
+    """Write the user's key to a file, sealed with a passphrase. `ravel init --from-file` uses it on another node."""
     from node.home.key_file import encode_key_file, seal_user_key
     from node.home.private_files import create_file
 

@@ -108,7 +108,7 @@ def configure(
             "--passphrase-file",
             envvar="RAVEL_PASSPHRASE_FILE",
             metavar="FILE",
-            help="Holds the passphrase of sealed keys; - is standard input.",
+            help="A file with the passphrase of sealed keys; - for standard input.",
         ),
     ] = None,
     _version: Annotated[

@@ -38,7 +38,7 @@ class KeptPermission(StrEnum):
 
 @member.command("list")
 def list_members(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
-    """List the members of a repo and what they may do; devices of one person stand together."""
+    """List the members of a repo and their permissions. Devices of one person stand together."""
     answer = client(context).members.list_all(repo)
     if as_json:
         print_json(answer)
@@ -64,7 +64,7 @@ def grant(
     permission: GrantedPermission,
     as_json: JsonOption = False,
 ) -> None:
-    """Give a user a permission: raise a member, or make one of somebody who follows the repo.
+    """Give a user a permission. A user who only follows the repo becomes a member.
 
     Who is to write gets the repo's write secret, sealed for that user alone. Who does not have the repo yet needs an
     invitation (`ravel repo invite`) instead.
@@ -77,10 +77,12 @@ def revoke(
     context: typer.Context,
     repo: RepoArgument,
     user: UserArgument,
-    keeps: Annotated[KeptPermission, typer.Option(help="What the member keeps.")] = KeptPermission.READ,
+    keeps: Annotated[
+        KeptPermission, typer.Option(help="The permission that the member keeps.")
+    ] = KeptPermission.READ,
     as_json: JsonOption = False,
 ) -> None:
-    """Take rights from a member, who stays one. What the member writes without having seen it becomes void."""
+    """Lower a member's permission; the user stays a member. What the member writes without having seen it becomes void."""
     _show(client(context).members.remove(repo, user, keeps.value), as_json=as_json)
 
 
@@ -91,11 +93,13 @@ def exclude(
     user: UserArgument,
     person: Annotated[
         bool,
-        typer.Option("--person", help="Also all other devices of the same person, as `member list` shows."),
+        typer.Option(
+            "--person", help="Include all other devices of the same person, as `member list` shows them."
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Exclude a member: what the member wrote and nobody has seen becomes void, and nothing more is accepted.
+    """Exclude a member. Its commits that no member has seen are revoked, and no new ones are accepted.
 
     The repo gets new secrets, sealed to each remaining member. The excluded keep what they could read before; they
     read, write and follow nothing after.
@@ -112,13 +116,13 @@ def exclude(
 def rekey(
     context: typer.Context, repo: RepoArgument, user: UserArgument, as_json: JsonOption = False
 ) -> None:
-    """Seal the repo's current secrets for a member again, whose node says that it has not got them."""
+    """Send the repo's current secrets again to a member whose node lacks them."""
     _show(client(context).members.rekey(repo, user), as_json=as_json)
 
 
 @member.command("invitations")
 def invitations(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
-    """List the invitations of a repo: who made them, for what, until when, and how many came by them."""
+    """List the invitations of a repo: author, permission, expiry and number of joins."""
     answer = client(context).members.invitations(repo)
     if as_json:
         print_json(answer)
@@ -143,10 +147,10 @@ def invitations(context: typer.Context, repo: RepoArgument, as_json: JsonOption 
 def uninvite(
     context: typer.Context,
     repo: RepoArgument,
-    invitation: Annotated[str, typer.Argument(help="As `ravel member invitations` lists it.")],
+    invitation: Annotated[str, typer.Argument(help="Its id, as `ravel member invitations` lists it.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Revoke an invitation: who joins by it from now on, or did so without this node having seen it, is no member."""
+    """Revoke an invitation. Joins by it that this node has not seen do not count."""
     _show(client(context).members.revoke_invitation(repo, invitation), as_json=as_json)
 
 

@@ -25,7 +25,7 @@ SetOption = Annotated[
     ),
 ]
 
-config = typer.Typer(no_args_is_help=True, help="What the node is told: file, environment, options.")
+config = typer.Typer(no_args_is_help=True, help="Show and check settings.")
 
 
 def run(
@@ -54,7 +54,7 @@ def run(
 
 
 def status(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Show the running node: what it holds, and how it stands with its peers."""
+    """Show the running node: its repos, its peers and their state."""
     answer = client(context).status()
     if as_json:
         print_json(answer)
@@ -91,7 +91,7 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
 
 
 def storage(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Show what the store takes on the disk, what came on each of the last days, and a relay's room."""
+    """Show disk use, growth on each of the last days, and a relay's free quota."""
     answer = client(context).storage()
     if as_json:
         print_json(answer)
@@ -154,7 +154,7 @@ def show_id(context: typer.Context, as_json: JsonOption = False) -> None:
 def open_page(
     context: typer.Context,
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Start a browser, or print the address only.")
+        bool, typer.Option("--browser/--no-browser", help="Start a browser, or only print the address.")
     ] = True,
     as_json: JsonOption = False,
 ) -> None:
@@ -174,7 +174,7 @@ def open_page(
 
 @config.command("show")
 def show_config(context: typer.Context, options: SetOption = None, as_json: JsonOption = False) -> None:
-    """Print every key's value, and whether it is the default or comes from the file, the environment or an option."""
+    """Print every setting with its source: default, file, environment or option."""
     from node.home.home import open_home
 
     home = open_home(settings(context).home, options or ())
@@ -198,7 +198,7 @@ def check_config(
     file: Annotated[Path | None, typer.Argument(help="Another configuration file than the node's.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check the configuration as the daemon would at its start, and note what has no effect."""
+    """Check the configuration as the daemon does at its start, and report settings without effect."""
     import os
 
     from node.home.config import CONFIG_NAME

@@ -7,7 +7,7 @@ import typer
 
 from node.cli.shared import JsonOption, client, print_fields, print_json, print_table
 
-peer = typer.Typer(no_args_is_help=True, help="Peers to keep a connection to.")
+peer = typer.Typer(no_args_is_help=True, help="Peers that this node connects to.")
 
 
 @peer.command("add")
@@ -16,11 +16,14 @@ def add(
     address: Annotated[str, typer.Argument(help="host:port")],
     peer: Annotated[str, typer.Argument(help="The node id that `ravel id` prints there.")],
     relay: Annotated[
-        bool, typer.Option("--relay", help="Have it keep all that this node follows, if it is a relay.")
+        bool,
+        typer.Option(
+            "--relay", help="Ask the peer, if it is a relay, to store everything that this node follows."
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Keep a connection to a peer. Anyone who answers at the address must prove that key."""
+    """Add a peer and stay connected to it. Anyone who answers at the address must prove that key."""
     answer = client(context).add_peer(address, peer, relay=relay)
     print_json(answer) if as_json else print_fields(
         (name, value) for name, value in answer.items() if name != "topics"
@@ -29,7 +32,7 @@ def add(
 
 @peer.command("list")
 def list_peers(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List peers and connections, where each address came from, and when the peer was last reached at one."""
+    """List peers and connections, the source of each address, and the last contact."""
     answer = client(context).list_peers()
     if as_json:
         print_json(answer)
@@ -45,7 +48,7 @@ def list_peers(context: typer.Context, as_json: JsonOption = False) -> None:
 
 @peer.command("remove")
 def remove(context: typer.Context, peer: str, as_json: JsonOption = False) -> None:
-    """Disconnect from a peer, and dial it no more."""
+    """Remove a peer: disconnect it, and do not dial it again."""
     answer = client(context).remove_peer(peer)
     if as_json:
         print_json(answer)
@@ -53,14 +56,14 @@ def remove(context: typer.Context, peer: str, as_json: JsonOption = False) -> No
 
 @peer.command("ban")
 def ban(context: typer.Context, peer: str, as_json: JsonOption = False) -> None:
-    """Speak with a peer no more: disconnect, and neither dial nor serve it."""
+    """Block a peer: disconnect it, and neither dial nor serve it again."""
     answer = client(context).ban_peer(peer, is_banned=True)
     print_json(answer) if as_json else print_fields(answer.items())
 
 
 @peer.command("unban")
 def unban(context: typer.Context, peer: str, as_json: JsonOption = False) -> None:
-    """Let a banned peer connect again; `ravel peer add` dials it."""
+    """Unblock a peer, so that it may connect; `ravel peer add` dials it."""
     answer = client(context).ban_peer(peer, is_banned=False)
     print_json(answer) if as_json else print_fields(answer.items())
 

@@ -8,9 +8,7 @@ from node.cli.member_commands import KeptPermission, UserArgument
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import JsonObject, JsonOption, client, print_fields, print_json, print_table
 
-quorum = typer.Typer(
-    no_args_is_help=True, help="Signers whose approval checkpoints, and removals if they are to, need."
-)
+quorum = typer.Typer(no_args_is_help=True, help="Set who must approve checkpoints and, optionally, removals.")
 
 ProposalArgument = Annotated[
     str, typer.Argument(help="The proposal's id or a unique prefix, as `ravel quorum show` prints it.")
@@ -21,20 +19,22 @@ ProposalArgument = Annotated[
 def set_quorum(
     context: typer.Context,
     repo: RepoArgument,
-    signers: Annotated[list[str], typer.Option("--signer", help="A member; once for each signer.")],
+    signers: Annotated[
+        list[str], typer.Option("--signer", help="A member who signs; repeat it for each signer.")
+    ],
     threshold: Annotated[int, typer.Option(help="How many of the signers must approve.")],
     removals: Annotated[
-        bool, typer.Option("--removals", help="Excluding and demoting other members needs them too.")
+        bool, typer.Option("--removals", help="Also require them for excluding and demoting members.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Name the signers. It binds anyone who becomes an admin after this: do it before you make admins."""
+    """Set the signers. It binds anyone who becomes an admin after this: do it before you make admins."""
     _show(client(context).quorums.name(repo, signers, threshold, removals=removals), as_json=as_json)
 
 
 @quorum.command("show")
 def show(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
-    """Show who must approve, and the latest proposals with their approvals."""
+    """Show the signers, and the latest proposals with their approvals."""
     answer = client(context).quorums.show(repo)
     if as_json:
         print_json(answer)
@@ -68,11 +68,12 @@ def propose_removal(
     repo: RepoArgument,
     user: UserArgument,
     keep: Annotated[
-        KeptPermission | None, typer.Option("--keep", help="What the member keeps (default: nothing).")
+        KeptPermission | None,
+        typer.Option("--keep", help="The permission that the member keeps (default: none)."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Ask the signers to exclude or demote a member; `ravel member exclude` or `revoke` does it when they have."""
+    """Propose to exclude or demote a member. Once approved, run `ravel member exclude` or `revoke`."""
     kept = keep.value if keep is not None else ""
     _show(client(context).quorums.propose_removal(repo, user, kept), as_json=as_json)
 
@@ -89,7 +90,7 @@ def approve(
 def finish(
     context: typer.Context, repo: RepoArgument, proposal: ProposalArgument, as_json: JsonOption = False
 ) -> None:
-    """Make a checkpoint whose last signatures were given at the same time."""
+    """Write the checkpoint of a proposal whose last approvals were concurrent."""
     _show(client(context).quorums.finish(repo, proposal), as_json=as_json)
 
 

@@ -6,14 +6,14 @@ import typer
 
 from node.cli.shared import JsonOption, client, iso_time, print_fields, print_json, print_table
 
-relay = typer.Typer(no_args_is_help=True, help="What this node keeps for others and cannot open.")
+relay = typer.Typer(no_args_is_help=True, help="Topics that this relay stores for others and cannot read.")
 
 TopicArgument = Annotated[str, typer.Argument(help="The topic's id, or a unique prefix of one that is kept.")]
 
 
 @relay.command("list")
 def list_topics(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List the topics that are kept, the latest touched first, and how much room they take."""
+    """List the stored topics and their size, most recently used first."""
     answer = client(context).list_relayed()
     if as_json:
         print_json(answer)
@@ -40,7 +40,7 @@ def list_topics(context: typer.Context, as_json: JsonOption = False) -> None:
 
 @relay.command("pin")
 def pin(context: typer.Context, topic: TopicArgument, as_json: JsonOption = False) -> None:
-    """Never forget a topic to make room for others."""
+    """Pin a topic: it is never deleted to make room."""
     answer = client(context).pin_relayed(topic, is_pinned=True)
     print_json(answer) if as_json else print_fields(answer.items())
 
@@ -58,7 +58,7 @@ def allow(
     peer: Annotated[str, typer.Argument(help="The node id that `ravel id` prints there.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Know a peer: it may add topics where strangers may not, and these are not forgotten for strangers' topics."""
+    """Trust a peer: its topics are accepted where strangers' are refused, and strangers' topics do not displace them."""
     answer = client(context).allow_relayed(peer, is_allowed=True)
     print_json(answer) if as_json else print_fields(answer.items())
 
@@ -69,6 +69,6 @@ def deny(
     peer: Annotated[str, typer.Argument(help="The node's id, or a unique prefix of one that is allowed.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Know a peer no more; `ravel peer ban` refuses to speak with it."""
+    """Stop trusting a peer; `ravel peer ban` blocks it."""
     answer = client(context).allow_relayed(peer, is_allowed=False)
     print_json(answer) if as_json else print_fields(answer.items())

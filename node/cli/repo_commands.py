@@ -44,12 +44,14 @@ def create(context: typer.Context, name: str, as_json: JsonOption = False) -> No
 def invite(
     context: typer.Context,
     repo: RepoArgument,
-    permission: Annotated[InvitedPermission, typer.Option(help="What it grants.")] = InvitedPermission.WRITE,
+    permission: Annotated[
+        InvitedPermission, typer.Option(help="The permission that it grants.")
+    ] = InvitedPermission.WRITE,
     expires: Annotated[str, typer.Option(help="How long it is valid: 30m, 12h, 7d.")] = "7d",
     uses: Annotated[
-        int, typer.Option(min=1, max=INVITATION_USE_COUNT_MAX, help="For how many people it is.")
+        int, typer.Option(min=1, max=INVITATION_USE_COUNT_MAX, help="How many users may join by it.")
     ] = 1,
-    qr: Annotated[bool, typer.Option("--qr", help="Also as a QR code, to be read from the screen.")] = False,
+    qr: Annotated[bool, typer.Option("--qr", help="Also print a QR code.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print an invitation link. It is a secret: anyone who has it can read the repo."""
@@ -66,7 +68,7 @@ def join(
     link: Annotated[str, typer.Argument(help="ravel:invite:..., or - to read it from standard input.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Join a repo by an invitation link, and replicate it from the peers that the link names.
+    """Join a repo by an invitation link, and replicate it from the link's peers.
 
     With - the link is read from standard input: arguments can be seen by every user of the machine.
     """
@@ -103,7 +105,7 @@ def follow(
     ],
     as_json: JsonOption = False,
 ) -> None:
-    """Read and replicate a repo, or one branch by itself, by its read capability, without becoming a member.
+    """Read and replicate a repo, or a single branch, by its read capability. You do not become a member.
 
     With - the link is read from standard input: arguments can be seen by every user of the machine.
     """
@@ -120,10 +122,10 @@ def follow(
 def sync(
     context: typer.Context,
     repo: RepoArgument,
-    timeout: Annotated[float, typer.Option(min=0, help="Seconds after which it gives up.")] = 3600,
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds after which the command gives up.")] = 3600,
     as_json: JsonOption = False,
 ) -> None:
-    """Wait until a connected peer and this node hold the same of a repo, and show how far that is.
+    """Wait until this node and a connected peer hold the same commits of a repo, and show progress.
 
     Tells who holds it: what a peer or relay has confirmed is durable there.
     """
@@ -193,7 +195,7 @@ def fork(
     name: Annotated[str, typer.Argument(help="Of the new repo.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Make a repo of your own that continues another: its branches, each commit written again with its origin.
+    """Create a repo of your own that continues another. Each commit is written again and names its origin.
 
     Commits that are written there can be offered back: `ravel inbox offer`.
     """
@@ -216,7 +218,7 @@ def fork(
 
 @repo.command("forget")
 def forget(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
-    """Forget a repo of which this node follows single branches by a link, and what came of them."""
+    """Delete a repo of which this node follows single branches, with all their commits."""
     answer = client(context).forget_repo(repo)
     if as_json:
         print_json(answer)
@@ -224,7 +226,7 @@ def forget(context: typer.Context, repo: RepoArgument, as_json: JsonOption = Fal
 
 @repo.command("epochs")
 def list_epochs(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
-    """List the epochs of a repo: each has secrets of its own, and every exclusion starts the next."""
+    """List the epochs of a repo. Each has its own secrets; every exclusion starts a new one."""
     answer = client(context).list_epochs(repo)
     if as_json:
         print_json(answer)
@@ -254,7 +256,7 @@ def list_epochs(context: typer.Context, repo: RepoArgument, as_json: JsonOption 
 
 @repo.command("renew")
 def renew(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
-    """Make new secrets for a repo, for exactly its members: a link that leaked opens the past and nothing new.
+    """Create new secrets for a repo's members. Leaked links open its past and nothing new.
 
     Anyone who follows by a read capability and is no member needs a new one.
     """
@@ -266,10 +268,10 @@ def renew(context: typer.Context, repo: RepoArgument, as_json: JsonOption = Fals
 def leave(
     context: typer.Context,
     repo: RepoArgument,
-    force: Annotated[bool, typer.Option("--force", help="Also as the last owner.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Leave even as the last owner.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Stop being a member of a repo. What is here stays here, and goes on being replicated."""
+    """Leave a repo. What is here stays here, and goes on being replicated."""
     answer = client(context).members.leave(repo, force=force)
     print_json(answer) if as_json else print_fields(answer.items())
 

@@ -39,7 +39,7 @@ def import_ssb(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Import a Scuttlebutt log: each message is verified, and each feed becomes a branch ssb/...; says what was refused."""
+    """Import a Scuttlebutt log. Verifies each message; each feed becomes a branch ssb/... ; lists what is refused."""
     from node.importers.ssb_log import hmac_key_of, import_ssb_log, reasons_of
 
     key = hmac_key_of(hmac_key)

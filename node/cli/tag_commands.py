@@ -5,21 +5,21 @@ import typer
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import JsonOption, client, print_fields, print_json, print_table
 
-tag = typer.Typer(no_args_is_help=True, help="Names of single commits; they can be moved.")
+tag = typer.Typer(no_args_is_help=True, help="Tags: movable names of single commits.")
 
 
 @tag.command("set")
 def set_tag(
     context: typer.Context, repo: RepoArgument, name: str, commit: str, as_json: JsonOption = False
 ) -> None:
-    """Name a commit of one of the repo's branches, or move the name there."""
+    """Tag a commit of one of the repo's branches, or move the tag to it."""
     answer = client(context).set_tag(repo, name, commit)
     print_json(answer) if as_json else print_fields(answer.items())
 
 
 @tag.command("list")
 def list_tags(context: typer.Context, repo: RepoArgument, as_json: JsonOption = False) -> None:
-    """List the named commits of a repo. `ravel log BRANCH --at NAME` shows a branch as it was there."""
+    """List the tags of a repo. `ravel log BRANCH --at NAME` shows a branch as it was there."""
     answer = client(context).list_tags(repo)
     if as_json:
         print_json(answer)
@@ -32,6 +32,6 @@ def list_tags(context: typer.Context, repo: RepoArgument, as_json: JsonOption = 
 
 @tag.command("rm")
 def remove_tag(context: typer.Context, repo: RepoArgument, name: str, as_json: JsonOption = False) -> None:
-    """Take a name away; the commit stays."""
+    """Delete a tag; the commit stays."""
     answer = client(context).remove_tag(repo, name)
     print_json(answer) if as_json else print_fields(answer.items())

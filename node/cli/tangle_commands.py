@@ -32,22 +32,26 @@ def show(
     branch: Annotated[
         str, typer.Option(help="Of a branch's or a feed's tangle: the branch, by name or id.")
     ] = "main",
-    author: Annotated[str, typer.Option(help="Of a feed's tangle: the member; you, if none is said.")] = "",
+    author: Annotated[str, typer.Option(help="Of a feed's tangle: the member; by default you.")] = "",
     epoch: Annotated[
-        str, typer.Option(help="Of a members' tangle: the epoch; the current one, if none is said.")
+        str, typer.Option(help="Of a members' tangle: the epoch; by default the current one.")
     ] = "",
     message: Annotated[
         str,
-        typer.Option("--root", help="Of a thread of imported messages: the id of the one that begins it."),
+        typer.Option("--root", help="Of a thread of imported messages: the id of its first message."),
     ] = "",
     name: Annotated[
-        str, typer.Option(help="Of a thread: what its messages call it, under `tangles`.")
+        str, typer.Option(help="Of a thread: its key under `tangles` in the messages.")
     ] = "thread",
-    limit: Annotated[int, typer.Option(min=1, max=TANGLE_WINDOW_MAX, help="How many, the last ones.")] = 50,
-    dot: Annotated[bool, typer.Option("--dot", help="For Graphviz: pipe it into `dot -Tsvg`.")] = False,
+    limit: Annotated[
+        int, typer.Option(min=1, max=TANGLE_WINDOW_MAX, help="Show this many of the last commits.")
+    ] = 50,
+    dot: Annotated[
+        bool, typer.Option("--dot", help="Print Graphviz input; pipe it into `dot -Tsvg`.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the end of a tangle: its commits in canonical order, and what each follows in it."""
+    """Show the end of a tangle: its commits in canonical order with their parents."""
     parts = {"branch": branch, "author": author, "epoch": epoch, "message": message, "name": name}
     answer = client(context).tangle(repo, kind.value, limit, **parts)
     if as_json:

@@ -17,7 +17,10 @@ def watch(
     branch: BranchArgument,
     start: Annotated[
         str | None,
-        typer.Option("--from", help="The cursor to go on from; 'start': everything. Else from now on."),
+        typer.Option(
+            "--from",
+            help="The cursor to resume from; 'start' shows everything. By default only new commits are shown.",
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
