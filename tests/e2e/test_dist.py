@@ -99,6 +99,7 @@ def test_a_node_runs_from_the_wheel(tmp_path: Path) -> None:
             daemon.wait()
 
 
+@pytest.mark.extended
 def test_the_wheel_holds_data_and_configs_and_the_sdist_makes_the_same(tmp_path: Path) -> None:
     wheel = _build(ROOT, "wheel", tmp_path / "wheel")
     sdist = _build(ROOT, "sdist", tmp_path / "sdist")

@@ -89,6 +89,7 @@ def test_a_get_that_was_cut_goes_on_where_it_stopped(tmp_path: Path) -> None:
         assert list(tmp_path.glob(".out.bin.*.part")) == []
 
 
+@pytest.mark.extended
 def test_sigkill_during_an_add_leaves_nothing_after_the_next_start(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("notes")

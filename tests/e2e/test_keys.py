@@ -26,6 +26,7 @@ def _everything_in(folder: Path) -> bytes:
     return b"\0".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
+@pytest.mark.extended
 def test_a_sealed_node_starts_with_its_passphrase_alone(tmp_path: Path) -> None:
     first = _file(tmp_path / "first", FIRST)
     second = _file(tmp_path / "credentials" / "ravel-passphrase", SECOND)

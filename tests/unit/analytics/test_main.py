@@ -97,6 +97,7 @@ def test_a_mismatch_has_its_exit_code_and_json_says_how_many(
     assert Path(result["report"]).is_file()
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_a_master_that_spark_does_not_know_is_a_clear_error(tmp_path: Path) -> None:
     import subprocess

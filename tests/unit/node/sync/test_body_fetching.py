@@ -106,6 +106,7 @@ async def test_bodies_that_somebody_stripped_come_from_who_has_them(
     carol.open()
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.sqlite  # its rule is not about rows, and PostgreSQL takes 15 s for it
 async def test_who_withholds_bodies_delays_them_and_is_asked_once_while_it_is_connected(
@@ -130,6 +131,7 @@ async def test_who_withholds_bodies_delays_them_and_is_asked_once_while_it_is_co
     assert None not in _texts(carol)
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.sqlite  # its rule is not about rows, and PostgreSQL takes 15 s for it
 async def test_who_gives_some_is_asked_for_the_others_and_who_leaves_is_not_waited_for(
