@@ -16,12 +16,13 @@ from node.api.events import EventEndpoints
 from node.api.files import FileHandlers
 from node.api.gate import Gate, error_response
 from node.api.meter import Meter
+from node.api.openapi import describe_api
 from node.api.requests import Handler, answer_json
 from node.api.service import NodeService
 from node.api.web_page import OPEN_PATHS, PageCodes, page_routes, read_code
 from node.contract.endpoint import PREFIX
 from node.contract.files import ADD_FILE, GET_FILE
-from node.contract.node import FOLLOW_NODE, MAKE_PAGE_CODE
+from node.contract.node import DESCRIBE_API, FOLLOW_NODE, MAKE_PAGE_CODE
 from node.contract.table import ROUTED, AnyEndpoint
 from node.contract.timelines import FOLLOW_EDITS
 from node.observe.watching import Watching
@@ -76,6 +77,7 @@ def _stream_handlers(service: NodeService, streams: EventStreams) -> dict[AnyEnd
         FOLLOW_NODE: events.node,
         ADD_FILE: files.add,
         GET_FILE: files.get,
+        DESCRIBE_API: lambda _: answer_json(describe_api()),
     }
 
 

@@ -1,6 +1,6 @@
 """The node itself: its status, use of the disk, log, exports, events, and what its web page needs."""
 
-from typing import Annotated, Final, TypedDict
+from typing import Annotated, Any, Final, TypedDict
 
 from msgspec import Meta
 
@@ -11,6 +11,9 @@ from node.contract.timelines import ClosingEvent
 from node.contract.values import ByteCount, Count, Id, Request
 from protocol.limits.formats import LINK_SIZE_MAX
 from protocol.limits.users import EXPORT_SECONDS_MAX
+
+JsonObject = dict[str, Any]
+"""An OpenAPI document: JSON of a form that OpenAPI states, and no type here."""
 
 
 class QrRequest(Request, frozen=True):
@@ -199,4 +202,11 @@ DRAW_QR: Final = Endpoint(
     service="draw_qr",
     request=QrRequest,
     answer=QrCode,
+)
+DESCRIBE_API: Final = Endpoint(
+    name="describe_api",
+    method="GET",
+    path="/openapi.json",
+    summary="Describe this API: an OpenAPI 3.1 document.",
+    answer=JsonObject,
 )

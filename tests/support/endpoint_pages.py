@@ -12,7 +12,8 @@ _ID: Final = msgspec.json.schema(Id)
 _GENERAL: Final = set.intersection(*(set(endpoint.error_codes) for endpoint in ENDPOINTS))
 _ABOUT: Final = """\
 Every path is below `{prefix}`. Requests and answers are JSON objects, unless stated otherwise. A field of a request that
-is not listed is refused. Fields may be added to answers, and are not removed.
+is not listed is refused. Fields may be added to answers, and are not removed. `GET {prefix}/openapi.json` has the same
+as an OpenAPI 3.1 document.
 
 Any request may be refused with {general}.
 """
@@ -71,7 +72,9 @@ def _endpoint_lines(endpoint: AnyEndpoint) -> list[str]:
 def _answer_text(endpoint: AnyEndpoint) -> str:
     if endpoint.is_download:
         return "the bytes."
-    return f"{_link(endpoint.answer.__name__)}."
+    if is_typeddict(endpoint.answer):
+        return f"{_link(endpoint.answer.__name__)}."
+    return "a JSON object."
 
 
 def _query_row(parameter: QueryParameter) -> str:
