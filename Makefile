@@ -124,7 +124,7 @@ nets: setup ## Run daemons on lines that are cut for minutes, flap and lose a fi
 vectors: setup ## Write the test vectors again; git shows whether they changed
 	$(VENV)/python tests/vectors/generate.py
 
-reference: setup ## Write docs/reference again: commands and configuration, from the code
+reference: setup ## Write docs/reference again: commands, configuration and endpoints, from the code
 	$(VENV)/python -m tests.reference
 
 lock: setup ## Resolve requirements.lock again (UPGRADE=1: to the newest versions)

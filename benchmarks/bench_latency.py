@@ -15,8 +15,9 @@ from pathlib import Path
 
 from benchmarks.common import figure, note, percentile, write_history
 from benchmarks.daemons import running
+from node.contract.repos import RepoList
 from node.home.identity import open_keys
-from tests.e2e.cluster import JsonObject, Peer, digest, until
+from tests.e2e.cluster import Peer, digest, until
 from tests.support.keys import no_passphrase
 
 _POLL_SECONDS = 0.0005
@@ -64,7 +65,7 @@ def _print(name: str, seen: list[float], polled: list[float], **more: object) ->
         )
 
 
-def _repo_named(listed: JsonObject, name: str) -> str:
+def _repo_named(listed: RepoList, name: str) -> str:
     return next(str(one["repo"]) for one in listed["repos"] if one["name"] == name)
 
 

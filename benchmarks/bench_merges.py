@@ -18,7 +18,8 @@ from typing import Final
 
 from benchmarks.common import clock_ms, figure
 from node.authoring.outbound import Author
-from node.importers.imports import ImportItem, import_items
+from node.contract.files import ImportItem
+from node.importers.imports import import_items
 from node.ingest.replica import Replica
 from protocol.limits.users import IMPORT_BATCH_COUNT_MAX
 

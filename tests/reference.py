@@ -1,4 +1,4 @@
-"""The reference pages that are made from the code: every command with its options, every key of the configuration.
+"""The reference pages that are made from the code: commands, keys of the configuration, endpoints of the API.
 
 `python -m tests.reference` (`make reference`) writes them into docs/reference; a test sees that they are up to date.
 """
@@ -13,6 +13,7 @@ from typing import Final
 
 from node.home.config import CONFIG_KEYS, default_config_text
 from node.home.config_layers import variable_of
+from tests.support.endpoint_pages import endpoints_page
 
 _ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = _ROOT / "docs" / "reference"
@@ -22,7 +23,11 @@ _HELP: Final = "* `--help`: Show this message and exit.\n"
 
 def pages() -> dict[str, str]:
     """Name of each page -> its text."""
-    return {"cli.md": _commands(), "configuration.md": _configuration()}
+    return {
+        "cli.md": _commands(),
+        "configuration.md": _configuration(),
+        "endpoints.md": endpoints_page(_MADE),
+    }
 
 
 def _commands() -> str:

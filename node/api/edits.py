@@ -5,12 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
-from typing import Any, Final
+from typing import Final, cast
 
 import trio
 from sqlalchemy import Connection
 
 from node.api.event_streams import Event
+from node.contract.commits import EditItem, TimelineItem
+from node.contract.timelines import EditView
+from node.contract.timelines import EditWindow as EditWindowAnswer
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.views import place_text, timeline_items
@@ -21,7 +24,6 @@ from storage.commits.edit_positions import find_edit_positions
 from storage.commits.edits import START, Cursor, Edit, EditWindow, load_edits, load_last_change
 from storage.repos.repos import Branch
 
-JsonObject = dict[str, Any]
 _CURSOR: Final = re.compile(r"([0-9]{1,16})(?:\.([0-9]{1,16}))?")
 
 
@@ -33,7 +35,9 @@ class Edits:
         self._find_branch = find_branch
         self._reads = SharedReads(hub)
 
-    async def window(self, branch: str, since: str, limit: int, *, positions: bool = False) -> JsonObject:
+    async def window(
+        self, branch: str, since: str, limit: int, *, positions: bool = False
+    ) -> EditWindowAnswer:
         """At most `limit` edits after the cursor `since`; without one, from the start. Raises ServiceError."""
         cursor, target = parse_cursor(since), self._find_branch(branch)
         return await self._hub.run_blocking(self._window, target, cursor, limit, positions)
@@ -43,7 +47,7 @@ class Edits:
         target = self._find_branch(branch)
         return EditSource(self._hub, self._reads, target, parse_cursor(since), positions=positions)
 
-    def _window(self, branch: Branch, since: Cursor, limit: int, positions: bool) -> JsonObject:
+    def _window(self, branch: Branch, since: Cursor, limit: int, positions: bool) -> EditWindowAnswer:
         window, edits = read_window(self._hub, branch, since, limit, positions=positions)
         with self._hub.replica.database.read() as connection:
             last = load_last_change(connection, branch.num)
@@ -110,7 +114,7 @@ class EditSource:
                 return events
 
 
-Window = tuple[EditWindow, list[JsonObject]]
+Window = tuple[EditWindow, list[EditView]]
 Told = tuple[EditWindow, list[Event]]
 
 
@@ -153,7 +157,7 @@ class SharedReads:
         return told
 
 
-def _events_of(window: EditWindow, edits: list[JsonObject]) -> list[Event]:
+def _events_of(window: EditWindow, edits: list[EditView]) -> list[Event]:
     events = [Event("edit", edit["cursor"], edit) for edit in edits]
     if window.is_reset:
         before = cursor_text(Cursor(window.next.change, 0))
@@ -184,7 +188,8 @@ def read_window(
         found = find_edit_positions(connection, branch.num, window) if positions else None
     shown = [_edit_view(edit, items) for edit in window.edits]
     for view, position in zip(shown, found or (), strict=found is not None):
-        view |= {"position": position.after, "position_before": position.before}
+        view["position"] = position.after
+        view["position_before"] = position.before
     return window, shown
 
 
@@ -195,17 +200,18 @@ def _count_fitting(connection: Connection, window: EditWindow, size_max: int) ->
     return max(1, sum(total <= size_max for total in totals))
 
 
-def _edit_view(edit: Edit, items: dict[str, JsonObject]) -> JsonObject:
+def _edit_view(edit: Edit, items: dict[str, TimelineItem]) -> EditView:
     commit = id_text(edit.commit_id)
-    shown: JsonObject = {
+    shown: EditView = {
         "cursor": cursor_text(edit.cursor),
         "edit": edit.kind,
         "commit": commit,
         "place": place_text(edit.passed, edit.rank, edit.commit_id),
     }
     if edit.kind == "insert":
-        said = items[commit].items()  # of now; the edit's place is of its moment
-        shown["item"] = {name: value for name, value in said if name not in ("position", "place")}
+        # Position and place are of now; the edit's place is of its moment.
+        fields = {name: value for name, value in items[commit].items() if name not in ("position", "place")}
+        shown["item"] = cast("EditItem", fields)
     return shown
 
 

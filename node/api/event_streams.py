@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import structlog
 import trio
@@ -37,7 +37,7 @@ class Event:
 
     name: str
     cursor: str
-    data: Mapping[str, Any]
+    data: Mapping[str, object]
 
     @cached_property
     def encoded(self) -> bytes:

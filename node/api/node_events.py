@@ -1,14 +1,15 @@
 """What a page about the whole node shows, as it changes: peers with their transfers, and repos."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import trio
 
 from node.api.event_streams import Event
+from node.contract.peers import PeerList
+from node.contract.repos import RepoList
 from node.sync.hub import Hub
 
-JsonObject = dict[str, Any]
 _LOOK_SECONDS: Final = 1.0
 """Between two looks: rates are differences of the counts."""
 
@@ -19,12 +20,13 @@ class NodeSource:
     def __init__(
         self,
         hub: Hub,
-        list_peers: Callable[[], Awaitable[JsonObject]],
-        list_repos: Callable[[], Awaitable[JsonObject]],
+        list_peers: Callable[[], Awaitable[PeerList]],
+        list_repos: Callable[[], Awaitable[RepoList]],
     ) -> None:
         self._hub = hub
-        self._list = {"peers": list_peers, "repos": list_repos}
-        self._sent: dict[str, JsonObject] = {}
+        self._list_peers = list_peers
+        self._list_repos = list_repos
+        self._sent: dict[str, PeerList | RepoList] = {}
         self._has_changed = True
         self._look_at = -1.0
 
@@ -53,11 +55,10 @@ class NodeSource:
         while True:
             await trio.sleep_until(self._look_at)
             self._look_at = trio.current_time() + _LOOK_SECONDS
-            names = ["peers"]
+            found: dict[str, PeerList | RepoList] = {"peers": await self._list_peers()}
             if self._has_changed:  # else the store need not be asked
                 self._has_changed = False
-                names.append("repos")
-            found = {name: await self._list[name]() for name in names}
+                found["repos"] = await self._list_repos()
             new = {name: value for name, value in found.items() if self._sent.get(name) != value}
             self._sent.update(new)
             if new:

@@ -2,17 +2,17 @@
 
 import io
 from itertools import groupby
-from typing import Any
 
 import segno
 
+from node.contract.node import QrCode
 from node.runtime.errors import ServiceError
 
 _BORDER = 4
 """Modules of white around it, as ISO/IEC 18004 asks for."""
 
 
-def draw_qr(text: str) -> dict[str, Any]:
+def draw_qr(text: str) -> QrCode:
     """An SVG path of a square of `size` modules, its border included. Raises ServiceError `too_large`."""
     rows = [list(row) for row in _make(text).matrix_iter(border=_BORDER)]
     path: list[str] = []

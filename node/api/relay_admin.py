@@ -1,7 +1,6 @@
 """What a relay's operator sees and changes: the topics that it keeps for others."""
 
-from typing import Any
-
+from node.contract.peers import RelayAllowance, RelayedTopic, RelayedTopicList
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.sync.hub import Hub
@@ -10,8 +9,6 @@ from protocol.codec import DecodeError
 from protocol.text import id_text, parse_id
 from storage.relay.relay import KeptTopic
 
-JsonObject = dict[str, Any]
-
 
 class Relaying:
     """Topics that are kept, and peers that are known. Raises ServiceError `bad_config` on a node that is no relay."""
@@ -19,7 +16,7 @@ class Relaying:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
 
-    async def list_all(self) -> JsonObject:
+    async def list_all(self) -> RelayedTopicList:
         """Topics that are kept, the latest touched first, and how much room there is."""
         relay = self._relay()
         kept = await relay.list_all()
@@ -31,40 +28,40 @@ class Relaying:
             "allowed": sorted(map(id_text, relay.allowed)),
         }
 
-    async def pin(self, text: str) -> JsonObject:
+    async def pin(self, topic: str) -> RelayedTopic:
         """Never forget a topic to make room; a full id may be of one that is not kept yet."""
         relay = self._relay()
         try:
-            topic = parse_id(text)
+            topic_id = parse_id(topic)
         except DecodeError:
-            topic = self._find(relay, text)
-        return await self._pin(relay, topic, is_pinned=True)
+            topic_id = self._find(relay, topic)
+        return await self._pin(relay, topic_id, is_pinned=True)
 
-    async def unpin(self, text: str) -> JsonObject:
+    async def unpin(self, topic: str) -> RelayedTopic:
         """Let a topic be forgotten to make room, like others."""
         relay = self._relay()
-        return await self._pin(relay, self._find(relay, text), is_pinned=False)
+        return await self._pin(relay, self._find(relay, topic), is_pinned=False)
 
-    async def allow(self, text: str) -> JsonObject:
+    async def allow(self, peer: str) -> RelayAllowance:
         """Know a peer, of a full id, from its next connection on; what it brought before counts as a known peer's."""
         relay = self._relay()
         try:
-            peer = parse_id(text)
+            key = parse_id(peer)
         except DecodeError:
             raise ServiceError(
-                "bad_request", f"{text!r} is not a peer id", "`ravel id` on the other node prints it"
+                "bad_request", f"{peer!r} is not a peer id", "`ravel id` on the other node prints it"
             ) from None
-        await relay.allow(peer, is_allowed=True)
-        return {"peer": id_text(peer), "allowed": True}
+        await relay.allow(key, is_allowed=True)
+        return {"peer": id_text(key), "allowed": True}
 
-    async def deny(self, text: str) -> JsonObject:
+    async def deny(self, peer: str) -> RelayAllowance:
         """Know a peer no more."""
         relay = self._relay()
-        peer = resolve("allowed peer", text, [(peer, "", peer) for peer in relay.allowed])
-        await relay.allow(peer, is_allowed=False)
-        return {"peer": id_text(peer), "allowed": False}
+        key = resolve("allowed peer", peer, [(one, "", one) for one in relay.allowed])
+        await relay.allow(key, is_allowed=False)
+        return {"peer": id_text(key), "allowed": False}
 
-    async def _pin(self, relay: Relay, topic: bytes, *, is_pinned: bool) -> JsonObject:
+    async def _pin(self, relay: Relay, topic: bytes, *, is_pinned: bool) -> RelayedTopic:
         await relay.pin(topic, is_pinned=is_pinned)
         if topic not in relay.topics:
             raise ServiceError("too_large", "this relay keeps as many topics as it may")
@@ -83,7 +80,7 @@ class Relaying:
         return self._hub.relay
 
 
-def _topic_view(one: KeptTopic) -> JsonObject:
+def _topic_view(one: KeptTopic) -> RelayedTopic:
     return {
         "topic": id_text(one.topic),
         "commits": one.commit_count,

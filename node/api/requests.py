@@ -1,7 +1,7 @@
 """How requests to the local API are read, each part within its bound, and answered."""
 
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
@@ -10,6 +10,7 @@ import trio
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from node.contract.endpoint import QueryParameter
 from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
 from protocol.limits.formats import MIB
@@ -23,14 +24,9 @@ T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-async def answer_json(answer: Awaitable[dict[str, Any]]) -> Response:
+async def answer_json(answer: Awaitable[Mapping[str, object]]) -> Response:
     """What is awaited, as JSON."""
     return JSONResponse(await answer)
-
-
-def answer_of(parameter: str, method: Callable[[str], Awaitable[dict[str, Any]]]) -> Handler:
-    """Answers with what a method says of the part of the path that is called so."""
-    return lambda request: answer_json(method(request.path_params[parameter]))
 
 
 async def read_chunks(request: Request) -> AsyncGenerator[bytes]:
@@ -47,7 +43,7 @@ async def read_chunks(request: Request) -> AsyncGenerator[bytes]:
             yield chunk
 
 
-async def read_body(request: Request, kind: type[T], size_max: int | None = None) -> T:
+async def read_json(request: Request, kind: type[T], size_max: int | None = None) -> T:
     """The request's JSON body, bounded (by REQUEST_SIZE_MAX) before it is buffered. Raises ServiceError."""
     limit = REQUEST_SIZE_MAX if size_max is None else size_max
     content = bytearray()
@@ -62,11 +58,25 @@ async def read_body(request: Request, kind: type[T], size_max: int | None = None
         raise ServiceError("bad_request", f"the request is not of the expected form: {error}") from None
 
 
-def read_number(request: Request, name: str, default: int, low: int, high: int) -> int:
-    """A number of the query, in its bounds. Raises ServiceError."""
-    text = request.query_params.get(name)
+def read_query(request: Request, parameters: Iterable[QueryParameter]) -> dict[str, Any]:
+    """The values of the query by name, of the types that the parameters state, or their defaults.
+
+    Raises ServiceError `bad_request` for what is no number, or not within its bounds.
+    """
+    return {one.name: _read_value(request.query_params.get(one.name), one) for one in parameters}
+
+
+def _read_value(text: str | None, parameter: QueryParameter) -> int | str | bool | None:
     if text is None:
-        return default
+        return parameter.default if parameter.type is not bool else bool(parameter.default)
+    if parameter.type is str:
+        return text
+    if parameter.type is bool:
+        return _read_number(text, parameter.name, 0, 1) == 1
+    return _read_number(text, parameter.name, parameter.minimum, parameter.maximum)
+
+
+def _read_number(text: str, name: str, low: int, high: int) -> int:
     if re.fullmatch(r"-?[0-9]{1,16}", text) is None:
         raise ServiceError("bad_request", f"{name} is a number, not {text[:20]!r}")
     if not low <= int(text) <= high:

@@ -7,18 +7,26 @@ the store go through `run_blocking`; nothing here waits without a deadline.
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from node.api.edits import Edits
 from node.api.node_events import NodeSource
+from node.api.qr import draw_qr
 from node.api.relay_admin import Relaying
 from node.authoring.outbound import Author
 from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.files import Files
 from node.content.texts import Texts
+from node.contract.branches import BranchList, BranchView
+from node.contract.commits import CommitView, Verdict, VoidList, WrittenCommit
+from node.contract.members import InvitationLinkView
+from node.contract.node import NodeLists, NodeStatus, QrCode
+from node.contract.repos import RepoFork, RepoList, RepoView
+from node.contract.timelines import PastCommits, TangleView
+from node.contract.values import Capability, Empty
 from node.exports.exports import Exports
 from node.importers.imports import Imports
+from node.importers.ssb_threads import THREAD
 from node.ingest.replica import load_tables
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
@@ -52,8 +60,6 @@ from storage.commits.heads import count_heads, load_heads
 from storage.commits.pending import UNREAD, count_pending, count_rejections
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch, Repo
-
-JsonObject = dict[str, Any]
 
 
 class NodeService:
@@ -104,7 +110,7 @@ class NodeService:
         self.storage = StorageView(hub, home)
         self._started_at = clock()
 
-    async def status(self) -> JsonObject:
+    async def status(self) -> NodeStatus:
         """The node at a glance."""
         waiting, awaited = await self._hub.run_blocking(self._count_pending)
         replica = self._hub.replica
@@ -131,7 +137,7 @@ class NodeService:
             "peers": self.peers.views(),
         }
 
-    async def create_repo(self, name: str) -> JsonObject:
+    async def create_repo(self, name: str) -> RepoView:
         """Create a repo with a first branch called `main`."""
         check_name(name)
         create = partial(self._author.create_repo, name, "main", is_unique=True)
@@ -139,12 +145,12 @@ class NodeService:
         self._hub.announce(intake)
         return await self._repo_view(repo)
 
-    async def fork_repo(self, repo: str, name: str) -> JsonObject:
+    async def fork_repo(self, repo: str, name: str) -> RepoFork:
         """Create a repo of this user's own that continues another."""
         check_name(name)
         return await self.merging.fork_repo(self._repo(repo), name)
 
-    async def forget_repo(self, repo: str) -> JsonObject:
+    async def forget_repo(self, repo: str) -> Empty:
         """Forget a repo of which only single branches are followed."""
         target = self._repo(repo)
         if target.has_members:
@@ -159,36 +165,40 @@ class NodeService:
         with self._hub.replica.change() as change:
             forget_repo(change.connection, repo.num)
 
-    async def list_repos(self) -> JsonObject:
+    async def list_repos(self) -> RepoList:
         """All repos of this node."""
         repos = list(self._hub.replica.repos.values())
         return {"repos": await self._hub.run_blocking(self._repo_views, repos)}
+
+    async def list_all(self) -> NodeLists:
+        """Peers and repos of this node."""
+        return {**await self.peers.list_all(), **await self.list_repos()}
 
     def look_on(self) -> NodeSource:
         """Peers and repos as they change."""
         return NodeSource(self._hub, self.peers.list_all, self.list_repos)
 
-    async def invite(self, repo: str, permission: str, expires_seconds: int, uses: int) -> JsonObject:
+    async def invite(self, repo: str, permission: str, expires_seconds: int, uses: int) -> InvitationLinkView:
         """Make an invitation link."""
         return await self.sharing.invite(self._whole_repo(repo), permission, expires_seconds, uses)
 
-    async def join(self, invitation: str) -> JsonObject:
+    async def join(self, invitation: str) -> RepoView:
         """Join a repo by an invitation link."""
         return await self._repo_view(await self.sharing.join(invitation))
 
-    async def capability(self, repo: str) -> JsonObject:
+    async def capability(self, repo: str) -> Capability:
         """A repo's read capability as a link."""
         return await self.sharing.capability(self._whole_repo(repo))
 
-    async def branch_capability(self, branch: str) -> JsonObject:
+    async def branch_capability(self, branch: str) -> Capability:
         """A branch's read capability as a link."""
         return await self.sharing.branch_capability(self._member_branch(branch))
 
-    async def follow(self, capability: str) -> JsonObject:
+    async def follow(self, capability: str) -> RepoView:
         """Read and replicate a repo, or one of its branches, by a read capability."""
         return await self._repo_view(await self.sharing.follow(capability))
 
-    async def list_branches(self, repo: str) -> JsonObject:
+    async def list_branches(self, repo: str) -> BranchList:
         """Branches of a repo, without the root branch."""
         target = self._repo(repo)
         branches = [
@@ -198,7 +208,7 @@ class NodeService:
         ]
         return {"branches": [await self._branch_view(branch) for branch in branches]}
 
-    async def create_branch(self, repo: str, name: str) -> JsonObject:
+    async def create_branch(self, repo: str, name: str) -> BranchView:
         """Add a branch to a repo."""
         target = self._whole_repo(repo)
         check_name(name)
@@ -207,33 +217,33 @@ class NodeService:
         self._hub.announce(intake)
         return await self._branch_view(branch)
 
-    async def fork_branch(self, branch: str, name: str, commit: str) -> JsonObject:
+    async def fork_branch(self, branch: str, name: str, commit: str) -> BranchView:
         """Add a branch that continues another from a commit."""
         self._member_branch(branch)
         check_name(name)
         return await self._branch_view(await self.merging.fork(branch, name, commit))
 
-    async def write(self, branch: str, text: str) -> JsonObject:
+    async def write(self, branch: str, text: str) -> WrittenCommit:
         """Write one post on the branch's heads; it is durable when this returns."""
         target = self._branch(branch)
         written, intake = await self._hub.write(self._author.write, target, Post(text))
         self._hub.announce(intake)
         return await self._hub.run_blocking(self._commit_view, target, written.commit_id)
 
-    async def list_voids(self, branch: str) -> JsonObject:
+    async def list_voids(self, branch: str) -> VoidList:
         """Void commits of a branch, and why they are."""
         voids = await self._hub.run_blocking(list_voids, self._hub.replica, self._branch(branch))
         return {"voids": voids}
 
-    async def why(self, commit: str) -> JsonObject:
+    async def why(self, commit: str) -> Verdict:
         """The verdict on a commit, in words."""
         return await self._hub.run_blocking(explain, self._hub.replica, commit)
 
-    async def show(self, commit: str) -> JsonObject:
+    async def show(self, commit: str) -> CommitView:
         """A commit with all it says."""
         return await self._hub.run_blocking(describe, self._hub.replica, commit)
 
-    async def past(self, branch: str, commit: str, limit: int) -> JsonObject:
+    async def past(self, branch: str, commit: str, limit: int) -> PastCommits:
         """The end of a branch as it was at a commit, which may be said by its tag."""
         target = self._branch(branch)
         repo = self._hub.replica.repos[target.repo_num]
@@ -242,17 +252,33 @@ class NodeService:
             commit = id_text(tag.commit)
         return await self._hub.run_blocking(list_past, self._hub.replica, target, commit, limit)
 
-    async def tangle(self, repo: str, question: TangleQuestion) -> JsonObject:
-        """The end of a tangle of a repo."""
-        is_of_branch = question.kind in ("branch", "feed")
+    async def tangle(
+        self,
+        repo: str,
+        kind: str,
+        *,
+        limit: int,
+        branch: str = "main",
+        author: str = "",
+        epoch: str = "",
+        message: str = "",
+        name: str = THREAD,
+    ) -> TangleView:
+        """The end of a tangle of a repo. `TangleQuestion` says what the arguments mean."""
+        question = TangleQuestion(kind, limit, branch, author, epoch, message, name)
+        is_of_branch = kind in ("branch", "feed")
         target = self._repo(repo) if is_of_branch else self._whole_repo(repo)
         if is_of_branch:
-            branch = self._branch(f"{id_text(target.repo_id)}:{question.branch}")
+            begin = self._branch(f"{id_text(target.repo_id)}:{branch}")
         else:
-            branch = self._hub.replica.root_branch(target)
+            begin = self._hub.replica.root_branch(target)
         users = await self._hub.run_blocking(self._hub.replica.members, target)
-        user = find_user(question.author, users) if question.author else self._author.user
-        return await self._hub.run_blocking(show_tangle, self._hub.replica, target, question, branch, user)
+        user = find_user(author, users) if author else self._author.user
+        return await self._hub.run_blocking(show_tangle, self._hub.replica, target, question, begin, user)
+
+    async def draw_qr(self, text: str) -> QrCode:
+        """A QR code of a link. Raises ServiceError `too_large`."""
+        return draw_qr(text)
 
     # --- steps ---
 
@@ -301,12 +327,12 @@ class NodeService:
 
         return await self._hub.run_blocking(read)
 
-    async def _repo_view(self, repo: Repo) -> JsonObject:
+    async def _repo_view(self, repo: Repo) -> RepoView:
         for view in await self._hub.run_blocking(self._repo_views, [repo]):
             return view
         raise ServiceError("not_found", "the repo was forgotten meanwhile")
 
-    def _repo_views(self, repos: Sequence[Repo]) -> list[JsonObject]:
+    def _repo_views(self, repos: Sequence[Repo]) -> list[RepoView]:
         """Those of these repos that are here still. Of any number, all branches are read once."""
         replica = self._hub.replica
         with replica.database.read() as connection:
@@ -330,8 +356,8 @@ class NodeService:
                 )
         return views
 
-    async def _branch_view(self, branch: Branch) -> JsonObject:
-        def read() -> JsonObject:
+    async def _branch_view(self, branch: Branch) -> BranchView:
+        def read() -> BranchView:
             with self._hub.replica.database.read() as connection:
                 return branch_view(
                     branch,
@@ -344,7 +370,7 @@ class NodeService:
 
         return await self._hub.run_blocking(read)
 
-    def _commit_view(self, branch: Branch, commit_id: bytes) -> JsonObject:
+    def _commit_view(self, branch: Branch, commit_id: bytes) -> WrittenCommit:
         with self._hub.replica.database.read() as connection:
             rank = load_facts(connection, [commit_id])[commit_id].rank
         return {"commit": id_text(commit_id), "rank": rank, "branch": id_text(branch.branch_id)}

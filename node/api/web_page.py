@@ -8,15 +8,15 @@ themselves. The page gives the code for the token, and keeps that in its tab's s
 import secrets
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import trio
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from node.api import bodies
-from node.api.requests import read_body
+from node.api.requests import Handler, read_json
+from node.contract.node import PageCode, PageCodeRequest
 from node.runtime.errors import ServiceError
 from protocol.limits.users import PAGE_CODE_BODY_SIZE_MAX, PAGE_CODE_SECONDS, PAGE_CODES_MAX
 
@@ -54,7 +54,7 @@ class PageCodes:
         self._clock = clock
         self._expires: dict[str, float] = {}
 
-    async def make(self) -> dict[str, Any]:
+    async def make(self) -> PageCode:
         """A code. Of too many, the oldest is good no more."""
         while len(self._expires) >= PAGE_CODES_MAX:
             del self._expires[next(iter(self._expires))]
@@ -71,7 +71,7 @@ class PageCodes:
         return self._token
 
 
-def page_routes(give_token: Callable[[Request], Any]) -> list[Route]:
+def page_routes(give_token: Handler) -> list[Route]:
     """Routes of the page's files, and of what gives a token for a code."""
     files = [Route(path, _serve(name, kind)) for path, (name, kind) in _FILES.items()]
     return [*files, Route(CODE_PATH, give_token, methods=["POST"])]
@@ -79,10 +79,10 @@ def page_routes(give_token: Callable[[Request], Any]) -> list[Route]:
 
 async def read_code(request: Request) -> str:
     """The code of a request. Raises ServiceError."""
-    return (await read_body(request, bodies.Code, PAGE_CODE_BODY_SIZE_MAX)).code
+    return (await read_json(request, PageCodeRequest, PAGE_CODE_BODY_SIZE_MAX)).code
 
 
-def _serve(name: str, kind: str) -> Callable[[Request], Any]:
+def _serve(name: str, kind: str) -> Handler:
     content = (_FOLDER / name).read_bytes()
 
     async def serve(_request: Request) -> Response:

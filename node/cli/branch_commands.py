@@ -1,22 +1,26 @@
 """branch, write, log: branches and their timelines."""
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from node.cli.repo_commands import RepoArgument, note_addresses
 from node.cli.shared import (
-    JsonObject,
     JsonOption,
     client,
     first_line,
     iso_time,
+    print_answer,
     print_fields,
     print_json,
     print_table,
 )
 from node.runtime.errors import ServiceError
+
+if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from node.contract.commits import CommitItem
+    from node.contract.timelines import BranchState, PastCommits, TimelineWindow
 
 branch = typer.Typer(
     no_args_is_help=True, help="Create, list, fork and merge branches; show and adopt revoked commits."
@@ -34,7 +38,7 @@ _END = 1 << 53
 def create(context: typer.Context, repo: RepoArgument, name: str, as_json: JsonOption = False) -> None:
     """Add a branch to a repo."""
     answer = client(context).create_branch(repo, name)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @branch.command("checkpoint")
@@ -44,7 +48,7 @@ def checkpoint(context: typer.Context, branch: BranchArgument, as_json: JsonOpti
     What the checkpoint does not have in its past stands after it from then on, whenever it was written.
     """
     answer = client(context).quorums.propose_checkpoint(branch)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @branch.command("compact")
@@ -69,7 +73,7 @@ def compact(
     again. Order, authors and signatures stay, and can be checked.
     """
     answer = client(context).documents.compact(branch, dry_run=dry_run, without_missing=without_missing)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @branch.command("list")
@@ -108,7 +112,7 @@ def list_branches(
 def rename(context: typer.Context, branch: BranchArgument, name: str, as_json: JsonOption = False) -> None:
     """Rename a branch for all members. To point `main` elsewhere, rename both."""
     answer = client(context).edit_branch(branch, name=name)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @branch.command("fork")
@@ -121,7 +125,7 @@ def fork(
 ) -> None:
     """Create a branch that continues another from one of its commits. `ravel log --whole` shows both."""
     answer = client(context).fork_branch(branch, name, at)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @branch.command("merge")
@@ -174,7 +178,7 @@ def capability(context: typer.Context, branch: BranchArgument, as_json: JsonOpti
 def renew(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
     """Create new secrets for a branch. Leaked links open its past and nothing new; members notice nothing."""
     answer = client(context).renew_branch(branch)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @branch.command("archive")
@@ -186,7 +190,7 @@ def archive(
 ) -> None:
     """Archive a branch for all members. Lists omit it; nothing is deleted, and it stays writable."""
     answer = client(context).edit_branch(branch, archived=not undo)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @branch.command("voids")
@@ -211,7 +215,7 @@ def adopt(
 ) -> None:
     """Make revoked commits count again, so that honest work is not lost with its author."""
     answer = client(context).adopt(branch, commits)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 def show(
@@ -221,7 +225,7 @@ def show(
 ) -> None:
     """Show one commit: its references, position, content and verdict."""
     answer = client(context).show(commit)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 def why(
@@ -231,13 +235,13 @@ def why(
 ) -> None:
     """Explain the verdict on a commit: accepted, void (revoked), pending or rejected, by which rule and commits."""
     answer = client(context).why(commit)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 def write(context: typer.Context, branch: BranchArgument, text: str, as_json: JsonOption = False) -> None:
     """Write a post. It is durable when the command returns, and follows everything that this node has seen."""
     answer = client(context).write(branch, text)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 def log(
@@ -278,12 +282,13 @@ def log(
             "bad_request", "--after and --before go with --by-time", "positions are --from and --to"
         )
     if digest:
-        answer = api.digest(branch)
-        print_json(answer) if as_json else print_fields(
-            [("digest", answer["digest"]), ("commits", answer["commits"]), ("heads", answer["head_count"])]
+        found = api.digest(branch)
+        print_json(found) if as_json else print_fields(
+            [("digest", found["digest"]), ("commits", found["commits"]), ("heads", found["head_count"])]
         )
         return
     shown = limit or _SHOWN
+    answer: BranchState | PastCommits | TimelineWindow
     if whole:
         answer = api.state(branch, shown)
     elif at:
@@ -317,16 +322,21 @@ def log(
     )
 
 
-def author_of(item: JsonObject) -> str:
+def author_of(item: "CommitItem") -> str:
     """Who is shown as the author: of what came from elsewhere the one there, else the person whose device wrote it."""
     origin = item.get("origin")
     return str(item.get("imported_author") or (origin["author"] if origin else item["person"]))
 
 
-def _kind(item: JsonObject) -> str:
-    for lack in ("erased", "unreadable", "damaged"):
-        if item.get(lack):
-            return f"({item['kind']}, {lack})"
+def _kind(item: "CommitItem") -> str:
+    lacks = {
+        "erased": item.get("erased"),
+        "unreadable": item.get("unreadable"),
+        "damaged": item.get("damaged"),
+    }
+    for name, holds in lacks.items():
+        if holds:
+            return f"({item['kind']}, {name})"
     named = ", ".join(item.get("files", ()))
     for said in (item.get("continues"), item.get("merged")):
         named = named or (f"{said['branch'][:12]} at {said['commits'][0][:12]}" if said else "")

@@ -10,6 +10,7 @@ from node.cli.fsck_report import findings_report, print_findings, print_repair, 
 from node.cli.shared import (
     JsonOption,
     iso_time,
+    print_answer,
     print_fields,
     print_json,
     print_table,
@@ -196,7 +197,7 @@ def collect(
         "quarantine_deleted": quarantine and not dry_run,
         "dry_run": dry_run,
     }
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 def doctor(context: typer.Context, as_json: JsonOption = False) -> None:
@@ -230,4 +231,4 @@ def bundle(
 
     names = write_bundle(settings(context).home, out, int(time.time()))
     answer = {"path": str(out), "parts": names}
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)

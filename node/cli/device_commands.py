@@ -1,11 +1,14 @@
 """device: several devices of one person."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from node.cli.repo_commands import given, seconds_of, show_link
-from node.cli.shared import JsonObject, JsonOption, client, print_fields, print_json, print_table
+from node.cli.shared import JsonOption, client, print_fields, print_json, print_table
+
+if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from node.contract.devices import DeviceList, DeviceView, LeftRepo
 
 device = typer.Typer(no_args_is_help=True, help="Devices of one person; each is a user of its own.")
 
@@ -78,13 +81,12 @@ def remove(context: typer.Context, device: DeviceArgument, as_json: JsonOption =
     if as_json:
         print_json(answer)
         return
-    words = ("excluded", "taken_back", "left")
     print_table(
         ("repo", "done", "what to do"),
         (
             (
                 item["name"],
-                ", ".join(word.replace("_", " ") for word in words if item[word]) or "nothing",
+                ", ".join(_done(item)) or "nothing",
                 item["advice"],
             )
             for item in answer["repos"]
@@ -92,7 +94,7 @@ def remove(context: typer.Context, device: DeviceArgument, as_json: JsonOption =
     )
 
 
-def _show(answer: JsonObject, *, as_json: bool) -> None:
+def _show(answer: "DeviceList", *, as_json: bool) -> None:
     if as_json:
         print_json(answer)
         return
@@ -105,7 +107,9 @@ def _show(answer: JsonObject, *, as_json: bool) -> None:
         (
             (
                 item["user"],
-                ", ".join(word for word in ("first", "this") if item[word]),
+                ", ".join(
+                    word for word, holds in (("first", item["first"]), ("this", item["this"])) if holds
+                ),
                 "" if item["first"] else f"{_whole(item)} of {len(item['repos'])}",
             )
             for item in answer["devices"]
@@ -118,5 +122,10 @@ def _show(answer: JsonObject, *, as_json: bool) -> None:
                 print(f"{item['user'][:12]} holds {held} in {lacking['name']}: {lacking['advice']}")
 
 
-def _whole(item: JsonObject) -> int:
+def _done(item: "LeftRepo") -> list[str]:
+    steps = (("excluded", item["excluded"]), ("taken back", item["taken_back"]), ("left", item["left"]))
+    return [name for name, is_done in steps if is_done]
+
+
+def _whole(item: "DeviceView") -> int:
     return sum(not repo["advice"] for repo in item["repos"])

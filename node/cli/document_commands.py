@@ -2,21 +2,30 @@
 
 import sys
 from base64 import b64decode
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from node.cli.branch_commands import BranchArgument
-from node.cli.shared import JsonOption, client, display_safe, print_fields, print_json, print_table
+from node.cli.shared import (
+    JsonOption,
+    client,
+    display_safe,
+    print_answer,
+    print_fields,
+    print_json,
+    print_table,
+)
 from node.runtime.errors import ServiceError
+
+if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from node.contract.documents import DictEntryFields, SetItemView
 
 set_ = typer.Typer(no_args_is_help=True, help="The set of a branch.")
 dict_ = typer.Typer(no_args_is_help=True, help="The dict of a branch: short values by key.")
 text = typer.Typer(no_args_is_help=True, help="The text of a branch, for editors that speak Yjs.")
 
-JsonObject = dict[str, Any]
 ItemsArgument = Annotated[
     list[str], typer.Argument(metavar="ITEM...", help="Texts of up to 1,024 characters.")
 ]
@@ -28,7 +37,9 @@ def add(
 ) -> None:
     """Add items. What somebody deletes at the same time without having seen this stays."""
     answer = client(context).documents.edit_set(branch, add=items)
-    print_json(answer) if as_json else print_fields((name, answer[name]) for name in ("added", "commits"))
+    print_json(answer) if as_json else print_fields(
+        [("added", answer["added"]), ("commits", answer["commits"])]
+    )
 
 
 @set_.command("rm")
@@ -37,14 +48,21 @@ def remove(
 ) -> None:
     """Delete items that this node has seen."""
     answer = client(context).documents.edit_set(branch, remove=items)
-    print_json(answer) if as_json else print_fields((name, answer[name]) for name in ("removed", "commits"))
+    print_json(answer) if as_json else print_fields(
+        [("removed", answer["removed"]), ("commits", answer["commits"])]
+    )
 
 
 @set_.command("list")
 def list_set(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
     """List the items in the order of their UTF-8 bytes."""
     documents = client(context).documents
-    items = _read_all("items", lambda offset: documents.show_set(branch, offset))
+    items: list[SetItemView] = []
+    offset: int | None = 0
+    while offset is not None:
+        window = documents.show_set(branch, offset)
+        items += window["items"]
+        offset = window["next"]
     if as_json:
         print_json({"items": items})
         return
@@ -54,15 +72,15 @@ def list_set(context: typer.Context, branch: BranchArgument, as_json: JsonOption
 @set_.command("snapshot")
 def snapshot_set(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
     """Compact the set's history: write its content again in few commits. The content does not change."""
-    answer = client(context).documents.snapshot(branch, "set")
-    print_json(answer) if as_json else print_fields(answer.items())
+    answer = client(context).documents.snapshot_set(branch)
+    print_answer(answer, as_json=as_json)
 
 
 @dict_.command("snapshot")
 def snapshot_dict(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
     """Compact the dict's history: write its content again in few commits. The content does not change."""
-    answer = client(context).documents.snapshot(branch, "dict")
-    print_json(answer) if as_json else print_fields(answer.items())
+    answer = client(context).documents.snapshot_dict(branch)
+    print_answer(answer, as_json=as_json)
 
 
 @dict_.command("put")
@@ -75,14 +93,16 @@ def put(
 ) -> None:
     """Set the value of a key. It replaces all that this node has seen of the key; conflicts end with that."""
     answer = client(context).documents.edit_dict(branch, put={key: value})
-    print_json(answer) if as_json else print_fields((name, answer[name]) for name in ("put", "commits"))
+    print_json(answer) if as_json else print_fields([("put", answer["put"]), ("commits", answer["commits"])])
 
 
 @dict_.command("rm")
 def erase(context: typer.Context, branch: BranchArgument, key: str, as_json: JsonOption = False) -> None:
     """Delete a key; concurrent values that this node has not seen stay."""
     answer = client(context).documents.edit_dict(branch, erase=[key])
-    print_json(answer) if as_json else print_fields((name, answer[name]) for name in ("erased", "commits"))
+    print_json(answer) if as_json else print_fields(
+        [("erased", answer["erased"]), ("commits", answer["commits"])]
+    )
 
 
 @dict_.command("get")
@@ -102,7 +122,12 @@ def get(context: typer.Context, branch: BranchArgument, key: str, as_json: JsonO
 def list_dict(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
     """List keys, values, and the number of conflicts of each."""
     documents = client(context).documents
-    entries = _read_all("entries", lambda offset: documents.show_dict(branch, offset))
+    entries: list[DictEntryFields] = []
+    offset: int | None = 0
+    while offset is not None:
+        window = documents.show_dict(branch, offset)
+        entries += window["entries"]
+        offset = window["next"]
     if as_json:
         print_json({"entries": entries})
         return
@@ -127,7 +152,9 @@ def push(
     except OSError as error:
         raise ServiceError("bad_input", f"{path} cannot be read: {error}", "give a readable file") from None
     answer = client(context).documents.push_text(branch, update)
-    print_json(answer) if as_json else print_fields((name, answer[name]) for name in ("commit", "snapshot"))
+    print_json(answer) if as_json else print_fields(
+        [("commit", answer["commit"]), ("snapshot", answer["snapshot"])]
+    )
 
 
 @text.command("pull")
@@ -151,7 +178,7 @@ def pull(
     if answer["refused"]:
         print(f"{answer['refused']} updates cannot be taken, and were passed over", file=sys.stderr)
     if root is not None and str(out) == "-" and sys.stdout.isatty():
-        print("\n".join(map(display_safe, answer["text"].split("\n"))))
+        print("\n".join(map(display_safe, (answer["text"] or "").split("\n"))))
         return
     content = (answer["text"] or "").encode() if root is not None else b64decode(answer["update"])
     try:
@@ -163,13 +190,3 @@ def pull(
         raise ServiceError(
             "storage_failed", f"{out} cannot be written: {error}", "choose another --out"
         ) from None
-
-
-def _read_all(name: str, load: Callable[[int], JsonObject]) -> list[JsonObject]:
-    found: list[JsonObject] = []
-    offset: int | None = 0
-    while offset is not None:
-        answer = load(offset)
-        found += answer[name]
-        offset = answer["next"]
-    return found

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 import typer
 
-from node.cli.shared import JsonOption, client, print_fields, print_json, settings
+from node.cli.shared import JsonOption, client, print_answer, settings
 from node.runtime.errors import ERROR_KINDS, ServiceError
 
 LargeBranchOption = Annotated[
@@ -30,7 +30,7 @@ _NOTHING_MORE: Final[Mapping[str, str]] = MappingProxyType({})
 def export(context: typer.Context, as_json: JsonOption = False) -> None:
     """Export what is new since the last export as Parquet, and print the folder."""
     answer = client(context).export()
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 def analyze(

@@ -22,8 +22,10 @@ def check(context: typer.Context, branch: BranchArgument, as_json: JsonOption = 
     if as_json:
         print_json(answer)
     else:
-        columns = ("author", "commits", "last", "forks")
-        print_table(columns, ([item[column] for column in columns] for item in answer["feeds"]))
+        print_table(
+            ("author", "commits", "last", "forks"),
+            ((item["author"], item["commits"], item["last"], item["forks"]) for item in answer["feeds"]),
+        )
     if not answer["fork_count"]:
         return
     if not as_json:

@@ -11,7 +11,7 @@ import typer
 
 from node.cli.branch_commands import BranchArgument
 from node.cli.progress import Progress, show_progress
-from node.cli.shared import JsonOption, client, iso_time, print_fields, print_json, print_table
+from node.cli.shared import JsonOption, client, iso_time, print_answer, print_json, print_table
 from node.client.download import Download
 from node.runtime.errors import ServiceError
 
@@ -39,7 +39,7 @@ def add(
                 answer = client(context).add_file(branch, name or path.name, _read(source, progress))
     except OSError as error:
         raise ServiceError("bad_input", f"{path} cannot be read: {error}", "give a readable file") from None
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @file.command("list")
@@ -109,7 +109,7 @@ def get(
             _receive(rest, part, size)
     part.replace(target)
     answer = {"path": str(target), "file": download.file_id, "name": download.name, "size": size}
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @file.command("rm")
@@ -118,7 +118,7 @@ def remove(
 ) -> None:
     """Remove a file from a branch for all members. Nodes that have its content keep it."""
     answer = client(context).remove_file(branch, file)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 def _read(source: IO[bytes], progress: Progress) -> Iterator[bytes]:

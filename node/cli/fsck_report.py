@@ -1,7 +1,7 @@
 """What `ravel fsck` prints: what was found, what a repair did, and what to do about the rest."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from node.cli.shared import display_safe, print_fields
 
@@ -21,10 +21,9 @@ _ELSE: Final = (
     "(docs/how-to/recover-a-lost-node.md)"
 )
 _REPAIR: Final = "stop the daemon, and: ravel fsck --repair"
-JsonObject = dict[str, Any]
 
 
-def findings_report(findings: "Findings") -> JsonObject:
+def findings_report(findings: "Findings") -> dict[str, object]:
     """What a check found, for `--json`."""
     return {
         "checked": dict(findings.checked),
@@ -34,7 +33,7 @@ def findings_report(findings: "Findings") -> JsonObject:
     }
 
 
-def repair_report(repair: "Repair", *, dry_run: bool) -> JsonObject:
+def repair_report(repair: "Repair", *, dry_run: bool) -> dict[str, object]:
     """What a repair did, for `--json`."""
     return {
         "dry_run": dry_run,

@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from node.cli.progress import show_progress
-from node.cli.shared import JsonObject, JsonOption, client, print_fields, print_json
+from node.cli.shared import JsonOption, client, print_answer
 from node.cli.ssb_commands import import_ssb
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import NAME_SIZE_MAX
+
+if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from node.contract.files import ImportResult
+    from node.importers.item import PackedItem
 
 import_ = typer.Typer(no_args_is_help=True, help="Import a history; a second run adds what is new.")
 import_.command("ssb")(import_ssb)
@@ -35,7 +39,7 @@ def import_git(
     history = GitHistory(path, revision)
     history.open()
     answer = _send(context, branch, "git", pack(history.items()), history.commit_count)
-    _finish(answer | {"cut_parents": history.cut_parents}, as_json=as_json)
+    print_answer({**answer, "cut_parents": history.cut_parents}, as_json=as_json)
 
 
 @import_.command("jsonl")
@@ -58,14 +62,14 @@ def import_jsonl(
     name = f"jsonl:{source or file.name.removesuffix('.gz')}"
     if len(name) > NAME_SIZE_MAX:
         raise ServiceError("bad_request", "the source's name is too long", "give a short --source")
-    _finish(_send(context, branch, name, pack(read_jsonl(file)), None), as_json=as_json)
+    print_answer(_send(context, branch, name, pack(read_jsonl(file)), None), as_json=as_json)
 
 
 def _send(
-    context: typer.Context, branch: str, source: str, batches: Iterator[list[JsonObject]], total: int | None
-) -> JsonObject:
+    context: typer.Context, branch: str, source: str, batches: Iterator["list[PackedItem]"], total: int | None
+) -> "ImportResult":
     api = client(context)
-    answer: JsonObject = {"imported": 0, "already": 0, "heads": 0}
+    answer: ImportResult = {"imported": 0, "already": 0, "heads": 0}
     with show_progress("imported", "commits", total) as progress:
         for batch in batches:
             part = api.import_items(branch, batch, source)
@@ -74,7 +78,3 @@ def _send(
             answer["heads"] = part["heads"]
             progress(answer["imported"] + answer["already"])
     return answer
-
-
-def _finish(answer: JsonObject, *, as_json: bool) -> None:
-    print_json(answer) if as_json else print_fields(answer.items())

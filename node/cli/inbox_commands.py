@@ -7,13 +7,12 @@ import typer
 from node.cli.branch_commands import BranchArgument
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import (
-    JsonObject,
     JsonOption,
     client,
     display_safe,
     first_line,
     iso_time,
-    print_fields,
+    print_answer,
     print_json,
     print_table,
 )
@@ -57,7 +56,7 @@ def comment(context: typer.Context, branch: BranchArgument, text: str, as_json: 
     The comment is written in a branch of your own, in a repo called `comments`, and the branch is offered to the
     document's inbox. Others see it once an admin has accepted it.
     """
-    _show(client(context).comment(branch, text), as_json=as_json)
+    print_answer(client(context).comment(branch, text), as_json=as_json)
 
 
 @inbox.command("show")
@@ -94,7 +93,7 @@ def offer(
     as_json: JsonOption = False,
 ) -> None:
     """Offer commits to a repo: a pull request. Members read the offered branch from then on, later commits too."""
-    _show(client(context).offer(source, target, note), as_json=as_json)
+    print_answer(client(context).offer(source, target, note), as_json=as_json)
 
 
 @inbox.command("accept")
@@ -102,7 +101,7 @@ def accept(
     context: typer.Context, repo: RepoArgument, offer: OfferArgument, as_json: JsonOption = False
 ) -> None:
     """Accept an offer: all nodes that follow the repo then follow the offered branch."""
-    _show(client(context).answer_offer(repo, offer, accepts=True), as_json=as_json)
+    print_answer(client(context).answer_offer(repo, offer, accepts=True), as_json=as_json)
 
 
 @inbox.command("refuse")
@@ -110,7 +109,7 @@ def refuse(
     context: typer.Context, repo: RepoArgument, offer: OfferArgument, as_json: JsonOption = False
 ) -> None:
     """Refuse an offer, or withdraw one: your acceptance, or an offer of your own."""
-    _show(client(context).answer_offer(repo, offer, accepts=False), as_json=as_json)
+    print_answer(client(context).answer_offer(repo, offer, accepts=False), as_json=as_json)
 
 
 @inbox.command("merge")
@@ -118,8 +117,4 @@ def merge(
     context: typer.Context, repo: RepoArgument, offer: OfferArgument, as_json: JsonOption = False
 ) -> None:
     """Merge an accepted offer: you write each of its commits again, with its origin."""
-    _show(client(context).merge_offer(repo, offer), as_json=as_json)
-
-
-def _show(answer: JsonObject, *, as_json: bool) -> None:
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(client(context).merge_offer(repo, offer), as_json=as_json)

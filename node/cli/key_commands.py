@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.shared import JsonOption, print_fields, print_json, settings, unlocked
+from node.cli.shared import JsonOption, print_answer, print_fields, print_json, settings, unlocked
 from node.runtime.errors import ServiceError
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def show(context: typer.Context, as_json: JsonOption = False) -> None:
     answer: dict[str, object] = {"node": file.node, "user": file.user, "protection": file.protection}
     if file.cost is not None:
         answer |= {"memory": file.cost.memory, "passes": file.cost.passes}
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @key.command("seal")
@@ -176,7 +176,7 @@ def export(
             "storage_failed", f"{out} could not be written: {error}", "choose another place"
         ) from None
     answer = {"path": str(out), "user": file.user}
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @key.command("words")
@@ -279,7 +279,7 @@ def _change(
             "storage_failed", f"{folder} cannot be written: {error}", "check space and permissions there"
         ) from None
     answer = {"protection": protection, "removed": [str(path) for path in removed]}
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 def _one_way() -> ServiceError:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from node.cli.repo_commands import RepoArgument
-from node.cli.shared import JsonObject, JsonOption, client, iso_time, print_fields, print_json, print_table
+from node.cli.shared import JsonOption, client, iso_time, print_answer, print_json, print_table
 
 member = typer.Typer(no_args_is_help=True, help="Members of a repo, their rights, and invitations.")
 
@@ -69,7 +69,7 @@ def grant(
     Who is to write gets the repo's write secret, sealed for that user alone. Who does not have the repo yet needs an
     invitation (`ravel repo invite`) instead.
     """
-    _show(client(context).members.grant(repo, user, permission.value), as_json=as_json)
+    print_answer(client(context).members.grant(repo, user, permission.value), as_json=as_json)
 
 
 @member.command("revoke")
@@ -83,7 +83,7 @@ def revoke(
     as_json: JsonOption = False,
 ) -> None:
     """Lower a member's permission; the user stays a member. What the member writes without having seen it becomes void."""
-    _show(client(context).members.remove(repo, user, keeps.value), as_json=as_json)
+    print_answer(client(context).members.remove(repo, user, keeps.value), as_json=as_json)
 
 
 @member.command("exclude")
@@ -106,7 +106,7 @@ def exclude(
     """
     answer = client(context).members.remove(repo, user, person=person)
     others = answer["other_devices"]
-    _show(answer if as_json else {**answer, "other_devices": len(others)}, as_json=as_json)
+    print_answer(answer if as_json else {**answer, "other_devices": len(others)}, as_json=as_json)
     if others and not as_json:
         again = f"ravel member exclude {repo} {others[0]}{' --person' if len(others) > 1 else ''}"
         print(f"note: that person has other devices, which are members still: {again}", file=sys.stderr)
@@ -117,7 +117,7 @@ def rekey(
     context: typer.Context, repo: RepoArgument, user: UserArgument, as_json: JsonOption = False
 ) -> None:
     """Send the repo's current secrets again to a member whose node lacks them."""
-    _show(client(context).members.rekey(repo, user), as_json=as_json)
+    print_answer(client(context).members.rekey(repo, user), as_json=as_json)
 
 
 @member.command("invitations")
@@ -151,8 +151,4 @@ def uninvite(
     as_json: JsonOption = False,
 ) -> None:
     """Revoke an invitation. Joins by it that this node has not seen do not count."""
-    _show(client(context).members.revoke_invitation(repo, invitation), as_json=as_json)
-
-
-def _show(answer: JsonObject, *, as_json: bool) -> None:
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(client(context).members.revoke_invitation(repo, invitation), as_json=as_json)

@@ -1,12 +1,11 @@
 """run, status, id: the node itself; config: what it is told."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from node.cli.shared import (
-    JsonObject,
     JsonOption,
     client,
     iso_time,
@@ -17,6 +16,10 @@ from node.cli.shared import (
     unlocked,
 )
 from node.runtime.errors import ServiceError
+
+if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from node.contract.node import DamagedCounts, ExportStatus, LostWrites
+    from node.contract.peers import TopicView
 
 SetOption = Annotated[
     list[str] | None,
@@ -76,9 +79,7 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
             (
                 (
                     topic["name"],
-                    f"stalled since {iso_time(topic['stalled_since'])}: {topic['stalled_because'].replace('_', ' ')}"
-                    if topic["stalled_since"]
-                    else _state_line(topic),
+                    _state_line(topic),
                     topic["behind"],
                     topic["to_send"],
                     topic["sent"],
@@ -96,8 +97,15 @@ def storage(context: typer.Context, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(answer)
         return
-    sizes = ("database", "log", "older", "packs", "free")
-    print_fields((name, _mebibytes(answer[name])) for name in sizes)
+    print_fields(
+        [
+            ("database", _mebibytes(answer["database"])),
+            ("log", _mebibytes(answer["log"])),
+            ("older", _mebibytes(answer["older"])),
+            ("packs", _mebibytes(answer["packs"])),
+            ("free", _mebibytes(answer["free"])),
+        ]
+    )
     if answer["relay"]:
         relay = answer["relay"]
         room = f"{_mebibytes(relay['size'])} of {_mebibytes(relay['size_max'])}, {relay['topics']} topics"
@@ -112,25 +120,28 @@ def _mebibytes(size: int) -> str:
     return f"{size / (1 << 20):,.1f} MiB"
 
 
-def _state_line(topic: JsonObject) -> str:
+def _state_line(topic: "TopicView") -> str:
+    if topic["stalled_since"]:
+        reason = (topic["stalled_because"] or "").replace("_", " ")
+        return f"stalled since {iso_time(topic['stalled_since'])}: {reason}"
     if not topic["bodiless"]:
-        return str(topic["state"])
+        return topic["state"]
     return f"{topic['state']}, but for commits that need bodies which the peer has erased"
 
 
-def _damaged_line(awaited: dict[str, int]) -> str:
+def _damaged_line(awaited: "DamagedCounts") -> str:
     if not any(awaited.values()):
         return ""
     return f"{awaited['commits']} commits and {awaited['blocks']} blocks of files: damaged here, and asked of peers"
 
 
-def _lost_line(lost: dict[str, Any]) -> str:
+def _lost_line(lost: "LostWrites") -> str:
     if not lost["repos"]:
         return ""
     return f"{lost['detail']}; {len(lost['repos'])} repos are not written to until a peer was met"
 
 
-def _export_line(export: dict[str, Any]) -> str:
+def _export_line(export: "ExportStatus") -> str:
     if export["last_error"]:
         return f"failed: {export['last_error']}"
     when = iso_time(export["finished_at"]) if export["finished_at"] else "not since the start"

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from node.cli.shared import JsonOption, client, print_fields, print_json, print_table
+from node.cli.shared import JsonOption, client, print_answer, print_fields, print_json, print_table
 
 peer = typer.Typer(no_args_is_help=True, help="Peers that this node connects to.")
 
@@ -37,9 +37,21 @@ def list_peers(context: typer.Context, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(answer)
         return
-    columns = ("peer", "address", "direction", "state", "source", "reached_at", "last_error")
-    rows = [{**item, "reached_at": _time(item["reached_at"])} for item in answer["peers"]]
-    print_table(columns, ([item[column] for column in columns] for item in rows))
+    print_table(
+        ("peer", "address", "direction", "state", "source", "reached_at", "last_error"),
+        (
+            (
+                item["peer"],
+                item["address"],
+                item["direction"],
+                item["state"],
+                item["source"],
+                _time(item["reached_at"]),
+                item["last_error"],
+            )
+            for item in answer["peers"]
+        ),
+    )
     for item in answer["known"]:
         print(f"known   {item['peer']}  {item['address']}  {item['source']}  {_time(item['reached_at'])}")
     for banned in answer["banned"]:
@@ -58,14 +70,14 @@ def remove(context: typer.Context, peer: str, as_json: JsonOption = False) -> No
 def ban(context: typer.Context, peer: str, as_json: JsonOption = False) -> None:
     """Block a peer: disconnect it, and neither dial nor serve it again."""
     answer = client(context).ban_peer(peer, is_banned=True)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @peer.command("unban")
 def unban(context: typer.Context, peer: str, as_json: JsonOption = False) -> None:
     """Unblock a peer, so that it may connect; `ravel peer add` dials it."""
     answer = client(context).ban_peer(peer, is_banned=False)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 def _time(seconds: int | None) -> str:

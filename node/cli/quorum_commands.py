@@ -6,7 +6,7 @@ import typer
 
 from node.cli.member_commands import KeptPermission, UserArgument
 from node.cli.repo_commands import RepoArgument
-from node.cli.shared import JsonObject, JsonOption, client, print_fields, print_json, print_table
+from node.cli.shared import JsonOption, client, print_answer, print_json, print_table
 
 quorum = typer.Typer(no_args_is_help=True, help="Set who must approve checkpoints and, optionally, removals.")
 
@@ -29,7 +29,7 @@ def set_quorum(
     as_json: JsonOption = False,
 ) -> None:
     """Set the signers. It binds anyone who becomes an admin after this: do it before you make admins."""
-    _show(client(context).quorums.name(repo, signers, threshold, removals=removals), as_json=as_json)
+    print_answer(client(context).quorums.name(repo, signers, threshold, removals=removals), as_json=as_json)
 
 
 @quorum.command("show")
@@ -75,7 +75,7 @@ def propose_removal(
 ) -> None:
     """Propose to exclude or demote a member. Once approved, run `ravel member exclude` or `revoke`."""
     kept = keep.value if keep is not None else ""
-    _show(client(context).quorums.propose_removal(repo, user, kept), as_json=as_json)
+    print_answer(client(context).quorums.propose_removal(repo, user, kept), as_json=as_json)
 
 
 @quorum.command("approve")
@@ -83,7 +83,7 @@ def approve(
     context: typer.Context, repo: RepoArgument, proposal: ProposalArgument, as_json: JsonOption = False
 ) -> None:
     """Sign a proposal. The last signature that a checkpoint lacks makes it."""
-    _show(client(context).quorums.approve(repo, proposal), as_json=as_json)
+    print_answer(client(context).quorums.approve(repo, proposal), as_json=as_json)
 
 
 @quorum.command("finish")
@@ -91,8 +91,4 @@ def finish(
     context: typer.Context, repo: RepoArgument, proposal: ProposalArgument, as_json: JsonOption = False
 ) -> None:
     """Write the checkpoint of a proposal whose last approvals were concurrent."""
-    _show(client(context).quorums.finish(repo, proposal), as_json=as_json)
-
-
-def _show(answer: JsonObject, *, as_json: bool) -> None:
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(client(context).quorums.finish(repo, proposal), as_json=as_json)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from node.cli.shared import JsonOption, client, iso_time, print_fields, print_json, print_table
+from node.cli.shared import JsonOption, client, iso_time, print_answer, print_json, print_table
 
 relay = typer.Typer(no_args_is_help=True, help="Topics that this relay stores for others and cannot read.")
 
@@ -42,14 +42,14 @@ def list_topics(context: typer.Context, as_json: JsonOption = False) -> None:
 def pin(context: typer.Context, topic: TopicArgument, as_json: JsonOption = False) -> None:
     """Pin a topic: it is never deleted to make room."""
     answer = client(context).pin_relayed(topic, is_pinned=True)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @relay.command("unpin")
 def unpin(context: typer.Context, topic: TopicArgument, as_json: JsonOption = False) -> None:
     """Let a topic be forgotten to make room, like others."""
     answer = client(context).pin_relayed(topic, is_pinned=False)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @relay.command("allow")
@@ -60,7 +60,7 @@ def allow(
 ) -> None:
     """Trust a peer: its topics are accepted where strangers' are refused, and strangers' topics do not displace them."""
     answer = client(context).allow_relayed(peer, is_allowed=True)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @relay.command("deny")
@@ -71,4 +71,4 @@ def deny(
 ) -> None:
     """Stop trusting a peer; `ravel peer ban` blocks it."""
     answer = client(context).allow_relayed(peer, is_allowed=False)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)

@@ -4,15 +4,18 @@ import re
 import sys
 import time
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from node.cli.progress import show_progress
-from node.cli.shared import JsonObject, JsonOption, client, print_fields, print_json, print_table
+from node.cli.shared import JsonOption, client, print_answer, print_fields, print_json, print_table
 from node.home.config import is_loopback
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import INVITATION_USE_COUNT_MAX, LINK_SIZE_MAX
+
+if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from node.contract.peers import TopicView
 
 repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repos.")
 
@@ -37,7 +40,7 @@ class InvitedPermission(StrEnum):
 def create(context: typer.Context, name: str, as_json: JsonOption = False) -> None:
     """Create a repo, with a branch called main."""
     answer = client(context).create_repo(name)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @repo.command("invite")
@@ -165,7 +168,7 @@ def sync(
         print(_BODILESS)
 
 
-def _holds_the_same(topics: list[JsonObject], ids: set[str]) -> bool:
+def _holds_the_same(topics: list["TopicView"], ids: set[str]) -> bool:
     """Whether a peer follows all these branches, and is in sync on every topic of them that it follows.
 
     Where it has erased bodies that commits are judged by, it gives no more: what follows these waits here.
@@ -184,8 +187,13 @@ def list_repos(context: typer.Context, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(answer)
         return
-    columns = ("repo", "name", "permission", "branches", "commits")
-    print_table(columns, ([item[column] for column in columns] for item in answer["repos"]))
+    print_table(
+        ("repo", "name", "permission", "branches", "commits"),
+        (
+            (item["repo"], item["name"], item["permission"], item["branches"], item["commits"])
+            for item in answer["repos"]
+        ),
+    )
 
 
 @repo.command("fork")
@@ -261,7 +269,7 @@ def renew(context: typer.Context, repo: RepoArgument, as_json: JsonOption = Fals
     Anyone who follows by a read capability and is no member needs a new one.
     """
     answer = client(context).renew_repo(repo)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @repo.command("leave")
@@ -273,7 +281,7 @@ def leave(
 ) -> None:
     """Leave a repo. What is here stays here, and goes on being replicated."""
     answer = client(context).members.leave(repo, force=force)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 def show_link(link: str, addresses: list[str], *, qr: bool) -> None:

@@ -3,11 +3,11 @@
 import json
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # the client is imported when a command needs it: `ravel --he
     from node.client.client import ApiClient
     from node.home.key_file import Keys
 
-JsonObject = dict[str, Any]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -62,9 +61,14 @@ def client(context: typer.Context) -> "ApiClient":
     return ApiClient.for_home(home)
 
 
-def print_json(answer: JsonObject) -> None:
+def print_json(answer: Mapping[str, object]) -> None:
     """One JSON object on standard output."""
     print(json.dumps(answer, ensure_ascii=False), flush=True)
+
+
+def print_answer(answer: Mapping[str, object], *, as_json: bool) -> None:
+    """A whole answer: as JSON, or each of its fields on a line."""
+    print_json(answer) if as_json else print_fields(answer.items())
 
 
 def print_fields(fields: Iterable[tuple[str, object]]) -> None:

@@ -10,7 +10,6 @@ import typer
 
 from node.cli.progress import show_progress
 from node.cli.shared import (
-    JsonObject,
     JsonOption,
     client,
     display_safe,
@@ -23,6 +22,8 @@ from protocol.limits.users import IMPORTED_WINDOW_MAX
 
 if TYPE_CHECKING:
     from node.client.client import ApiClient
+    from node.importers.item import PackedItem
+    from node.importers.ssb_log import RefusedLine
 
 
 def import_ssb(
@@ -76,7 +77,7 @@ class _RepoTarget:
             yield from window["items"]
             after = window["next"]
 
-    def send(self, branch: str, batch: list[JsonObject]) -> None:
+    def send(self, branch: str, batch: "list[PackedItem]") -> None:
         """Import a batch."""
         from node.importers.ssb_log import SSB_SOURCE
 
@@ -86,7 +87,7 @@ class _RepoTarget:
 
 
 @contextmanager
-def _refusals(path: Path | None) -> Iterator[Callable[[JsonObject], None]]:
+def _refusals(path: Path | None) -> Iterator[Callable[["RefusedLine"], None]]:
     """Writes refusals to a file, if there is one."""
     if path is None:
         yield lambda _: None

@@ -3,7 +3,7 @@
 import typer
 
 from node.cli.repo_commands import RepoArgument
-from node.cli.shared import JsonOption, client, print_fields, print_json, print_table
+from node.cli.shared import JsonOption, client, print_answer, print_json, print_table
 
 tag = typer.Typer(no_args_is_help=True, help="Tags: movable names of single commits.")
 
@@ -14,7 +14,7 @@ def set_tag(
 ) -> None:
     """Tag a commit of one of the repo's branches, or move the tag to it."""
     answer = client(context).set_tag(repo, name, commit)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)
 
 
 @tag.command("list")
@@ -34,4 +34,4 @@ def list_tags(context: typer.Context, repo: RepoArgument, as_json: JsonOption = 
 def remove_tag(context: typer.Context, repo: RepoArgument, name: str, as_json: JsonOption = False) -> None:
     """Delete a tag; the commit stays."""
     answer = client(context).remove_tag(repo, name)
-    print_json(answer) if as_json else print_fields(answer.items())
+    print_answer(answer, as_json=as_json)

@@ -1,13 +1,16 @@
 """tangle: the graphs that commits form, as tables or as pictures."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from node.cli.repo_commands import RepoArgument
-from node.cli.shared import JsonObject, JsonOption, client, display_safe, iso_time, print_json, print_table
+from node.cli.shared import JsonOption, client, display_safe, iso_time, print_json, print_table
 from protocol.limits.users import TANGLE_WINDOW_MAX
+
+if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from node.contract.timelines import TangleCommit, TangleView
 
 tangle = typer.Typer(no_args_is_help=True, help="The graphs that commits form.")
 _ID_WIDTH = 12
@@ -69,14 +72,24 @@ def show(
                     item.get("imported_author", item["author"])[:_ID_WIDTH],
                     item["body"],
                     " ".join(previous[:_ID_WIDTH] for previous in item["previous"]),
-                    ", ".join(name for name in ("void", "tip", "branch", "merge") if item[name]),
+                    ", ".join(_marks(item)),
                 )
                 for item in answer["commits"]
             ),
         )
 
 
-def _dot(answer: JsonObject) -> str:
+def _marks(item: "TangleCommit") -> list[str]:
+    marks = (
+        ("void", item["void"]),
+        ("tip", item["tip"]),
+        ("branch", item["branch"]),
+        ("merge", item["merge"]),
+    )
+    return [name for name, holds in marks if holds]
+
+
+def _dot(answer: "TangleView") -> str:
     """Graphviz: later commits above, void ones dashed, tips with a double border."""
     lines = ["digraph tangle {", "  rankdir=BT;", '  node [shape=box, fontname="monospace"];']
     for item in answer["commits"]:

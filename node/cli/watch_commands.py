@@ -1,11 +1,12 @@
 """watch: a branch's timeline as it changes."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from node.cli.branch_commands import BranchArgument, author_of
-from node.cli.shared import JsonObject, JsonOption, client, display_safe, first_line, iso_time, print_json
+from node.cli.shared import JsonOption, client, display_safe, first_line, iso_time, print_json
 from node.runtime.errors import ServiceError
 
 _SIGNS = {"insert": "+", "move": "~", "remove": "-"}
@@ -48,7 +49,7 @@ def watch(
         raise ServiceError("interrupted", error.message, f"to go on from here: {step}") from None
 
 
-def _line(name: str, data: JsonObject) -> str:
+def _line(name: str, data: Mapping[str, Any]) -> str:
     if name == "reset":
         return "= from the start"
     item = data.get("item", {})

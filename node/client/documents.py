@@ -3,57 +3,58 @@
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 
-from node.client.calls import Call, JsonObject, path_part
+from node.client.calls import Call
+from node.contract import branches, documents
 
 
 class DocumentsClient:
-    """One method an endpoint. Answers are the JSON objects of docs/reference/api.md."""
+    """One method an endpoint."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def show_set(self, branch: str, offset: int = 0, limit: int = 1000) -> JsonObject:
+    def show_set(self, branch: str, offset: int = 0, limit: int = 1000) -> documents.SetWindow:
         """A window of a branch's set."""
-        return self._call("GET", f"{_path(branch)}/set", query={"offset": offset, "limit": limit})
+        return self._call(documents.SHOW_SET, branch=branch, offset=offset, limit=limit)
 
-    def edit_set(self, branch: str, add: Sequence[str] = (), remove: Sequence[str] = ()) -> JsonObject:
+    def edit_set(
+        self, branch: str, add: Sequence[str] = (), remove: Sequence[str] = ()
+    ) -> documents.SetEditResult:
         """Add items to a branch's set, and remove others."""
-        body = {"add": list(add), "remove": list(remove)}
-        return self._call("POST", f"{_path(branch)}/set", body)
+        return self._call(documents.EDIT_SET, branch=branch, add=list(add), remove=list(remove))
 
-    def show_dict(self, branch: str, offset: int = 0, limit: int = 1000) -> JsonObject:
+    def snapshot_set(self, branch: str) -> documents.DocumentSnapshot:
+        """Compact the history of a branch's set."""
+        return self._call(documents.SNAPSHOT_SET, branch=branch)
+
+    def show_dict(self, branch: str, offset: int = 0, limit: int = 1000) -> documents.DictWindow:
         """A window of a branch's dict."""
-        return self._call("GET", f"{_path(branch)}/dict", query={"offset": offset, "limit": limit})
+        return self._call(documents.SHOW_DICT, branch=branch, offset=offset, limit=limit)
 
-    def get_entry(self, branch: str, key: str) -> JsonObject:
+    def get_entry(self, branch: str, key: str) -> documents.DictEntryView:
         """One entry of a branch's dict."""
-        return self._call("GET", f"{_path(branch)}/dict/entry", query={"key": key})
+        return self._call(documents.SHOW_ENTRY, branch=branch, key=key)
 
     def edit_dict(
         self, branch: str, put: Mapping[str, str] | None = None, erase: Sequence[str] = ()
-    ) -> JsonObject:
+    ) -> documents.DictEditResult:
         """Put values into a branch's dict, and erase others."""
-        body = {"put": dict(put or {}), "erase": list(erase)}
-        return self._call("POST", f"{_path(branch)}/dict", body)
+        return self._call(documents.EDIT_DICT, branch=branch, put=dict(put or {}), erase=list(erase))
 
-    def snapshot(self, branch: str, kind: str) -> JsonObject:
-        """Compact a branch's set or dict."""
-        return self._call("POST", f"{_path(branch)}/{kind}/snapshots", {})
+    def snapshot_dict(self, branch: str) -> documents.DocumentSnapshot:
+        """Compact the history of a branch's dict."""
+        return self._call(documents.SNAPSHOT_DICT, branch=branch)
 
-    def compact(self, branch: str, *, dry_run: bool, without_missing: bool = False) -> JsonObject:
+    def compact(self, branch: str, *, dry_run: bool, without_missing: bool = False) -> branches.Compaction:
         """Compact a branch."""
-        asked = {"dry_run": dry_run, "without_missing": without_missing}
-        return self._call("POST", f"{_path(branch)}/compactions", asked)
+        return self._call(
+            branches.COMPACT_BRANCH, branch=branch, dry_run=dry_run, without_missing=without_missing
+        )
 
-    def push_text(self, branch: str, update: bytes) -> JsonObject:
+    def push_text(self, branch: str, update: bytes) -> documents.TextPush:
         """Push a Yjs update to a branch's text."""
-        return self._call("POST", f"{_path(branch)}/text", {"update": b64encode(update).decode()})
+        return self._call(documents.PUSH_TEXT, branch=branch, update=b64encode(update).decode())
 
-    def pull_text(self, branch: str, root: str | None = None) -> JsonObject:
+    def pull_text(self, branch: str, root: str | None = None) -> documents.TextView:
         """A branch's text as one Yjs update, and of a root as plain text."""
-        query = {} if root is None else {"root": root}
-        return self._call("GET", f"{_path(branch)}/text", query=query)
-
-
-def _path(branch: str) -> str:
-    return f"/branches/{path_part(branch)}"
+        return self._call(documents.PULL_TEXT, branch=branch, root=root)

@@ -8,13 +8,17 @@ from typing import Any
 import httpx
 import msgspec
 
+from node.client.calls import CallParts
 from node.client.errors import error_of, read_error
 from node.runtime.errors import ServiceError
 
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """One event of a stream. Anyone who has taken it goes on from `cursor`, where it has one."""
+    """One event of a stream. A reader that has handled it continues from `cursor`, where it has one.
+
+    The endpoint's `events` state the type of `data` for each name.
+    """
 
     name: str
     cursor: str
@@ -22,10 +26,10 @@ class StreamEvent:
 
 
 @contextmanager
-def open_stream(http: httpx.Client, path: str, since: str) -> Iterator[Iterator[StreamEvent]]:
-    """The events of a path, after the cursor `since`. Raises ServiceError."""
+def open_stream(http: httpx.Client, parts: CallParts) -> Iterator[Iterator[StreamEvent]]:
+    """The events that an endpoint streams. Raises ServiceError."""
     headers = {"Accept": "text/event-stream"}
-    with http.stream("GET", path, params={"since": since}, headers=headers) as response:
+    with http.stream("GET", parts.path, params=parts.query, headers=headers) as response:
         if response.is_error:
             response.read()
             raise error_of(response)

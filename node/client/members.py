@@ -1,105 +1,112 @@
 """Members, devices and quorums of repos over the API, from Python: `ApiClient.members`, `devices` and `quorums`."""
 
-from node.client.calls import Call, JsonObject, path_part
+from node.client.calls import Call
+from node.contract import devices, members, quorums, repos
+from node.contract.values import RootCommit
 
 
 class MembersClient:
-    """One method an endpoint. Answers are the JSON objects of docs/reference/api.md."""
+    """One method an endpoint."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def invite(self, repo: str, permission: str, expires_seconds: int, uses: int = 1) -> JsonObject:
+    def invite(
+        self, repo: str, permission: str, expires_seconds: int, uses: int = 1
+    ) -> members.InvitationLinkView:
         """Make an invitation link."""
-        body = {"permission": permission, "expires_seconds": expires_seconds, "uses": uses}
-        return self._call("POST", f"/repos/{path_part(repo)}/invitations", body)
-
-    def list_all(self, repo: str) -> JsonObject:
-        """Members of a repo."""
-        return self._call("GET", f"/repos/{path_part(repo)}/members")
-
-    def grant(self, repo: str, user: str, permission: str) -> JsonObject:
-        """Make a user a member, or raise one."""
         return self._call(
-            "POST", f"/repos/{path_part(repo)}/members", {"user": user, "permission": permission}
+            members.CREATE_INVITATION,
+            repo=repo,
+            permission=permission,
+            expires_seconds=expires_seconds,
+            uses=uses,
         )
 
-    def remove(self, repo: str, user: str, keeps: str = "", *, person: bool = False) -> JsonObject:
-        """Take a member's rights down to `keeps`; without it exclude the member. With `person`, all of its devices."""
-        body = {"user": user, "keeps": keeps, "person": person}
-        return self._call("POST", f"/repos/{path_part(repo)}/removals", body)
+    def list_all(self, repo: str) -> members.MemberList:
+        """Members of a repo."""
+        return self._call(members.LIST_MEMBERS, repo=repo)
 
-    def leave(self, repo: str, *, force: bool = False) -> JsonObject:
+    def grant(self, repo: str, user: str, permission: str) -> members.MembershipChange:
+        """Make a user a member, or raise one."""
+        return self._call(members.GRANT_PERMISSION, repo=repo, user=user, permission=permission)
+
+    def remove(self, repo: str, user: str, keeps: str = "", *, person: bool = False) -> members.RemovalResult:
+        """Lower a member's permission to `keeps`; without it exclude the member. With `person`, all of its devices."""
+        return self._call(members.REMOVE_MEMBER, repo=repo, user=user, keeps=keeps, person=person)
+
+    def leave(self, repo: str, *, force: bool = False) -> members.LeaveResult:
         """Stop being a member."""
-        return self._call("POST", f"/repos/{path_part(repo)}/leave", {"force": force})
+        return self._call(members.LEAVE_REPO, repo=repo, force=force)
 
-    def rekey(self, repo: str, user: str) -> JsonObject:
+    def rekey(self, repo: str, user: str) -> repos.RekeyedMember:
         """Seal the current secrets for a member again."""
-        return self._call("POST", f"/repos/{path_part(repo)}/rekeys", {"user": user})
+        return self._call(repos.REKEY_MEMBER, repo=repo, user=user)
 
-    def invitations(self, repo: str) -> JsonObject:
+    def invitations(self, repo: str) -> members.InvitationList:
         """Invitations of a repo."""
-        return self._call("GET", f"/repos/{path_part(repo)}/invitations")
+        return self._call(members.LIST_INVITATIONS, repo=repo)
 
-    def revoke_invitation(self, repo: str, invitation: str) -> JsonObject:
+    def revoke_invitation(self, repo: str, invitation: str) -> members.MembershipChange:
         """End an invitation."""
-        return self._call("DELETE", f"/repos/{path_part(repo)}/invitations/{path_part(invitation)}")
+        return self._call(members.REVOKE_INVITATION, repo=repo, invitation=invitation)
 
 
 class DevicesClient:
-    """One method an endpoint. Answers are the JSON objects of docs/reference/api.md."""
+    """One method an endpoint."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def add(self, expires_seconds: int) -> JsonObject:
+    def add(self, expires_seconds: int) -> devices.DeviceLinkView:
         """Make a link for a device."""
-        return self._call("POST", "/devices/invitations", {"expires_seconds": expires_seconds})
+        return self._call(devices.INVITE_DEVICE, expires_seconds=expires_seconds)
 
-    def join(self, link: str) -> JsonObject:
+    def join(self, link: str) -> devices.DeviceList:
         """Become a device by a link."""
-        return self._call("POST", "/devices/join", {"link": link})
+        return self._call(devices.JOIN_AS_DEVICE, link=link)
 
-    def list_all(self) -> JsonObject:
+    def list_all(self) -> devices.DeviceList:
         """The devices of this user's person."""
-        return self._call("GET", "/devices")
+        return self._call(devices.LIST_DEVICES)
 
-    def sync(self) -> JsonObject:
+    def sync(self) -> devices.DeviceSync:
         """Hand on again what devices lack."""
-        return self._call("POST", "/devices/sync", {})
+        return self._call(devices.SYNC_DEVICES)
 
-    def remove(self, device: str) -> JsonObject:
+    def remove(self, device: str) -> devices.RemovedDevice:
         """Exclude a device, and take the statement back."""
-        return self._call("DELETE", f"/devices/{path_part(device)}")
+        return self._call(devices.REMOVE_DEVICE, device=device)
 
 
 class QuorumsClient:
-    """One method an endpoint. Answers are the JSON objects of docs/reference/api.md."""
+    """One method an endpoint."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def show(self, repo: str) -> JsonObject:
+    def show(self, repo: str) -> quorums.QuorumState:
         """Quorums in force and proposals."""
-        return self._call("GET", f"/repos/{path_part(repo)}/quorum")
+        return self._call(quorums.SHOW_QUORUM, repo=repo)
 
-    def name(self, repo: str, signers: list[str], threshold: int, *, removals: bool) -> JsonObject:
+    def name(self, repo: str, signers: list[str], threshold: int, *, removals: bool) -> RootCommit:
         """Name the signers."""
-        body = {"signers": signers, "threshold": threshold, "removals": removals}
-        return self._call("PUT", f"/repos/{path_part(repo)}/quorum", body)
+        return self._call(
+            quorums.SET_QUORUM, repo=repo, signers=signers, threshold=threshold, removals=removals
+        )
 
-    def propose_removal(self, repo: str, user: str, keeps: str = "") -> JsonObject:
+    def propose_removal(self, repo: str, user: str, keeps: str = "") -> quorums.Proposal:
         """Ask the signers to exclude or demote a member."""
-        return self._call("POST", f"/repos/{path_part(repo)}/proposals", {"user": user, "keeps": keeps})
+        return self._call(quorums.PROPOSE_REMOVAL, repo=repo, user=user, keeps=keeps)
 
-    def propose_checkpoint(self, branch: str) -> JsonObject:
+    def propose_checkpoint(self, branch: str) -> quorums.Proposal:
         """Ask the signers for a checkpoint."""
-        return self._call("POST", f"/branches/{path_part(branch)}/proposals")
+        return self._call(quorums.PROPOSE_CHECKPOINT, branch=branch)
 
-    def approve(self, repo: str, proposal: str) -> JsonObject:
+    def approve(self, repo: str, proposal: str) -> quorums.Proposal:
         """Sign a proposal."""
-        return self._call("POST", f"/repos/{path_part(repo)}/proposals/{path_part(proposal)}/approvals")
+        return self._call(quorums.APPROVE_PROPOSAL, repo=repo, proposal=proposal)
 
-    def finish(self, repo: str, proposal: str) -> JsonObject:
+    def finish(self, repo: str, proposal: str) -> quorums.Proposal:
         """Make a checkpoint that was approved."""
-        return self._call("POST", f"/repos/{path_part(repo)}/proposals/{path_part(proposal)}/checkpoint")
+        return self._call(quorums.MAKE_CHECKPOINT, repo=repo, proposal=proposal)

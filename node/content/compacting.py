@@ -4,7 +4,7 @@ Bodies go later, on each replica by its own policy (`erasing`).
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -13,6 +13,7 @@ from node.authoring.outbound import Author
 from node.content.documents import Documents
 from node.content.erasing import Erased, find_compactable, find_erasable, find_unneeded
 from node.content.texts import Texts
+from node.contract.branches import Compaction as CompactionAnswer
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -24,7 +25,6 @@ from storage.commits.erasing import count_erased, measure_bodies
 from storage.repos.repos import Branch
 
 _ANY_TIME: Final = 1 << 62
-JsonObject = dict[str, Any]
 
 
 class Compacting:
@@ -44,37 +44,37 @@ class Compacting:
         self._texts = texts
         self._find_branch = find_branch
 
-    async def compact(self, branch_text: str, *, dry_run: bool, without_missing: bool = False) -> JsonObject:
+    async def compact(self, branch: str, *, dry_run: bool, without_missing: bool = False) -> CompactionAnswer:
         """Write a compaction, where it lets anything go; say how many bodies may go here, and their bytes.
 
         With `dry_run`, what might go at most, and nothing is written; `without_missing`, bodies that are not here and that
         the documents need are taken to say nothing, for all who get the snapshots. Raises ServiceError `not_permitted` for
         who may not manage branches, and those of snapshotting.
         """
-        branch = self._find_branch(branch_text)
+        target = self._find_branch(branch)
         commits: list[str] = []
         if dry_run:
-            found = await self._hub.run_blocking(self._measure, branch, find_compactable)
+            found = await self._hub.run_blocking(self._measure, target, find_compactable)
         else:
-            await self._hub.run_blocking(self._check_permission, branch)
+            await self._hub.run_blocking(self._check_permission, target)
             for kind in ("set", "dict"):
-                commits += (
-                    await self._documents.snapshot(branch_text, kind, without_missing=without_missing)
-                )["commits"]
-            snapshot = await self._texts.snapshot(branch_text, without_missing=without_missing)
+                commits += (await self._documents.snapshot(branch, kind, without_missing=without_missing))[
+                    "commits"
+                ]
+            snapshot = await self._texts.snapshot(branch, without_missing=without_missing)
             commits += [] if snapshot is None else [snapshot]
-            found = await self._hub.run_blocking(self._measure, branch, _find_let_go)
-            if await self._hub.run_blocking(self._measure, branch, find_unneeded) != found:
-                written, intake = await self._hub.write(self._author.write, branch, Draft(Compaction()))
+            found = await self._hub.run_blocking(self._measure, target, _find_let_go)
+            if await self._hub.run_blocking(self._measure, target, find_unneeded) != found:
+                written, intake = await self._hub.write(self._author.write, target, Draft(Compaction()))
                 self._hub.announce(intake)
                 commits.append(id_text(written.commit_id))
-                found = await self._hub.run_blocking(self._measure, branch, _find_let_go)
+                found = await self._hub.run_blocking(self._measure, target, _find_let_go)
         return {
-            "branch": id_text(branch.branch_id),
+            "branch": id_text(target.branch_id),
             "commits": commits,
             "bodies": found.bodies,
             "size": found.size,
-            "erased": await self._hub.run_blocking(self._count_erased, branch),
+            "erased": await self._hub.run_blocking(self._count_erased, target),
             "dry_run": dry_run,
         }
 

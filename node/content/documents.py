@@ -6,7 +6,7 @@ branch has and continues; nothing but them is kept, so void marks and late arriv
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from sqlalchemy import Connection
 
@@ -14,6 +14,16 @@ from node.authoring.drafting import Draft
 from node.authoring.outbound import Author
 from node.content.document_operations import DocumentOperationReader, deps_of, not_here
 from node.content.snapshotting import snapshot
+from node.contract.documents import (
+    DictEditResult,
+    DictEntryFields,
+    DictEntryView,
+    DictWindow,
+    DocumentSnapshot,
+    SetEditResult,
+    SetItemView,
+    SetWindow,
+)
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.content import DictEdit, DictEntry, SetEdit
@@ -37,7 +47,6 @@ from verifier.documents import (
 _ROOM: Final = 1024
 """Bytes of a body that are not its words and names: tags, lengths, and the origin that a merge adds."""
 _NOTHING_SAID: Final = Entry(())
-JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,79 +72,89 @@ class Documents:
         self._find_branch = find_branch
         self._reader = DocumentOperationReader(hub.replica)
 
-    async def show_set(self, branch_text: str, offset: int, limit: int) -> JsonObject:
+    async def show_set(self, branch: str, offset: int, limit: int) -> SetWindow:
         """A window of the items in the branch's set, by their UTF-8 bytes, each with its tips."""
-        branch = self._find_branch(branch_text)
-        entries = await self._hub.run_blocking(self._load, branch, "set")
+        target = self._find_branch(branch)
+        entries = await self._hub.run_blocking(self._load, target, "set")
         items, window = _window(entries, offset, limit)
-        shown = [{"item": key, "tips": [id_text(tip.name) for tip in entries[key].tips]} for key in items]
-        return {"branch": id_text(branch.branch_id), "items": shown, **window}
+        shown: list[SetItemView] = [
+            {"item": key, "tips": [id_text(tip.name) for tip in entries[key].tips]} for key in items
+        ]
+        return {"branch": id_text(target.branch_id), "items": shown, **window}
 
-    async def edit_set(self, branch_text: str, added: Sequence[str], removed: Sequence[str]) -> JsonObject:
+    async def edit_set(self, branch: str, add: Sequence[str], remove: Sequence[str]) -> SetEditResult:
         """Add items that are not there, and delete others that are. What is in both lists is added."""
-        branch = self._find_branch(branch_text)
-        wanted: dict[str, str | None] = dict.fromkeys(removed)
-        wanted.update(dict.fromkeys(added, ""))
-        commits, said = await self._write(branch, "set", wanted)
+        target = self._find_branch(branch)
+        wanted: dict[str, str | None] = dict.fromkeys(remove)
+        wanted.update(dict.fromkeys(add, ""))
+        commits, said = await self._write(target, "set", wanted)
         return {
-            "branch": id_text(branch.branch_id),
+            "branch": id_text(target.branch_id),
             "commits": commits,
             "added": [key for key, value in said if value is not None],
             "removed": [key for key, value in said if value is None],
         }
 
-    async def show_dict(self, branch_text: str, offset: int, limit: int) -> JsonObject:
+    async def show_dict(self, branch: str, offset: int, limit: int) -> DictWindow:
         """A window of the entries of the branch's dict, by the UTF-8 bytes of their keys."""
-        branch = self._find_branch(branch_text)
-        entries = await self._hub.run_blocking(self._load, branch, "dict")
+        target = self._find_branch(branch)
+        entries = await self._hub.run_blocking(self._load, target, "dict")
         keys, window = _window(entries, offset, limit)
         shown = [_entry_view(key, entries[key]) for key in keys]
-        return {"branch": id_text(branch.branch_id), "entries": shown, **window}
+        return {"branch": id_text(target.branch_id), "entries": shown, **window}
 
-    async def get(self, branch_text: str, key: str) -> JsonObject:
+    async def get(self, branch: str, key: str) -> DictEntryView:
         """One entry of the branch's dict. Raises ServiceError `not_found`."""
-        branch = self._find_branch(branch_text)
-        entries = await self._hub.run_blocking(self._load, branch, "dict")
+        target = self._find_branch(branch)
+        entries = await self._hub.run_blocking(self._load, target, "dict")
         entry = entries.get(key, _NOTHING_SAID)
         if not entry.values:
             raise ServiceError(
                 "not_found", f"the dict has no key {key!r}", "`ravel dict list` shows what there is"
             )
-        return {"branch": id_text(branch.branch_id), **_entry_view(key, entry)}
+        return {"branch": id_text(target.branch_id), **_entry_view(key, entry)}
 
-    async def edit_dict(self, branch_text: str, put: dict[str, str], erased: Sequence[str]) -> JsonObject:
+    async def edit_dict(self, branch: str, put: dict[str, str], erase: Sequence[str]) -> DictEditResult:
         """Put values that are not the keys' only ones already, and erase keys that are there. A key in both is put."""
-        branch = self._find_branch(branch_text)
-        wanted: dict[str, str | None] = dict.fromkeys(erased)
+        target = self._find_branch(branch)
+        wanted: dict[str, str | None] = dict.fromkeys(erase)
         wanted.update(put)
-        commits, said = await self._write(branch, "dict", wanted)
+        commits, said = await self._write(target, "dict", wanted)
         return {
-            "branch": id_text(branch.branch_id),
+            "branch": id_text(target.branch_id),
             "commits": commits,
             "put": [key for key, value in said if value is not None],
             "erased": [key for key, value in said if value is None],
         }
 
-    async def snapshot(self, branch_text: str, kind: str, *, without_missing: bool = False) -> JsonObject:
+    async def snapshot_set(self, branch: str) -> DocumentSnapshot:
+        """`snapshot` of the branch's set."""
+        return await self.snapshot(branch, "set")
+
+    async def snapshot_dict(self, branch: str) -> DocumentSnapshot:
+        """`snapshot` of the branch's dict."""
+        return await self.snapshot(branch, "dict")
+
+    async def snapshot(self, branch: str, kind: str, *, without_missing: bool = False) -> DocumentSnapshot:
         """Say again, in as few commits as hold it, all that stands in the branch's set or dict, where others said it.
 
         `without_missing`, bodies that are not here are taken to say nothing. Raises ServiceError `too_large` where one
         key's conflicts alone are too long, `incomplete`.
         """
-        branch = self._find_branch(branch_text)
+        target = self._find_branch(branch)
 
         def plan(connection: Connection) -> list[Draft]:
-            said = self._read(connection, branch, kind)
+            said = self._read(connection, target, kind)
             settled = {id(one) for one in find_settled(said)}
             if all(id(one) in settled or one.bit for one in said):
                 return []
             entries = self._reduce_said(kind, pass_over_missing(said, kind) if without_missing else said)
             return [Draft(body) for body in snapshot(entries, kind)]
 
-        written, intake = await self._hub.write(self._author.write_many, branch, plan)
+        written, intake = await self._hub.write(self._author.write_many, target, plan)
         self._hub.announce(intake)
         return {
-            "branch": id_text(branch.branch_id),
+            "branch": id_text(target.branch_id),
             "commits": [id_text(one.commit_id) for one in written],
         }
 
@@ -241,17 +260,27 @@ def _is_so(entry: Entry, value: str | None) -> bool:
     return values == (set() if value is None else {value})
 
 
-def _entry_view(key: str, entry: Entry) -> JsonObject:
+def _entry_view(key: str, entry: Entry) -> DictEntryFields:
     first, *others = entry.values
     return {
         "key": key,
-        "value": first.value,
+        "value": _text_of(first),
         "commit": id_text(first.name),
-        "conflicts": [{"value": word.value, "commit": id_text(word.name)} for word in others],
+        "conflicts": [{"value": _text_of(word), "commit": id_text(word.name)} for word in others],
     }
 
 
-def _window(entries: dict[str, Entry], offset: int, limit: int) -> tuple[list[str], JsonObject]:
+def _text_of(word: DocumentValue) -> str:
+    assert word.value is not None, "an entry lists what stands"
+    return word.value
+
+
+class _WindowFields(TypedDict):
+    total: int
+    next: int | None
+
+
+def _window(entries: dict[str, Entry], offset: int, limit: int) -> tuple[list[str], _WindowFields]:
     keys = in_byte_order(entries)
     end = offset + limit
     return keys[offset:end], {"total": len(keys), "next": end if end < len(keys) else None}

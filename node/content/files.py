@@ -8,12 +8,13 @@ commit; content that is not here is fetched from peers as it is read (`node.sync
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import trio
 
 from node.authoring.drafting import Draft
 from node.authoring.outbound import Author
+from node.contract.files import FileList, FileView, RemovedFile
 from node.ingest.intake import IngestResult
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN
@@ -37,7 +38,6 @@ PIECE_SIZE: Final = 4 * LEAF_SIZE
 _WINDOW_SIZE: Final = FETCH_WINDOW_COUNT_MAX * LEAF_SIZE - PIECE_SIZE
 """Bytes behind a piece of which it is made sure that they are here, too."""
 _FOUND_MAX: Final = 50
-JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Files:
         self._find_branch = find_branch
         self._adding = trio.CapacityLimiter(UPLOADS_MAX)
 
-    async def add(self, branch_text: str, name: str, chunks: AsyncGenerator[bytes]) -> JsonObject:
+    async def add(self, branch_text: str, name: str, chunks: AsyncGenerator[bytes]) -> FileView:
         """Add a file of this content; durable when it returns.
 
         Raises ServiceError `bad_request`, `too_large`, `not_permitted`; StorageError.
@@ -86,7 +86,7 @@ class Files:
         self._hub.announce(intake)
         return _view(row)
 
-    async def window(self, branch: str, after: int, limit: int) -> JsonObject:
+    async def window(self, branch: str, after: int, limit: int) -> FileList:
         """A window of the files that are there: those after number `after` (0: from the start)."""
         rows = await self._hub.run_blocking(self._load, self._find_branch(branch), after, limit)
         return {
@@ -128,13 +128,13 @@ class Files:
                 yield part
             start = end
 
-    async def remove(self, branch_text: str, text: str) -> JsonObject:
+    async def remove(self, branch: str, file: str) -> RemovedFile:
         """Remove a file from the branch; its content stays where nodes have it. Raises ServiceError."""
-        branch = self._find_branch(branch_text)
-        rows = await self._hub.run_blocking(self._resolve, branch, text)
+        target = self._find_branch(branch)
+        rows = await self._hub.run_blocking(self._resolve, target, file)
         adders = tuple(dict.fromkeys(row.commit_id for row in rows))
         draft = Draft(FilesBody(()), deps=adders, removed_files=(rows[0].object_id,))
-        written, intake = await self._hub.write(self._author.write, branch, draft)
+        written, intake = await self._hub.write(self._author.write, target, draft)
         self._hub.announce(intake)
         return {
             "commit": id_text(written.commit_id),
@@ -251,7 +251,7 @@ def _check_name(name: str) -> None:
         raise ServiceError("bad_request", f"a file's name has 1 to {NAME_SIZE_MAX} printable characters")
 
 
-def _view(row: FileRow) -> JsonObject:
+def _view(row: FileRow) -> FileView:
     return {
         "file": id_text(row.object_id),
         "name": row.name,

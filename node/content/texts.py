@@ -11,7 +11,7 @@ from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import structlog
@@ -20,6 +20,7 @@ import trio
 from node.authoring.drafting import Draft
 from node.authoring.outbound import Author
 from node.content.document_operations import DocumentOperationReader, deps_of, not_here
+from node.contract.documents import TextPush, TextView
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.content import TextSnapshot, TextUpdate
@@ -33,7 +34,6 @@ from verifier.documents import DocumentOperation, ErasedValues, TextState, pass_
 log = structlog.get_logger()
 
 _WORKER: Final = Path(__file__).with_name("text_worker.py")
-JsonObject = dict[str, Any]
 
 
 class Merged(msgspec.Struct, frozen=True, array_like=True):
@@ -55,15 +55,15 @@ class Texts:
         self._reader = DocumentOperationReader(hub.replica)
         self._merging = trio.CapacityLimiter(TEXT_WORKERS_MAX)
 
-    async def push(self, branch_text: str, update: bytes) -> JsonObject:
+    async def push(self, branch: str, update: bytes) -> TextPush:
         """Write a Yjs update (format v1) that can be taken and says something new; durable when it returns.
 
         Raises ServiceError `bad_input`, `too_large`, `not_permitted`, `incomplete`.
         """
-        branch = self._find_branch(branch_text)
-        if branch.topic_seed is None:  # before it is merged
+        target = self._find_branch(branch)
+        if target.topic_seed is None:  # before it is merged
             raise ServiceError("not_permitted", "this node may read the branch and not write to it")
-        state = await self._hub.run_blocking(self._load, branch)
+        state = await self._hub.run_blocking(self._load, target)
         merged = await self._merge([*map(_update_of, state.standing), update])
         if not merged.taken[-1]:
             raise ServiceError(
@@ -71,31 +71,31 @@ class Texts:
                 "that is no Yjs update of format v1 that goes with the text",
                 "send what a Yjs editor encodes: encodeStateAsUpdate, or the events of the document",
             )
-        answer: JsonObject = {"branch": id_text(branch.branch_id), "commit": None, "snapshot": None}
         if merged.update == merged.update_before:
-            return answer
-        written, intake = await self._hub.write(self._author.write, branch, TextUpdate(update))
+            return {"branch": id_text(target.branch_id), "commit": None, "snapshot": None}
+        written, intake = await self._hub.write(self._author.write, target, TextUpdate(update))
         self._hub.announce(intake)
         taken = [one for one, is_taken in zip(state.standing, merged.taken[:-1], strict=True) if is_taken]
-        return answer | {
+        return {
+            "branch": id_text(target.branch_id),
             "commit": id_text(written.commit_id),
-            "snapshot": await self._write_snapshot(branch, taken, after=TEXT_SNAPSHOT_AFTER),
+            "snapshot": await self._write_snapshot(target, taken, after=TEXT_SNAPSHOT_AFTER),
         }
 
-    async def pull(self, branch_text: str, root: str | None) -> JsonObject:
+    async def pull(self, branch: str, root: str | None) -> TextView:
         """The whole text as one update, and (with `root`) the plain text of the root type called so.
 
         Raises ServiceError `bad_input`, `too_large`, `incomplete`.
         """
-        branch = self._find_branch(branch_text)
-        state = await self._hub.run_blocking(self._load, branch)
+        target = self._find_branch(branch)
+        state = await self._hub.run_blocking(self._load, target)
         merged = await self._merge([*map(_update_of, state.standing)], root)
         if root is not None and merged.text is None:
             raise ServiceError(
                 "bad_input", f"the root {root!r} cannot be shown as text", "pull the update, and open that"
             )
         return {
-            "branch": id_text(branch.branch_id),
+            "branch": id_text(target.branch_id),
             "update": b64encode(merged.update).decode(),
             "updates": len(merged.taken),
             "refused": merged.taken.count(False),

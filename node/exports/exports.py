@@ -11,12 +11,13 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import structlog
 import trio
 
+from node.contract.node import ExportResult, ExportStatus
 from node.home.export_config import ExportConfig
 from node.home.home import Home, load_pseudonym_key
 from node.runtime.errors import ServiceError
@@ -26,7 +27,6 @@ from protocol.limits.users import EXPORT_SECONDS_MAX
 from storage.engine.database import StorageError
 
 log = structlog.get_logger()
-JsonObject = dict[str, Any]
 
 FIRST_SECONDS_MAX: Final = 60.0
 """Within so many seconds after the start the first export begins, by chance: nodes started together do not meet."""
@@ -50,6 +50,13 @@ class ExportState:
     next_at: float = 0  # when the next scheduled one begins
 
 
+class _Answer(msgspec.Struct):
+    """What `export_worker.ExportAnswer` is as JSON."""
+
+    summary: ExportResult | None
+    error: str
+
+
 class Exports:
     """Exports to one destination, in the name of one node."""
 
@@ -69,7 +76,7 @@ class Exports:
     def _config(self) -> ExportConfig:
         return self._home.config.export
 
-    async def write(self) -> JsonObject:
+    async def write(self) -> ExportResult:
         """Write what is new since the last export as Parquet. Raises StorageError, ServiceError."""
         async with self._lock:
             began = time.monotonic()
@@ -109,7 +116,7 @@ class Exports:
                 log.info("exported", commits=summary["commits"], added=summary["added"])
             await self._sleep(pause)
 
-    def status(self) -> JsonObject:
+    def status(self) -> ExportStatus:
         """How exports go, for people and doctors."""
         state = self.state
         return {
@@ -178,7 +185,7 @@ class Exports:
             }
         )
 
-    async def _run(self, request: bytes) -> JsonObject:
+    async def _run(self, request: bytes) -> ExportResult:
         try:
             with trio.fail_after(EXPORT_SECONDS_MAX):
                 finished = await trio.run_process(
@@ -200,16 +207,15 @@ class Exports:
         except OSError as error:
             raise StorageError(f"an export cannot be begun: {error}") from error
         try:
-            answer: JsonObject = msgspec.json.decode(finished.stdout)
+            answer = msgspec.json.decode(finished.stdout, type=_Answer)
         except msgspec.DecodeError:
             # What Python says of a defect names files and lines, and no value of ours; drivers may say more than that.
             said = finished.stderr[-_SAID_SIZE_MAX:].decode(errors="replace").strip().splitlines()
             kind = said[-1].partition(":")[0] if said else "it said nothing"
             raise StorageError(f"the export's process ended with {finished.returncode}: {kind}") from None
-        if answer["error"]:
-            raise ServiceError("storage_failed", answer["error"], _NEXT_STEP)
-        summary: JsonObject = answer["summary"]
-        return summary
+        if answer.summary is None:
+            raise ServiceError("storage_failed", answer.error, _NEXT_STEP)
+        return answer.summary
 
 
 async def _end(process: trio.Process) -> None:

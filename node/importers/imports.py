@@ -7,13 +7,13 @@ where it stopped, and a second run adds nothing.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection
 
 from node.authoring.draft_graph import DraftGraph
 from node.authoring.drafting import Draft, Written
 from node.authoring.outbound import Author
+from node.contract.files import ImportedWindow, ImportItem, ImportResult
 from node.ingest.intake import IngestResult
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -23,19 +23,6 @@ from protocol.limits.users import IMPORT_BATCH_COUNT_MAX
 from storage.commits.heads import count_heads
 from storage.commits.imports import keep_imported, load_imported, load_source_ids
 from storage.repos.repos import Branch
-
-JsonObject = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ImportItem:
-    """One commit of another system: its own id and its parents' (earlier items), author, unix seconds, text."""
-
-    id: str
-    parents: Sequence[str]
-    author: str
-    time: int
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +42,14 @@ class Imports:
         self._author = author
         self._find_branch = find_branch
 
-    async def add(self, branch: str, items: list[JsonObject], source: str) -> JsonObject:
+    async def add(self, branch: str, items: list[ImportItem], source: str) -> ImportResult:
         """Import one bounded batch of another system's commits."""
         target = self._find_branch(branch)
-        batch = [ImportItem(**item) for item in items]
-        summary, intake = await self._hub.write(import_items, self._author, target, source, batch)
+        summary, intake = await self._hub.write(import_items, self._author, target, source, items)
         self._hub.announce(intake)
         return {"imported": summary.imported, "already": summary.already, "heads": summary.heads}
 
-    async def window(self, branch: str, source: str, after: int, limit: int) -> JsonObject:
+    async def window(self, branch: str, source: str, after: int, limit: int) -> ImportedWindow:
         """A window of the ids that were imported into a branch."""
         target = self._find_branch(branch)
         return await self._hub.run_blocking(list_imported, self._author, target, source, after, limit)
@@ -100,7 +86,7 @@ def import_items(
     return ImportSummary(len(written), len(items) - len(written), heads), intake
 
 
-def list_imported(author: Author, branch: Branch, source: str, after: int, limit: int) -> JsonObject:
+def list_imported(author: Author, branch: Branch, source: str, after: int, limit: int) -> ImportedWindow:
     """A window of the ids that were imported from `source`, in the order of their import."""
     with author.database.read() as connection:
         rows = load_source_ids(connection, branch.num, source, after, limit)

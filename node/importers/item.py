@@ -1,15 +1,14 @@
 """What every importer yields, and how items are packed for the API."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final, TypedDict
 
 from protocol.limits.formats import TEXT_SIZE_MAX
 
 BATCH_COUNT: Final = 500
 BATCH_SIZE_TARGET: Final = 1 << 20
 _MARK: Final = "\n[truncated by import: {} more characters]"
-JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +22,16 @@ class SourceItem:
     text: str
 
 
+class PackedItem(TypedDict):
+    """The same as JSON: `node.contract.files.ImportItem`."""
+
+    id: str
+    parents: list[str]
+    author: str
+    time: int
+    text: str
+
+
 def fit_text(text: str) -> str:
     """A text that a commit can carry: what is over the bound is cut, and the cut is said in the text."""
     if len(text) <= TEXT_SIZE_MAX // 4:  # four bytes a character at most
@@ -31,12 +40,20 @@ def fit_text(text: str) -> str:
     return text[:kept] + _MARK.format(len(text) - kept)
 
 
-def pack(items: Iterable[SourceItem]) -> Iterator[list[JsonObject]]:
+def pack(items: Iterable[SourceItem]) -> Iterator[list[PackedItem]]:
     """Batches of JSON objects, bounded in number and size."""
-    batch: list[JsonObject] = []
+    batch: list[PackedItem] = []
     size = 0
     for item in items:
-        batch.append(asdict(item))
+        batch.append(
+            {
+                "id": item.id,
+                "parents": list(item.parents),
+                "author": item.author,
+                "time": item.time,
+                "text": item.text,
+            }
+        )
         size += len(item.text) + 100 * (1 + len(item.parents))
         if len(batch) >= BATCH_COUNT or size >= BATCH_SIZE_TARGET:
             yield batch

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, TypedDict
 
-from node.importers.item import JsonObject, SourceItem, pack
+from node.importers.item import PackedItem, SourceItem, pack
 from node.importers.lines import read_lines
 from node.importers.ssb_feeds import SsbFeeds
 from node.importers.ssb_messages import Refused, SsbMessage, digest_of, key_of
@@ -25,6 +25,33 @@ _BRANCH_PREFIX: Final = "ssb/"
 _SHORT_ID_SIZE: Final = 16
 
 
+class RefusedLine(TypedDict):
+    """A line of a log that was refused: its number from 1, the message's id where it has one, and why."""
+
+    line: int
+    message: str | None
+    reason: str
+    problem: str
+
+
+class ImportedFeed(TypedDict):
+    """A feed with new messages, its branch, and how many were imported."""
+
+    feed: str
+    branch: str
+    imported: int
+
+
+class SsbSummary(TypedDict):
+    """What `import ssb --json` prints."""
+
+    imported: int
+    already: int
+    refused: dict[str, int]
+    refusals: list[RefusedLine]
+    feeds: list[ImportedFeed]
+
+
 class SsbTarget(Protocol):
     """Where feeds go: the branches of a repo."""
 
@@ -32,7 +59,7 @@ class SsbTarget(Protocol):
         """Ids of what was imported into a branch, in order; nothing if there is no such branch."""
         ...
 
-    def send(self, branch: str, batch: list[JsonObject]) -> None:
+    def send(self, branch: str, batch: list[PackedItem]) -> None:
         """Import a batch durably; the branch is made for its first."""
         ...
 
@@ -44,12 +71,12 @@ class SsbReport:
     imported: int = 0
     already: int = 0
     refused: Counter[str] = field(default_factory=Counter)
-    refusals: list[JsonObject] = field(default_factory=list)
+    refusals: list[RefusedLine] = field(default_factory=list)
     feeds: dict[str, int] = field(default_factory=dict)
 
-    def as_json(self) -> JsonObject:
+    def as_json(self) -> SsbSummary:
         """The answer of `import ssb`."""
-        feeds = [
+        feeds: list[ImportedFeed] = [
             {"feed": feed, "branch": branch_of(feed), "imported": count} for feed, count in self.feeds.items()
         ]
         return {
@@ -67,7 +94,7 @@ def import_ssb_log(
     hmac_key: bytes | None,
     *,
     progress: Callable[[int], None],
-    on_refusal: Callable[[JsonObject], None],
+    on_refusal: Callable[[RefusedLine], None],
 ) -> SsbReport:
     """Import a log. `progress` is told how many messages are behind us, `on_refusal` each refused line.
 
@@ -125,7 +152,7 @@ def _digests(ids: Iterable[str]) -> Iterable[bytes]:
         yield digest
 
 
-def _entry(number: int, refused: Refused) -> JsonObject:
+def _entry(number: int, refused: Refused) -> RefusedLine:
     return {
         "line": number,
         "message": refused.message_id or None,
@@ -158,6 +185,6 @@ def hmac_key_of(text: str) -> bytes | None:
     return key if len(key) == 32 else None
 
 
-def reasons_of(report: JsonObject) -> Sequence[tuple[str, int]]:
+def reasons_of(report: SsbSummary) -> Sequence[tuple[str, int]]:
     """How often each reason was given, the most frequent first."""
     return Counter(report["refused"]).most_common()

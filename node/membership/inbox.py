@@ -10,10 +10,12 @@ from hmac import compare_digest
 from typing import Final
 
 from node.authoring.outbound import Author
+from node.contract.branches import MergeResult
+from node.contract.inbox import CommentList, CommentView, OfferAnswer, OfferList, OfferMade, OfferView
 from node.ingest.replica import load_blocks_of, load_tables, open_stored
-from node.membership.merging import BranchMerge, run_merge
+from node.membership.merging import MergePlan, run_merge
 from node.membership.offers import decode_link
-from node.membership.repo_actions import JsonObject, RepoActions
+from node.membership.repo_actions import RepoActions
 from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
@@ -48,18 +50,18 @@ class Inbox(RepoActions):
         super().__init__(hub, author, find_repo, find_branch)
         self._sharing = sharing
 
-    async def offer(self, own_text: str, target_text: str, note: str, *, pulls: bool) -> JsonObject:
-        """Offer a branch of one's own to the inbox of a document's repo."""
-        own, target = self._find_branch(own_text), self._find_branch(target_text)
+    async def offer(self, source: str, branch: str, note: str, *, pulls: bool) -> OfferMade:
+        """Offer a branch of this user, `source`, to the inbox of the repo of `branch`."""
+        own, target = self._find_branch(source), self._find_branch(branch)
         if own.repo_num == target.repo_num:
             raise ServiceError(
                 "bad_request", "both are branches of one repo", "`ravel branch merge` merges within a repo"
             )
         return await self._offer(own, target, note, pulls=pulls)
 
-    async def comment(self, target_text: str, text: str) -> JsonObject:
+    async def comment(self, branch: str, text: str) -> OfferAnswer:
         """Write a comment on a document in a branch of one's own, and offer that branch if it was not yet."""
-        target = self._find_branch(target_text)
+        target = self._find_branch(branch)
         repo = self._hub.replica.repos[target.repo_num]
         if await self._hub.run_blocking(self._hub.replica.permission, repo, self._author.user) is None:
             raise ServiceError("not_permitted", "only members comment", "ask for an invitation to read")
@@ -70,42 +72,42 @@ class Inbox(RepoActions):
         offers = await self._hub.run_blocking(self._offers, repo)
         mine = [one for one in offers if one.operation.author == self._author.user and not one.body.pulls]
         known = [one for one in mine if _opens(one.body, own) and one.is_accepted is not False]
-        answer = (
+        offer: OfferMade = (
             {"offer": id_text(known[-1].operation.commit_id), "status": _STATUS[known[-1].is_accepted]}
             if known
             else await self._offer(own, target, "", pulls=False)
         )
-        return answer | {"commit": id_text(written.commit_id)}
+        return {**offer, "commit": id_text(written.commit_id)}
 
-    async def list_offers(self, repo_text: str) -> JsonObject:
+    async def list_offers(self, repo: str) -> OfferList:
         """What was offered to a repo, and what became of it."""
-        repo = self._find_repo(repo_text)
-        return {"offers": await self._hub.run_blocking(self._views, repo)}
+        target = self._find_repo(repo)
+        return {"offers": await self._hub.run_blocking(self._views, target)}
 
-    async def answer(self, repo_text: str, offer_text: str, *, accepts: bool) -> JsonObject:
-        """Accept an offer, or refuse it or take it back."""
-        repo = self._find_repo(repo_text)
-        offer = await self._find_offer(repo, offer_text)
-        root = self._hub.replica.root_branch(repo)
-        body = Answer(offer.operation.commit_id, accepts)
+    async def answer(self, repo: str, offer: str, *, accepts: bool) -> OfferAnswer:
+        """Accept an offer, refuse it, or withdraw it."""
+        target = self._find_repo(repo)
+        found = await self._find_offer(target, offer)
+        root = self._hub.replica.root_branch(target)
+        body = Answer(found.operation.commit_id, accepts)
         written, intake = await self._hub.write(self._author.write, root, body)
         self._hub.announce(intake)
         return {
             "commit": id_text(written.commit_id),
-            "offer": id_text(offer.operation.commit_id),
+            "offer": id_text(found.operation.commit_id),
             "status": _STATUS[accepts],
         }
 
-    async def merge(self, repo_text: str, offer_text: str) -> JsonObject:
-        """Take over, as this user, what an accepted offer has and its document has not."""
-        repo = self._find_repo(repo_text)
-        offer = await self._find_offer(repo, offer_text)
-        if not offer.body.pulls or offer.is_accepted is not True:
+    async def merge(self, repo: str, offer: str) -> MergeResult:
+        """Write again, as this user, what an accepted offer has and its document has not."""
+        of_repo = self._find_repo(repo)
+        found = await self._find_offer(of_repo, offer)
+        if not found.body.pulls or found.is_accepted is not True:
             raise ServiceError(
                 "bad_request", "that offer is not one of commits that was accepted", "`ravel inbox accept`"
             )
         followed = await self._hub.run_blocking(self._followed)
-        source = _offered_branch(offer.body, followed)
+        source = _offered_branch(found.body, followed)
         if source is None or not source.commit_count:
             raise ServiceError(
                 "incomplete",
@@ -113,20 +115,20 @@ class Inbox(RepoActions):
                 "it comes from peers that follow it",
             )
         here = self._hub.replica.branches.values()
-        targets = [one for one in here if (one.repo_num, one.branch_id) == (repo.num, offer.body.branch)]
+        targets = [one for one in here if (one.repo_num, one.branch_id) == (of_repo.num, found.body.branch)]
         if not targets:
             raise ServiceError("incomplete", "the branch that the offer is for is not here yet")
         target = targets[0]
-        return await run_merge(self._hub, self._author, BranchMerge(self._hub.replica, source, target))
+        return await run_merge(self._hub, self._author, MergePlan(self._hub.replica, source, target))
 
-    async def comments(self, branch_text: str, limit: int) -> JsonObject:
-        """The latest accepted comments on a document, by the times that their authors say."""
-        branch = self._find_branch(branch_text)
-        return {"items": await self._hub.run_blocking(self._comments, branch, limit)}
+    async def comments(self, branch: str, limit: int) -> CommentList:
+        """The latest accepted comments on a document, by the times that their authors state."""
+        target = self._find_branch(branch)
+        return {"items": await self._hub.run_blocking(self._comments, target, limit)}
 
     # --- steps ---
 
-    async def _offer(self, own: Branch, target: Branch, note: str, *, pulls: bool) -> JsonObject:
+    async def _offer(self, own: Branch, target: Branch, note: str, *, pulls: bool) -> OfferMade:
         link = encode(self._sharing.capability_of(own))
         root = self._hub.replica.root_branch(self._hub.replica.repos[target.repo_num])
         body = Offer(target.branch_id, pulls, note, link)
@@ -168,9 +170,9 @@ class Inbox(RepoActions):
         with self._hub.replica.database.read() as connection:
             return dict(load_tables(connection).by_topic)
 
-    def _views(self, repo: Repo) -> list[JsonObject]:
+    def _views(self, repo: Repo) -> list[OfferView]:
         followed = self._followed()
-        views: list[JsonObject] = []
+        views: list[OfferView] = []
         for offer in self._offers(repo):
             one, body = offer.operation, offer.body
             branch = _offered_branch(body, followed)
@@ -188,14 +190,14 @@ class Inbox(RepoActions):
             )
         return views
 
-    def _comments(self, branch: Branch, limit: int) -> list[JsonObject]:
+    def _comments(self, branch: Branch, limit: int) -> list[CommentView]:
         replica = self._hub.replica
         accepted = [
             one
             for one in self._offers(replica.repos[branch.repo_num])
             if one.is_accepted and not one.body.pulls and one.body.branch == branch.branch_id
         ]
-        items: list[tuple[int, int, bytes, JsonObject]] = []  # by time, then rank
+        items: list[tuple[int, int, bytes, CommentView]] = []  # by time, then rank
         followed = self._followed()
         shown: set[tuple[int, bytes]] = set()  # an author may have offered one branch in several epochs of it
         for offer in accepted[-OFFERS_FOLLOWED_MAX:]:
@@ -211,7 +213,7 @@ class Inbox(RepoActions):
                     if row.body_kind == "branch-root" or row.author != offer.operation.author:
                         continue
                     _, body = open_stored(replica.on_topics[row.topic_num], row, blocks[row.num])
-                    item = {
+                    item: CommentView = {
                         "commit": id_text(row.commit_id),
                         "offer": id_text(offer.operation.commit_id),
                         "author": id_text(row.author),

@@ -1,10 +1,12 @@
 """Secrets of a repo as a user looks at and renews them: its epochs, the next one, a branch's, and who lacks some."""
 
 from node.authoring.epoch_setup import topic_in
+from node.contract.branches import BranchRenewal
+from node.contract.repos import EpochList, EpochView, NewEpoch, RekeyedMember
 from node.ingest.intake import IngestResult
 from node.membership.epochs import EpochKeeper
 from node.membership.members import find_user
-from node.membership.repo_actions import JsonObject, RepoActions
+from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from protocol.body import BranchRenew
 from protocol.epochs import EpochInit
@@ -16,35 +18,35 @@ from verifier.epochs import find_readers
 class KeyRotation(RepoActions):
     """Lists and renews."""
 
-    async def list_epochs(self, repo_text: str) -> JsonObject:
+    async def list_epochs(self, repo: str) -> EpochList:
         """A repo's epochs, causes first."""
-        repo = self._find_repo(repo_text)
-        return {"epochs": await self._hub.run_blocking(self._epochs, repo)}
+        target = self._find_repo(repo)
+        return {"epochs": await self._hub.run_blocking(self._epochs, target)}
 
-    async def renew(self, repo_text: str) -> JsonObject:
+    async def renew(self, repo: str) -> NewEpoch:
         """Start an epoch though nobody was excluded: who follows by a link, and is no member, reads no further."""
-        repo = self._find_repo(repo_text)
-        self._hub.announce(await self._hub.write(self._author.start_epoch, repo))
+        target = self._find_repo(repo)
+        self._hub.announce(await self._hub.write(self._author.start_epoch, target))
         return {
-            "epoch": id_text(self._hub.replica.writing_epoch(repo).epoch_id),
-            "repo": id_text(repo.repo_id),
+            "epoch": id_text(self._hub.replica.writing_epoch(target).epoch_id),
+            "repo": id_text(target.repo_id),
         }
 
-    async def renew_branch(self, branch_text: str) -> JsonObject:
+    async def renew_branch(self, branch: str) -> BranchRenewal:
         """Give a branch new secrets: a link to it opens the past and nothing new."""
-        branch = self._find_branch(branch_text)
-        intake = await self._hub.write(self._renew_branch, branch)
+        target = self._find_branch(branch)
+        intake = await self._hub.write(self._renew_branch, target)
         self._hub.announce(intake)
-        current = self._hub.replica.branches[branch.num]
-        return {"branch": id_text(branch.branch_id), "generation": current.generation}
+        current = self._hub.replica.branches[target.num]
+        return {"branch": id_text(target.branch_id), "generation": current.generation}
 
-    async def rekey(self, repo_text: str, user_text: str) -> JsonObject:
+    async def rekey(self, repo: str, user: str) -> RekeyedMember:
         """Seal the current epoch's secrets for a member again, who could not open what was sealed before."""
-        repo = self._find_repo(repo_text)
-        user = find_user(user_text, await self._hub.run_blocking(self._hub.replica.members, repo))
+        target = self._find_repo(repo)
+        key = find_user(user, await self._hub.run_blocking(self._hub.replica.members, target))
         keeper = EpochKeeper(self._hub.replica, self._author)
-        self._hub.announce(await self._hub.write(keeper.hand_to, repo, user))
-        return {"user": id_text(user), "repo": id_text(repo.repo_id)}
+        self._hub.announce(await self._hub.write(keeper.hand_to, target, key))
+        return {"user": id_text(key), "repo": id_text(target.repo_id)}
 
     def _renew_branch(self, branch: Branch) -> IngestResult:
         replica = self._hub.replica
@@ -64,7 +66,7 @@ class KeyRotation(RepoActions):
         body = BranchRenew(branch.branch_id, generation, topic)
         return self._author.write(replica.root_branch(repo), body)[1]
 
-    def _epochs(self, repo: Repo) -> list[JsonObject]:
+    def _epochs(self, repo: Repo) -> list[EpochView]:
         replica = self._hub.replica
         current = replica.repos[repo.num].epoch_num
         with replica.membership_lock:

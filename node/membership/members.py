@@ -7,7 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from node.authoring.drafting import Draft
-from node.membership.repo_actions import JsonObject, RepoActions, sealed_grant
+from node.contract.members import (
+    InvitationList,
+    InvitationView,
+    LeaveResult,
+    MemberList,
+    MembershipChange,
+    MemberView,
+    RemovalResult,
+)
+from node.membership.repo_actions import RepoActions, sealed_grant
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from protocol.body import Adopt, Body, FeedEnd, Invite, Join, Permission, Remove, Revoke
@@ -27,12 +36,12 @@ PERMISSIONS: Final = {permission.name.lower(): permission for permission in Perm
 class Members(RepoActions):
     """Lists and changes who is in a repo."""
 
-    async def list_all(self, repo: str) -> JsonObject:
+    async def list_all(self, repo: str) -> MemberList:
         """Members and what they may do."""
         target = self._find_repo(repo)
         held = await self._members(target)
         persons = self._hub.replica.persons(target.repo_id)
-        members = [
+        members: list[MemberView] = [
             {
                 "user": id_text(user),
                 "permission": permission.name.lower(),
@@ -44,77 +53,75 @@ class Members(RepoActions):
         order = sorted(members, key=lambda one: (one["person"], one["person"] != one["user"], one["user"]))
         return {"members": order}
 
-    async def grant(self, repo_text: str, user_text: str, permission_text: str) -> JsonObject:
+    async def grant(self, repo: str, user: str, permission: str) -> MembershipChange:
         """Make a user a member, or raise one. Who is to write gets the write secret, sealed."""
-        repo = self._find_repo(repo_text)
-        wanted = _permission(permission_text)
-        held = await self._members(repo)
-        user = find_user(user_text, held)
-        if (held.get(user) or 0) >= wanted:
+        target = self._find_repo(repo)
+        wanted = _permission(permission)
+        held = await self._members(target)
+        key = find_user(user, held)
+        if (held.get(key) or 0) >= wanted:
             raise ServiceError(
                 "already_exists",
-                f"{id_text(user)} holds {held[user].name.lower()}",
+                f"{id_text(key)} holds {held[key].name.lower()}",
                 "`ravel member revoke` takes away",
             )
         replica, author = self._hub.replica, self._author
-        return await self._write_planned(repo, lambda: [sealed_grant(replica, author, repo, user, wanted)])
+        return await self._write_planned(target, lambda: [sealed_grant(replica, author, target, key, wanted)])
 
-    async def remove(
-        self, repo_text: str, user_text: str, keeps_text: str, *, person: bool = False
-    ) -> JsonObject:
-        """Take a member's rights down to `keeps_text` (empty: none, so that the user is no member any more).
+    async def remove(self, repo: str, user: str, keeps: str, *, person: bool = False) -> RemovalResult:
+        """Lower a member's permission to `keeps`. Empty: the user is excluded.
 
         With `person`, also those of all other devices of the same person, all or none.
         """
-        repo = self._find_repo(repo_text)
-        keeps = _permission(keeps_text) if keeps_text else None
-        held = await self._members(repo)
-        user = find_user(user_text, held)
-        if (held.get(user) or 0) <= (keeps or 0):
+        target = self._find_repo(repo)
+        kept = _permission(keeps) if keeps else None
+        held = await self._members(target)
+        key = find_user(user, held)
+        if (held.get(key) or 0) <= (kept or 0):
             raise ServiceError("bad_request", "the user holds no more than that", "`ravel member list` shows")
-        persons = self._hub.replica.persons(repo.repo_id)
-        same = persons.get(user, user)
-        others = sorted(one for one in held if one != user and persons.get(one, one) == same)
-        users = [user, *(one for one in others if person and held[one] > (keeps or 0))]
+        persons = self._hub.replica.persons(target.repo_id)
+        same = persons.get(key, key)
+        others = sorted(one for one in held if one != key and persons.get(one, one) == same)
+        users = [key, *(one for one in others if person and held[one] > (kept or 0))]
         self._check_last_owner(users, held)
-        answer = await self._remove(repo, users, keeps)
-        return answer | {"other_devices": [id_text(one) for one in others if one not in users]}
+        removal = await self._remove(target, users, kept)
+        return {**removal, "other_devices": [id_text(one) for one in others if one not in users]}
 
-    async def leave(self, repo_text: str, *, force: bool) -> JsonObject:
+    async def leave(self, repo: str, *, force: bool) -> LeaveResult:
         """Stop being a member. The last owner has to force it: nobody could invite or remove any more."""
-        repo = self._find_repo(repo_text)
-        held = await self._members(repo)
+        target = self._find_repo(repo)
+        held = await self._members(target)
         if not force:
             self._check_last_owner([self._author.user], held)
-        return await self._remove(repo, [self._author.user], None)
+        return await self._remove(target, [self._author.user], None)
 
-    async def invitations(self, repo_text: str) -> JsonObject:
+    async def invitations(self, repo: str) -> InvitationList:
         """Invitations that can still be used or were: by whom, for what, until when, and who came by them."""
-        repo = self._find_repo(repo_text)
-        return {"invitations": await self._hub.run_blocking(self._invitations, repo)}
+        target = self._find_repo(repo)
+        return {"invitations": await self._hub.run_blocking(self._invitations, target)}
 
-    async def revoke_invitation(self, repo_text: str, invitation_text: str) -> JsonObject:
+    async def revoke_invitation(self, repo: str, invitation: str) -> MembershipChange:
         """End an invitation: who joins by it without having been seen is no member."""
-        repo = self._find_repo(repo_text)
-        known = await self._hub.run_blocking(self._invitations, repo)
+        target = self._find_repo(repo)
+        known = await self._hub.run_blocking(self._invitations, target)
         found = resolve(
             "invitation",
-            invitation_text,
+            invitation,
             [(parse_id(item["invitation"]), "", parse_id(item["invitation"])) for item in known],
         )
-        return await self._write(repo, Revoke(found))
+        return await self._write(target, Revoke(found))
 
-    async def adopt(self, branch_text: str, texts: list[str]) -> JsonObject:
+    async def adopt(self, branch: str, commits: list[str]) -> MembershipChange:
         """Make void commits of a branch count again, those of these ids or unique prefixes."""
-        branch = self._find_branch(branch_text)
-        void = await self._hub.run_blocking(self._void_ids, branch)
+        target = self._find_branch(branch)
+        void = await self._hub.run_blocking(self._void_ids, target)
         chosen = tuple(
-            dict.fromkeys(resolve("void commit", text, [(raw, "", raw) for raw in void]) for text in texts)
+            dict.fromkeys(resolve("void commit", text, [(raw, "", raw) for raw in void]) for text in commits)
         )
         if not 0 < len(chosen) <= ADOPTED_COUNT_MAX:
             raise ServiceError("bad_request", f"adopt 1 to {ADOPTED_COUNT_MAX} commits at once")
-        repo = self._hub.replica.repos[branch.repo_num]
-        return await self._write(repo, Adopt(branch.branch_id, chosen))
+        repo = self._hub.replica.repos[target.repo_num]
+        return await self._write(repo, Adopt(target.branch_id, chosen))
 
     def _check_last_owner(self, users: Sequence[bytes], held: dict[bytes, Permission]) -> None:
         owners = {one for one, permission in held.items() if permission is Permission.OWNER}
@@ -128,7 +135,7 @@ class Members(RepoActions):
     async def _members(self, repo: Repo) -> dict[bytes, Permission]:
         return await self._hub.run_blocking(self._hub.replica.members, repo)
 
-    async def _remove(self, repo: Repo, users: Sequence[bytes], keeps: Permission | None) -> JsonObject:
+    async def _remove(self, repo: Repo, users: Sequence[bytes], keeps: Permission | None) -> LeaveResult:
         bodies: list[Body] = []
         for user in users:
             feeds = await self._hub.run_blocking(self._feed_ends, repo, user)
@@ -137,16 +144,16 @@ class Members(RepoActions):
                 # Else the member, or a friend, comes back by the same link under another key.
                 revoked = await self._hub.run_blocking(self._revocations, repo, user)
                 bodies += [body for body in revoked if body not in bodies]
-        answer = await self._write(repo, *bodies)
+        change = await self._write(repo, *bodies)
         begun = await self._hub.write(self._author.start_epoch_if_due, repo)
         self._hub.announce(begun)
-        return answer | {"epoch": id_text(self._hub.replica.writing_epoch(repo).epoch_id)}
+        return {**change, "epoch": id_text(self._hub.replica.writing_epoch(repo).epoch_id)}
 
-    async def _write(self, repo: Repo, *bodies: Body) -> JsonObject:
+    async def _write(self, repo: Repo, *bodies: Body) -> MembershipChange:
         """Write some commits of the root branch, one after the other, all or none."""
         return await self._write_planned(repo, lambda: bodies)
 
-    async def _write_planned(self, repo: Repo, plan: Callable[[], Sequence[Body]]) -> JsonObject:
+    async def _write_planned(self, repo: Repo, plan: Callable[[], Sequence[Body]]) -> MembershipChange:
         """The same, of bodies that are made when it is settled in which epoch they are published."""
         root = self._hub.replica.root_branch(repo)
         written, intake = await self._hub.write(
@@ -193,7 +200,7 @@ class Members(RepoActions):
             ]
         return [Revoke(one) for one in open_ones[-_REVOKED_AT_ONCE_MAX:]]
 
-    def _invitations(self, repo: Repo) -> list[JsonObject]:
+    def _invitations(self, repo: Repo) -> list[InvitationView]:
         replica = self._hub.replica
         with replica.membership_lock:
             membership = replica.membership(repo.repo_id)

@@ -9,13 +9,16 @@ only what is new. What commits mean to each other (conflicts) is for the documen
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 from sqlalchemy import Connection
 
 from node.authoring.draft_graph import DraftGraph
 from node.authoring.drafting import Draft
 from node.authoring.outbound import Author
+from node.contract.branches import BranchMerge, MergeResult
+from node.contract.commits import StateItem
+from node.contract.repos import RepoFork
+from node.contract.timelines import BranchState
 from node.ingest.intake import IngestResult
 from node.ingest.replica import Replica, load_blocks_of, open_encoded, open_stored
 from node.runtime.errors import ServiceError
@@ -48,7 +51,6 @@ _NOT_CARRIED = ("branch-root", "fork", "merge", "checkpoint", "set-squeeze", "di
 _CARRIED_OVERHEAD = 256  # bytes that the origin adds to a body, rounded up
 _NO_ANCESTOR = "the branches have no common ancestor: neither continues what the other does"
 _NO_ANCESTOR_HINT = "`ravel branch fork` and `ravel repo fork` make branches that can be merged back"
-JsonObject = dict[str, Any]
 
 
 class Merging:
@@ -66,7 +68,7 @@ class Merging:
         self._hub.announce(intake)
         return branch
 
-    async def fork_repo(self, repo: Repo, name: str) -> JsonObject:
+    async def fork_repo(self, repo: Repo, name: str) -> RepoFork:
         """Make a repo of this user's own that continues another: its branches, each commit written again."""
         run = self._hub.run_blocking
         sources = [
@@ -77,25 +79,25 @@ class Merging:
         await run(self._check_sizes, sources)
         made, intake = await self._hub.write(partial(self._author.create_repo, name, is_unique=True))
         self._hub.announce(intake)
-        answer: JsonObject = {"repo": id_text(made.repo_id), "name": name, "branches": [], "files_left": []}
+        answer: RepoFork = {"repo": id_text(made.repo_id), "name": name, "branches": [], "files_left": []}
         for source in sources:
             target, intake = await self._hub.write(self._author.create_branch, made, source.name)
             self._hub.announce(intake)
-            merge = BranchMerge(self._hub.replica, source, target, needs_ancestor=False)
+            merge = MergePlan(self._hub.replica, source, target, needs_ancestor=False)
             made_of_it = await run_merge(self._hub, self._author, merge)
-            answer["branches"].append({name: made_of_it[name] for name in ("branch", "carried")})
+            answer["branches"].append({"branch": made_of_it["branch"], "carried": made_of_it["carried"]})
             answer["files_left"] += made_of_it["files_left"]
         return answer
 
-    async def merge(self, source_text: str, target_text: str) -> JsonObject:
-        """Carry over to the target what the source has and it has not. Raises ServiceError."""
-        source, target = self._find_branch(source_text), self._find_branch(target_text)
-        answer = await run_merge(self._hub, self._author, BranchMerge(self._hub.replica, source, target))
-        return answer | {"merged": id_text(source.branch_id)}
+    async def merge(self, source: str, branch: str) -> BranchMerge:
+        """Carry over to `branch` what `source` has and it has not. Raises ServiceError."""
+        origin, target = self._find_branch(source), self._find_branch(branch)
+        merged = await run_merge(self._hub, self._author, MergePlan(self._hub.replica, origin, target))
+        return {**merged, "merged": id_text(origin.branch_id)}
 
-    async def state(self, branch_text: str, limit: int) -> JsonObject:
+    async def state(self, branch: str, limit: int) -> BranchState:
         """The last `limit` commits of a branch's state: what it continues, then its own."""
-        return await self._hub.run_blocking(self._state, self._find_branch(branch_text), limit)
+        return await self._hub.run_blocking(self._state, self._find_branch(branch), limit)
 
     def _check_sizes(self, sources: list[Branch]) -> None:
         """Before anything is made. Raises ServiceError `too_large`."""
@@ -123,13 +125,13 @@ class Merging:
         fork = BranchFork(origin.branch_id, tuple(commits))
         return self._author.create_branch(repo, name, fork, is_unique=True)
 
-    def _state(self, branch: Branch, limit: int) -> JsonObject:
+    def _state(self, branch: Branch, limit: int) -> BranchState:
         replica = self._hub.replica
         with replica.database.read() as connection:
             rows = load_state(replica, connection, branch)
             shown = rows[-limit:]
             blocks = load_blocks_of(connection, shown)
-            items = []
+            items: list[StateItem] = []
             for row in shown:
                 branch_on = replica.on_topics[row.topic_num]
                 _, body = open_stored(branch_on, row, blocks[row.num])
@@ -148,7 +150,7 @@ class Merging:
 
 
 @dataclass
-class BranchMerge:
+class MergePlan:
     """One merge, planned as the store stands when it is written.
 
     Of a branch of another repo nothing is believed but that its authors wrote it.
@@ -308,7 +310,7 @@ class BranchMerge:
         return Draft(body, deps=tuple(dep[0] for dep in deps), files=files, removed_files=links.nfiles)
 
 
-async def run_merge(hub: Hub, author: Author, merge: BranchMerge) -> JsonObject:
+async def run_merge(hub: Hub, author: Author, merge: MergePlan) -> MergeResult:
     """Write what a merge plans. Raises ServiceError."""
     written, intake = await hub.write(author.write_many, merge.target, merge.plan)
     hub.announce(intake)

@@ -1,6 +1,8 @@
 """Names that a repo's members give: to branches, which can also be archived, and to single commits (tags)."""
 
-from node.membership.repo_actions import JsonObject, RepoActions
+from node.contract.repos import TagList
+from node.contract.values import RootCommit
+from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from node.timelines.why import find_commit
 from protocol.body import BranchEdit, Tag
@@ -13,24 +15,24 @@ from verifier.names import find_tags
 class Names(RepoActions):
     """Changes and lists names."""
 
-    async def edit_branch(self, branch_text: str, name: str | None, *, archived: bool | None) -> JsonObject:
+    async def edit_branch(self, branch: str, name: str | None, *, archived: bool | None) -> RootCommit:
         """Rename a branch, archive it, or take it back."""
-        branch = self._find_branch(branch_text)
+        target = self._find_branch(branch)
         if name is None and archived is None:
             raise ServiceError("bad_request", "say a name, or whether it is archived")
         if name is not None:
             check_name(name)
-            siblings = [one for one in self._hub.replica.branches.values() if one.repo_num == branch.repo_num]
-            if any(one.name == name and one.num != branch.num for one in siblings):
+            siblings = [one for one in self._hub.replica.branches.values() if one.repo_num == target.repo_num]
+            if any(one.name == name and one.num != target.num for one in siblings):
                 raise ServiceError(
                     "already_exists", f"there is a branch called {name!r}", "choose another name"
                 )
-        repo = self._hub.replica.repos[branch.repo_num]
-        return await self._write_root(repo, BranchEdit(branch.branch_id, name, archived))
+        repo = self._hub.replica.repos[target.repo_num]
+        return await self._write_root(repo, BranchEdit(target.branch_id, name, archived))
 
-    async def list_tags(self, repo_text: str) -> JsonObject:
+    async def list_tags(self, repo: str) -> TagList:
         """Names of commits in a repo."""
-        tags = await self._hub.run_blocking(self.tags, self._find_repo(repo_text))
+        tags = await self._hub.run_blocking(self.tags, self._find_repo(repo))
         return {
             "tags": [
                 {"name": name, "branch": id_text(tag.branch), "commit": id_text(tag.commit or b"")}
@@ -38,20 +40,20 @@ class Names(RepoActions):
             ]
         }
 
-    async def set_tag(self, repo_text: str, name: str, commit_text: str) -> JsonObject:
+    async def set_tag(self, repo: str, name: str, commit: str) -> RootCommit:
         """Name a commit of one of the repo's branches, or move the name there."""
         check_name(name)
-        repo = self._find_repo(repo_text)
-        branch, commit_id = await self._hub.run_blocking(self._find, repo, commit_text)
-        return await self._write_root(repo, Tag(name, branch.branch_id, commit_id))
+        target = self._find_repo(repo)
+        branch, commit_id = await self._hub.run_blocking(self._find, target, commit)
+        return await self._write_root(target, Tag(name, branch.branch_id, commit_id))
 
-    async def remove_tag(self, repo_text: str, name: str) -> JsonObject:
-        """Take a name away."""
-        repo = self._find_repo(repo_text)
-        tag = (await self._hub.run_blocking(self.tags, repo)).get(name)
+    async def remove_tag(self, repo: str, name: str) -> RootCommit:
+        """Remove a name."""
+        target = self._find_repo(repo)
+        tag = (await self._hub.run_blocking(self.tags, target)).get(name)
         if tag is None:
             raise ServiceError("not_found", f"no commit is called {name!r}", "`ravel tag list` shows names")
-        return await self._write_root(repo, Tag(name, tag.branch, None))
+        return await self._write_root(target, Tag(name, tag.branch, None))
 
     def tags(self, repo: Repo) -> dict[str, Tag]:
         """What each name in a repo stands for."""

@@ -5,10 +5,19 @@ from typing import Final
 
 from node.authoring.drafting import Draft
 from node.authoring.outbound import Author
+from node.contract.devices import (
+    DeviceLinkView,
+    DeviceList,
+    DeviceRepo,
+    DeviceSync,
+    GivenRepo,
+    LackingRepo,
+    LeftRepo,
+    RemovedDevice,
+)
 from node.ingest.intake import IngestResult
 from node.membership.devices import DeviceKeeper, DevicesHome, find_devices, find_home, last_end
 from node.membership.members import Members
-from node.membership.repo_actions import JsonObject
 from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
@@ -17,7 +26,7 @@ from protocol.body import Permission, RepoInit
 from protocol.devices import Device, DeviceEnd, DevicesRepo
 from protocol.limits.formats import DEVICE_COUNT_MAX
 from protocol.proofs import device_end_digest
-from protocol.text import id_text
+from protocol.text import device_link_text, id_text
 from storage.repos.repos import Repo
 
 _REPO_NAME: Final = "devices"
@@ -36,7 +45,7 @@ class Pairing:
         self._members = members
         self._keeper = DeviceKeeper(hub.replica, author, hub.clock_ms)
 
-    async def add(self, expires_seconds: int) -> JsonObject:
+    async def add(self, expires_seconds: int) -> DeviceLinkView:
         """Make a link for a device. Who uses it first is handed on all that this user has, now and later."""
         home = await self._hub.run_blocking(self._home)
         if home is not None and home.person != self._author.user:
@@ -54,12 +63,16 @@ class Pairing:
                 f"a person has at most {DEVICE_COUNT_MAX} devices",
                 "`ravel device remove` removes one",
             )
+        link, made = await self._sharing.invite_device(home.repo, expires_seconds)
         return {
             "person": id_text(home.person),
             "repo": id_text(home.repo.repo_id),
-        } | await self._sharing.invite_device(home.repo, expires_seconds)
+            "link": device_link_text(link),
+            "expires_at": made["expires_at"],
+            "addresses": made["addresses"],
+        }
 
-    async def join(self, text: str) -> JsonObject:
+    async def join(self, link: str) -> DeviceList:
         """Become a device by a link; waits a while until that is so, and goes on without it."""
         home = await self._hub.run_blocking(self._home)
         if home is not None and (
@@ -70,19 +83,19 @@ class Pairing:
                 f"this user is a device of {id_text(home.person)}",
                 "`ravel device remove` with this user's id ends that",
             )
-        await self._sharing.join_as_device(text)
+        await self._sharing.join_as_device(link)
         return await self.list_all()
 
-    async def list_all(self) -> JsonObject:
+    async def list_all(self) -> DeviceList:
         """The devices of this user's person, and how each stands in the repos of the first that are here."""
         return await self._hub.run_blocking(self._list)
 
-    async def sync(self) -> JsonObject:
+    async def sync(self) -> DeviceSync:
         """As the first device, hand on again whatever another lacks, also where it was taken from it."""
         home = await self._hub.run_blocking(self._home)
         if home is None or home.person != self._author.user:
             raise ServiceError("not_permitted", "repos are handed on by the first device", "run it there")
-        given = []
+        given: list[GivenRepo] = []
         for device, repo, view in await self._hub.run_blocking(self._lacking, home):
             try:
                 self._hub.announce(await self._hub.write(self._keeper.give, home, device, repo))
@@ -91,7 +104,7 @@ class Pairing:
             given.append({"device": id_text(device), **view})
         return {"given": given}
 
-    async def remove(self, device_text: str) -> JsonObject:
+    async def remove(self, device: str) -> RemovedDevice:
         """Exclude a device wherever this user may, and take back the statement; of oneself, the latter alone.
 
         Tells of each repo what was done, and what somebody else has to do.
@@ -100,25 +113,31 @@ class Pairing:
         if home is None:
             raise ServiceError("not_found", "this user has no other devices", "`ravel device add` adds one")
         users = [home.person, *await self._hub.run_blocking(self._others, home), self._author.user]
-        device = resolve("device", device_text, ((user, "", user) for user in dict.fromkeys(users)))
-        if device == home.person == self._author.user:
+        key = resolve("device", device, ((user, "", user) for user in dict.fromkeys(users)))
+        if key == home.person == self._author.user:
             raise ServiceError(
                 "bad_request", "this is the first device", "remove the others, or do it on one of them"
             )
-        repos = await self._hub.run_blocking(self._repos_of, device)
+        repos = await self._hub.run_blocking(self._repos_of, key)
         # The devices repo last: what fails before can be tried again.
         ordered = sorted(repos, key=lambda one: one.num == home.repo.num)
         return {
-            "device": id_text(device),
-            "repos": [await self._remove_from(home, repo, device) for repo in ordered],
+            "device": id_text(key),
+            "repos": [await self._remove_from(home, repo, key) for repo in ordered],
         }
 
     # --- steps ---
 
-    async def _remove_from(self, home: DevicesHome, repo: Repo, device: bytes) -> JsonObject:
+    async def _remove_from(self, home: DevicesHome, repo: Repo, device: bytes) -> LeftRepo:
         me, is_home = self._author.user, repo.num == home.repo.num
-        done: JsonObject = {"repo": id_text(repo.repo_id), "name": repo.name}
-        done |= {"taken_back": False, "excluded": False, "left": False, "advice": ""}
+        done: LeftRepo = {
+            "repo": id_text(repo.repo_id),
+            "name": repo.name,
+            "taken_back": False,
+            "excluded": False,
+            "left": False,
+            "advice": "",
+        }
         try:
             intake = await self._hub.write(self._take_back, home, repo, device)
             if intake is not None:
@@ -196,7 +215,7 @@ class Pairing:
         body = DeviceEnd(*pair, until, me == home.person, signature)
         return self._author.write_many(replica.root_branch(repo), lambda _: [Draft(body)])[1]
 
-    def _list(self) -> JsonObject:
+    def _list(self) -> DeviceList:
         me = self._author.user
         home = self._home()
         if home is None:
@@ -218,7 +237,7 @@ class Pairing:
             ],
         }
 
-    def _stand(self, home: DevicesHome, device: bytes) -> list[tuple[Repo, JsonObject]]:
+    def _stand(self, home: DevicesHome, device: bytes) -> list[tuple[Repo, DeviceRepo]]:
         """How a device stands in each repo that the first device is a member of."""
         replica = self._hub.replica
         found = []
@@ -234,7 +253,7 @@ class Pairing:
                 if held < Permission.ADMIN:
                     grant = f"{repo.name} {id_text(device)} {held.name.lower()}"
                     advice = f"an admin runs `ravel member grant {grant}`"
-            view = {
+            view: DeviceRepo = {
                 "repo": id_text(repo.repo_id),
                 "name": repo.name,
                 "permission": None if has is None else has.name.lower(),
@@ -244,9 +263,9 @@ class Pairing:
             found.append((repo, view))
         return found
 
-    def _lacking(self, home: DevicesHome) -> list[tuple[bytes, Repo, JsonObject]]:
+    def _lacking(self, home: DevicesHome) -> list[tuple[bytes, Repo, LackingRepo]]:
         """What the other devices lack, or are not shown as one person in; with what an admin has to do."""
-        found = []
+        found: list[tuple[bytes, Repo, LackingRepo]] = []
         for device in self._others(home):
             for repo, view in self._stand(home, device):
                 if view["advice"] or (

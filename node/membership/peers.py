@@ -1,7 +1,7 @@
 """Peers that this node keeps a connection to, as a user lists, adds and removes them."""
 
-from typing import Any
-
+from node.contract.peers import PeerBan, PeerList, PeerView
+from node.contract.values import Empty
 from node.home.config import is_dialable
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
@@ -13,8 +13,6 @@ from protocol.codec import DecodeError
 from protocol.text import id_text, parse_id
 from storage.peers.peers import ban_peer, forget_peer, keep_peer, link_peer
 
-JsonObject = dict[str, Any]
-
 
 class Peers:
     """The peers of a node, whose own key is `node_key`."""
@@ -24,13 +22,13 @@ class Peers:
         self._network = network
         self._node_key = node_key
 
-    def views(self) -> list[JsonObject]:
+    def views(self) -> list[PeerView]:
         """Peers and how each topic stands with them."""
         names = dict(self._hub.replica.by_topic)
         now = self._hub.clock_ms() // 1000
         return [peer_view(state, names, now) for state in self._network.peers]
 
-    async def list_all(self) -> JsonObject:
+    async def list_all(self) -> PeerList:
         """The same, as an answer."""
         network = self._network
         known = sorted(network.book.all, key=lambda one: (not one.is_reached, one.peer, one.address))
@@ -44,7 +42,7 @@ class Peers:
             "banned": sorted(map(id_text, self._network.banned)),
         }
 
-    async def add(self, address: str, peer: str, *, relay: bool) -> JsonObject:
+    async def add(self, address: str, peer: str, *, relay: bool) -> PeerView:
         """Keep a connection to a peer, which as a relay may keep all topics. Raises ServiceError `bad_request`."""
         key = _parse_peer(peer)
         check_dialable(address, "bad_request")
@@ -68,7 +66,7 @@ class Peers:
         self._network.linked.setdefault(key, set()).add(repo_id)
         self._network.keep(key, address, Source.LINK)
 
-    async def remove(self, peer: str) -> JsonObject:
+    async def remove(self, peer: str) -> Empty:
         """Disconnect from a peer and dial it no more. Raises ServiceError `not_found`, `ambiguous`."""
         # One peer may have two connections, an old one that is ending among them.
         key = resolve("peer", peer, [(key, "", key) for key in self._known()])
@@ -76,7 +74,7 @@ class Peers:
         self._network.forget(key)
         return {}
 
-    async def ban(self, peer: str) -> JsonObject:
+    async def ban(self, peer: str) -> PeerBan:
         """Speak with a peer no more: of a full id, or a unique prefix of a known one's."""
         try:
             key = parse_id(peer)
@@ -89,7 +87,7 @@ class Peers:
         self._network.forget(key)
         return {"peer": id_text(key), "banned": True}
 
-    async def unban(self, peer: str) -> JsonObject:
+    async def unban(self, peer: str) -> PeerBan:
         """Let a peer connect again; it is not dialed."""
         key = resolve("peer", peer, [(one, "", one) for one in self._network.banned])
         await self._hub.write(self._forget, key)

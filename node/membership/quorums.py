@@ -8,8 +8,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from node.authoring.drafting import Draft
+from node.contract.quorums import Proposal, ProposalSubject, ProposalView, QuorumState, QuorumView
+from node.contract.values import RootCommit
 from node.membership.members import PERMISSIONS, find_user
-from node.membership.repo_actions import JsonObject, RepoActions
+from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from protocol.body import Approve, Body, Checkpoint, Permission, ProposeCheckpoint, ProposeRemoval, Quorum
@@ -29,14 +31,14 @@ _PROPOSALS_SHOWN_MAX: Final = 100
 class Quorums(RepoActions):
     """Names quorums, proposes and approves."""
 
-    async def show(self, repo_text: str) -> JsonObject:
+    async def show(self, repo: str) -> QuorumState:
         """The quorums in force, and the latest proposals."""
-        return await self._hub.run_blocking(self._show, self._find_repo(repo_text))
+        return await self._hub.run_blocking(self._show, self._find_repo(repo))
 
-    async def name(self, repo_text: str, signers: list[str], threshold: int, *, removals: bool) -> JsonObject:
+    async def name(self, repo: str, signers: list[str], threshold: int, *, removals: bool) -> RootCommit:
         """Name the signers, and how many of them must approve."""
-        repo = self._find_repo(repo_text)
-        held = await self._hub.run_blocking(self._hub.replica.members, repo)
+        target = self._find_repo(repo)
+        held = await self._hub.run_blocking(self._hub.replica.members, target)
         users = sorted({find_user(text, held) for text in signers})
         strangers = [user for user in users if user not in held]
         if strangers:
@@ -47,71 +49,65 @@ class Quorums(RepoActions):
             raise ServiceError(
                 "bad_request", f"the threshold is from 1 to the number of signers, {len(users)}"
             )
-        return await self._write_root(repo, Quorum(tuple(users), threshold, removals))
+        return await self._write_root(target, Quorum(tuple(users), threshold, removals))
 
-    async def propose_checkpoint(self, branch_text: str) -> JsonObject:
+    async def propose_checkpoint(self, branch: str) -> Proposal:
         """Ask the signers for a checkpoint of a branch as it is here now. A signer approves with that."""
-        branch = self._find_branch(branch_text)
-        body = await self._hub.run_blocking(self._plan_checkpoint, branch)
-        return await self._propose(self._hub.replica.repos[branch.repo_num], body)
+        target = self._find_branch(branch)
+        body = await self._hub.run_blocking(self._plan_checkpoint, target)
+        return await self._propose(self._hub.replica.repos[target.repo_num], body)
 
-    async def propose_removal(self, repo_text: str, user_text: str, keeps_text: str) -> JsonObject:
-        """Ask the signers to take a member's rights down to `keeps_text` (empty: to exclude it)."""
-        repo = self._find_repo(repo_text)
-        held = await self._hub.run_blocking(self._hub.replica.members, repo)
-        user = find_user(user_text, held)
-        if keeps_text and keeps_text not in PERMISSIONS:
+    async def propose_removal(self, repo: str, user: str, keeps: str) -> Proposal:
+        """Ask the signers to lower a member's permission to `keeps`. Empty: to exclude the member."""
+        target = self._find_repo(repo)
+        held = await self._hub.run_blocking(self._hub.replica.members, target)
+        key = find_user(user, held)
+        if keeps and keeps not in PERMISSIONS:
             raise ServiceError("bad_request", f"a permission is one of {', '.join(PERMISSIONS)}")
-        keeps = PERMISSIONS[keeps_text] if keeps_text else None
-        if (held.get(user) or 0) <= (keeps or 0):
+        kept = PERMISSIONS[keeps] if keeps else None
+        if (held.get(key) or 0) <= (kept or 0):
             raise ServiceError("bad_request", "the user holds no more than that", "`ravel member list` shows")
-        return await self._propose(repo, ProposeRemoval(user, keeps))
+        return await self._propose(target, ProposeRemoval(key, kept))
 
-    async def approve(self, repo_text: str, proposal_text: str) -> JsonObject:
+    async def approve(self, repo: str, proposal: str) -> Proposal:
         """Sign a proposal; where that was the last approval that a checkpoint lacked, make it."""
-        repo = self._find_repo(repo_text)
-        proposal = await self._hub.run_blocking(self._find_proposal, repo, proposal_text)
-        if isinstance(proposal.body, ProposeCheckpoint):
-            await self._hub.run_blocking(self._check_is_here, proposal.body)
-        return await self._approve(repo, proposal.commit_id)
+        target = self._find_repo(repo)
+        found = await self._hub.run_blocking(self._find_proposal, target, proposal)
+        if isinstance(found.body, ProposeCheckpoint):
+            await self._hub.run_blocking(self._check_is_here, found.body)
+        return await self._approve(target, found.commit_id)
 
-    async def finish(self, repo_text: str, proposal_text: str) -> JsonObject:
+    async def finish(self, repo: str, proposal: str) -> Proposal:
         """Make the checkpoint of which enough signers approved."""
-        repo = self._find_repo(repo_text)
-        proposal = await self._hub.run_blocking(self._find_proposal, repo, proposal_text)
-        if not isinstance(proposal.body, ProposeCheckpoint):
+        target = self._find_repo(repo)
+        found = await self._hub.run_blocking(self._find_proposal, target, proposal)
+        if not isinstance(found.body, ProposeCheckpoint):
             raise ServiceError(
                 "bad_request",
                 "that is no proposal of a checkpoint",
                 "removals: `ravel member exclude|revoke`",
             )
-        return await self._make(repo, proposal)
+        return await self._make(target, found)
 
     # --- steps ---
 
-    async def _propose(self, repo: Repo, body: Body) -> JsonObject:
-        answer = await self._write_root(repo, body)
-        proposal = await self._hub.run_blocking(self._find_proposal, repo, answer["commit"])
-        answer = {"proposal": answer["commit"], "repo": answer["repo"], "checkpoint": None}
+    async def _propose(self, repo: Repo, body: Body) -> Proposal:
+        written = await self._write_root(repo, body)
+        proposal = await self._hub.run_blocking(self._find_proposal, repo, written["commit"])
         if await self._hub.run_blocking(self._is_signer, repo):
-            answer |= await self._approve(repo, proposal.commit_id)
-        return answer
+            return await self._approve(repo, proposal.commit_id)
+        return {"proposal": written["commit"], "repo": written["repo"], "checkpoint": None}
 
-    async def _approve(self, repo: Repo, proposal_id: bytes) -> JsonObject:
+    async def _approve(self, repo: Repo, proposal_id: bytes) -> Proposal:
         await self._write_root(repo, Approve(proposal_id))
         proposal = await self._hub.run_blocking(self._find_proposal, repo, id_text(proposal_id))
-        answer: JsonObject = {
-            "proposal": id_text(proposal_id),
-            "repo": id_text(repo.repo_id),
-            "checkpoint": None,
-        }
         if isinstance(proposal.body, ProposeCheckpoint) and await self._hub.run_blocking(
             self._may_make, repo, proposal
         ):
-            answer |= await self._make(repo, proposal)
-        return answer
+            return await self._make(repo, proposal)
+        return {"proposal": id_text(proposal_id), "repo": id_text(repo.repo_id), "checkpoint": None}
 
-    async def _make(self, repo: Repo, proposal: Operation) -> JsonObject:
+    async def _make(self, repo: Repo, proposal: Operation) -> Proposal:
         body = proposal.body
         assert isinstance(body, ProposeCheckpoint), "looked at"
         branch = self._find_branch(f"{id_text(repo.repo_id)}:{id_text(body.branch)}")
@@ -169,7 +165,7 @@ class Quorums(RepoActions):
         with self._hub.replica.database.read() as connection:
             return proposal.commit_id not in load_checkpoint_proposals(connection, [branch.num])
 
-    def _show(self, repo: Repo) -> JsonObject:
+    def _show(self, repo: Repo) -> QuorumState:
         replica = self._hub.replica
         of_repo = [branch.num for branch in replica.branches.values() if branch.repo_num == repo.num]
         with replica.membership_lock, replica.database.read() as connection:
@@ -190,7 +186,7 @@ def _count_missing(membership: Membership, proposal: Operation) -> int:
     return max((demand.threshold - len(demand.approvals) for demand in demands), default=0)
 
 
-def _quorum_view(one: Operation) -> JsonObject:
+def _quorum_view(one: Operation) -> QuorumView:
     assert isinstance(one.body, Quorum), "it is in force"
     return {
         "quorum": id_text(one.commit_id),
@@ -201,11 +197,11 @@ def _quorum_view(one: Operation) -> JsonObject:
     }
 
 
-def _proposal_view(membership: Membership, one: Operation, made: Iterable[bytes]) -> JsonObject:
+def _proposal_view(membership: Membership, one: Operation, made: Iterable[bytes]) -> ProposalView:
     operations, now = membership.operations, membership.now()
     is_done = one.commit_id in made
     if isinstance(one.body, ProposeRemoval):
-        about: JsonObject = {
+        about: ProposalSubject = {
             "kind": "removal",
             "user": id_text(one.body.user),
             "keeps": one.body.keeps.name.lower() if one.body.keeps is not None else None,

@@ -1,17 +1,15 @@
 """What actions of a user in repos share: finding repos and branches, writing a root branch commit, sealing a grant."""
 
 from collections.abc import Callable
-from typing import Any
 
 from node.authoring.outbound import Author
+from node.contract.values import RootCommit
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.body import Body, Grant, Permission
 from protocol.text import id_text
 from storage.repos.repos import Branch, Repo
-
-JsonObject = dict[str, Any]
 
 
 class RepoActions:
@@ -29,7 +27,7 @@ class RepoActions:
         self._find_repo = find_repo
         self._find_branch = find_branch
 
-    async def _write_root(self, repo: Repo, body: Body) -> JsonObject:
+    async def _write_root(self, repo: Repo, body: Body) -> RootCommit:
         """Write one commit of the root branch. Raises ServiceError where the rules refuse it."""
         root = self._hub.replica.root_branch(repo)
         written, intake = await self._hub.write(self._author.write, root, body)

@@ -5,11 +5,13 @@ Links are secrets. They are made and shown when a user asks for one, and never l
 
 import secrets
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import trio
 
 from node.authoring.outbound import Author
+from node.contract.members import InvitationLinkView
+from node.contract.values import Capability
 from node.home.config import is_dialable
 from node.membership.joining import Joiner, link_of
 from node.membership.peers import Peers, check_dialable
@@ -31,7 +33,6 @@ from protocol.text import (
     ReadCapability,
     branch_capability_text,
     capability_text,
-    device_link_text,
     invitation_text,
     is_branch_link,
     parse_branch_capability,
@@ -43,7 +44,6 @@ from storage.repos.repos import Branch, Epoch, Repo, load_branches
 
 _ARRIVAL_TIMEOUT_SECONDS: Final = 30.0
 """How long a request waits for a repo's first commits; the node goes on without it."""
-JsonObject = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -69,7 +69,9 @@ class Sharing:
         self._own_address = own_address
         self._clock = clock
 
-    async def invite(self, repo: Repo, permission: str, expires_seconds: int, uses: int) -> JsonObject:
+    async def invite(
+        self, repo: Repo, permission: str, expires_seconds: int, uses: int
+    ) -> InvitationLinkView:
         """Make an invitation link for so many people; it is a secret until it is used or expires."""
         wanted = {"read": Permission.READ, "write": Permission.WRITE}.get(permission)
         if wanted is None:
@@ -95,11 +97,13 @@ class Sharing:
         """Join a repo by an invitation link; waits a while for the membership to arrive, and goes on without it."""
         return await self._join(_parse(parse_invitation, text, "an invitation"))
 
-    async def invite_device(self, repo: Repo, expires_seconds: int) -> JsonObject:
-        """Make a link by which one user becomes a device of this one; `repo` is the devices repo."""
+    async def invite_device(self, repo: Repo, expires_seconds: int) -> tuple[DeviceLink, InvitationLinkView]:
+        """Make a link by which one user becomes a device of this one, and the invitation in it.
+
+        `repo` is the devices repo.
+        """
         made = await self.invite(repo, "write", expires_seconds, 1)
-        link = DeviceLink(self._author.user, encode(parse_invitation(made.pop("invitation"))))
-        return {"link": device_link_text(link)} | made
+        return DeviceLink(self._author.user, encode(parse_invitation(made["invitation"]))), made
 
     async def join_as_device(self, text: str) -> Repo:
         """Become a device by such a link; as `join`."""
@@ -117,7 +121,7 @@ class Sharing:
         await self._until(lambda: self.permission(repo) is not None)
         return repo
 
-    async def capability(self, repo: Repo) -> JsonObject:
+    async def capability(self, repo: Repo) -> Capability:
         """The repo's read capability as a link: a secret that does not expire, and makes nobody a member."""
         peers = self._ways_to(repo)
         epoch = self._hub.replica.writing_epoch(repo)
@@ -127,7 +131,7 @@ class Sharing:
         )
         return {"capability": capability_text(capability), "addresses": [peer.address for peer in peers]}
 
-    async def branch_capability(self, branch: Branch) -> JsonObject:
+    async def branch_capability(self, branch: Branch) -> Capability:
         """A branch's read capability as a link: a secret that opens this branch and nothing else of its repo."""
         peers = self._ways_to(self._hub.replica.repos[branch.repo_num])
         try:

@@ -14,7 +14,7 @@ import tarfile
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from node.client.client import ApiClient
 from node.home.home import open_home
@@ -39,7 +39,6 @@ _LIBRARIES: Final = (
     "starlette",
     "structlog",
 )
-JsonObject = dict[str, Any]
 
 
 def write_bundle(home: Path, out: Path, now: int) -> list[str]:
@@ -89,8 +88,8 @@ def _gather(home: Path) -> dict[str, bytes]:
     return parts
 
 
-def _store(home: Path) -> JsonObject:
-    answer: JsonObject = {"sizes": store_sizes(home), "schema": newest_revision()}
+def _store(home: Path) -> dict[str, object]:
+    answer: dict[str, object] = {"sizes": store_sizes(home), "schema": newest_revision()}
     try:
         with read_store(home, url=open_home(home).storage_url) as connection:
             answer["database"] = name_server(connection)
@@ -100,7 +99,7 @@ def _store(home: Path) -> JsonObject:
     return answer
 
 
-def _versions() -> JsonObject:
+def _versions() -> dict[str, object]:
     return {
         "ravel": VERSION,
         "python": sys.version,

@@ -11,11 +11,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import func, select
 
 from node.client.client import ApiClient
+from node.contract.node import ExportStatus, NodeStatus
+from node.contract.peers import PeerView
 from node.home.config import NetworkConfig, is_loopback
 from node.home.home import TOKEN_NAME, Home, open_home
 from node.home.identity import KEYS_NAME, read_keys
@@ -49,7 +51,6 @@ _QUARANTINE_OLD_SECONDS: Final = 30 * 86_400
 DAMAGED_ADVICE: Final = "let the daemon run, and connect to a peer that has them: `ravel peer add`"
 _KEPT: Final = (Source.CONFIGURED, Source.LINK)
 """Addresses at which somebody expects the peer: what was learned may be wrong, and is given up by itself."""
-JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +267,7 @@ def check_discovery(config: NetworkConfig) -> Iterator[Check]:
         yield Check("discovery", WARNING, detail, 'set [network] listen = "0.0.0.0:7474"')
 
 
-def check_peers(status: JsonObject) -> Iterator[Check]:
+def check_peers(status: NodeStatus) -> Iterator[Check]:
     """What a daemon's status says of its peers: who does not answer, and what none of them has."""
     connected = [peer for peer in status["peers"] if peer["state"] == "connected"]
     away = [peer for peer in status["peers"] if peer["state"] != "connected" and peer["source"] in _KEPT]
@@ -289,7 +290,7 @@ def check_peers(status: JsonObject) -> Iterator[Check]:
         yield Check("topics", OK, f"{status['pending']} commits wait for their causes")
 
 
-def check_export(export: JsonObject) -> Check:
+def check_export(export: ExportStatus) -> Check:
     """What a daemon's status says of its exports."""
     if export["last_error"]:
         return Check(
@@ -303,7 +304,7 @@ def check_export(export: JsonObject) -> Check:
     return Check("export", OK, "on request")
 
 
-def _at_work(peers: list[JsonObject]) -> bool:
+def _at_work(peers: list[PeerView]) -> bool:
     return any(
         topic["state"] in ("comparing", "sending", "receiving") for peer in peers for topic in peer["topics"]
     )

@@ -2,13 +2,12 @@
 
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from node.contract.node import StorageUse
 from node.observe.watching import free_space, store_sizes
 from node.sync.hub import Hub
 from storage.commits.growth import load_growth
-
-JsonObject = dict[str, Any]
 
 _EPOCH: Final = date(1970, 1, 1)
 
@@ -20,18 +19,22 @@ class StorageView:
         self._hub = hub
         self._home = home
 
-    async def show(self) -> JsonObject:
+    async def show(self) -> StorageUse:
         """Bytes by part of the store, those that are free, commits by day, and a relay's room. Raises StorageError."""
         return await self._hub.run_blocking(self._show)
 
-    def _show(self) -> JsonObject:
+    def _show(self) -> StorageUse:
         database, relay = self._hub.replica.database, self._hub.relay
         with database.read() as connection:
             days = load_growth(connection)
             rows_size = database.size(connection)
+        sizes = store_sizes(self._home, rows_size)
         kept = [] if relay is None else list(relay.topics.values())
         return {
-            **store_sizes(self._home, rows_size),
+            "database": sizes["database"],
+            "log": sizes["log"],
+            "older": sizes["older"],
+            "packs": sizes["packs"],
             "free": free_space(self._home),
             "days": [
                 {"day": str(_EPOCH + timedelta(days=day)), "commits": commit_count, "size": size}

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import func, select
 
+from node.contract.node import LogLines
 from node.exports.exports import Exports
 from node.runtime import logs
 from node.runtime.metrics import Family, Histogram, Sample, render
@@ -25,7 +26,6 @@ from storage.engine.sums import sum_of
 from storage.schema.relay_schema import relay_topics
 from storage.schema.schema import branches, pending, topics
 
-JsonObject = dict[str, Any]
 PEER_STATES: Final = ("connected", "dialing", "waiting")
 _PAGE_SIZE: Final = os.sysconf("SC_PAGE_SIZE")
 
@@ -62,7 +62,7 @@ class Watching:
         checks = await self._hub.run_blocking(self._check)
         return all(answer == "ok" for answer in checks.values()), checks
 
-    async def log(self) -> JsonObject:
+    async def log(self) -> LogLines:
         """The latest lines of the log."""
         return {"lines": logs.recent_lines()}
 

@@ -2,10 +2,12 @@
 
 import heapq
 from collections.abc import Iterable
-from typing import Any
+from typing import cast
 
 from sqlalchemy import Connection
 
+from node.contract.commits import CommitItem, CommitView
+from node.contract.timelines import PastCommits
 from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.timelines.views import author_fields, body_fields, load_whole_blocks, place_text, stored_fields
 from node.timelines.why import explain, find_commit
@@ -13,26 +15,25 @@ from protocol.text import id_text
 from storage.commits.commits import TimelineRow, load_position, load_rows
 from storage.repos.repos import Branch
 
-JsonObject = dict[str, Any]
 
-
-def describe(replica: Replica, text: str) -> JsonObject:
+def describe(replica: Replica, text: str) -> CommitView:
     """The commit of that id or unique prefix, whole. Raises ServiceError `not_found`, `ambiguous`."""
     verdict = explain(replica, text)
     with replica.database.read() as connection:
         found = find_commit(connection, text)
         row = load_rows(connection, [found.commit_id]).get(found.commit_id)
         if row is None:  # kept or refused, and not read
-            return verdict
+            return cast("CommitView", verdict)  # the rest of its fields is optional
         branch = replica.on_topics[row.topic_num]
         encoded = load_blocks_of(connection, [row])[row.num]
         commit, body = open_stored(branch, row, encoded)
         content, links = commit.content, commit.links
-        return verdict | {
+        return {
+            **verdict,
             **author_fields(replica, branch, row.author),
             "rank": row.rank,
             "feed_sequence": content.feed_sequence,
-            "feed_previous": content.feed_previous and id_text(content.feed_previous),
+            "feed_previous": id_text(content.feed_previous) if content.feed_previous else None,
             "acks": [id_text(raw) for raw in commit.acks],
             "place": place_text(row.passed, row.rank, row.commit_id),
             "position": load_position(connection, row),
@@ -48,13 +49,13 @@ def describe(replica: Replica, text: str) -> JsonObject:
         }
 
 
-def list_past(replica: Replica, branch: Branch, text: str, limit: int) -> JsonObject:
+def list_past(replica: Replica, branch: Branch, text: str, limit: int) -> PastCommits:
     """The last `limit` commits of the branch as it was at a commit. Raises ServiceError `not_found`, `ambiguous`."""
     with replica.database.read() as connection:
         found = find_commit(connection, text)
         rows = load_past(connection, branch, [found.commit_id], limit)
         blocks = load_whole_blocks(connection, rows)
-        items = [
+        items: list[CommitItem] = [
             {
                 "commit": id_text(row.commit_id),
                 "rank": row.rank,

@@ -1,15 +1,13 @@
 """Feeds of a branch, and the evidence against authors who forked theirs: used one place of it for two commits."""
 
 from collections.abc import Callable
-from typing import Any
 
+from node.contract.timelines import FeedCheck
 from node.sync.hub import Hub
 from protocol.limits.users import FEED_FORK_COMMITS_SHOWN_MAX, FEED_FORKS_SHOWN_MAX
 from protocol.text import id_text
 from storage.commits.feeds import load_feed_forks, load_feeds
 from storage.repos.repos import Branch
-
-JsonObject = dict[str, Any]
 
 
 class Feeds:
@@ -19,11 +17,11 @@ class Feeds:
         self._hub = hub
         self._find_branch = find_branch
 
-    async def check(self, branch: str) -> JsonObject:
+    async def check(self, branch: str) -> FeedCheck:
         """Every author's feed, and the places that were used more than once: the first of them, and of their commits."""
         return await self._hub.run_blocking(self._check, self._find_branch(branch))
 
-    def _check(self, branch: Branch) -> JsonObject:
+    def _check(self, branch: Branch) -> FeedCheck:
         with self._hub.replica.database.read() as connection:
             feeds = load_feeds(connection, branch.num)
             forks = load_feed_forks(

@@ -4,10 +4,11 @@ What is grown is bounded, since a whole tangle is held for as long as the answer
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from sqlalchemy import Connection
 
+from node.contract.timelines import TangleView
 from node.importers.ssb_threads import THREAD, source_of, thread_kind
 from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.runtime.errors import ServiceError
@@ -22,7 +23,6 @@ from storage.repos.repos import Branch, Repo
 from verifier.tangle_kinds import KindTangle, TangleKind, TangleKinds
 
 _LOADED_AT_ONCE = 500
-JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class TangleQuestion:
 
 def show_tangle(
     replica: Replica, repo: Repo, question: TangleQuestion, branch: Branch, author: bytes
-) -> JsonObject:
+) -> TangleView:
     """The last commits, in canonical order, of one tangle of a repo, and what each follows in it.
 
     `branch` and `author` are those that the question names. Raises ServiceError `bad_request`, `not_found`, `too_large`.
@@ -126,7 +126,12 @@ def _messages(stored: list[_Stored]) -> dict[str, bytes]:
     return found
 
 
-def _imported_fields(one: _Stored) -> JsonObject:
+class _ImportedFields(TypedDict, total=False):
+    source: str
+    imported_author: str
+
+
+def _imported_fields(one: _Stored) -> _ImportedFields:
     if not isinstance(one.body, Imported):
         return {}
     return {"source": one.body.source_id, "imported_author": one.body.author}

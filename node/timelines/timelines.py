@@ -9,8 +9,10 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from node.contract.timelines import TimelineDigest, TimelineWindow
+from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from node.timelines.views import JsonObject, timeline_items
+from node.timelines.views import timeline_items
 from node.timelines.why import find_commit
 from protocol.text import id_text
 from storage.commits.commits import count_commits, digest_timeline, load_numbered, load_timeline
@@ -21,6 +23,7 @@ from storage.repos.repos import Branch
 
 HEADS_SHOWN_MAX: Final = 128
 """Heads of one answer: more are counted."""
+_ORDERS: Final = ("canonical", "time")
 
 
 class Timelines:
@@ -30,17 +33,47 @@ class Timelines:
         self._hub = hub
         self._find_branch = find_branch
 
-    async def window(self, branch: str, after_position: int, limit: int) -> JsonObject:
+    async def read(
+        self,
+        branch: str,
+        *,
+        limit: int,
+        order: str,
+        after_position: int | None,
+        before_position: int | None,
+        after: str | None,
+        before: str | None,
+    ) -> TimelineWindow:
+        """At most `limit` items of one side of a position, or with `order` "time" of a commit.
+
+        Raises ServiceError `bad_request` where the sides do not go with the order, or with each other.
+        """
+        by_position, by_commit = (after_position, before_position), (after, before)
+        given = [side for side in (*by_position, *by_commit) if side is not None]
+        foreign = by_position if order == "time" else by_commit
+        if order not in _ORDERS or len(given) > 1 or any(side is not None for side in foreign):
+            raise ServiceError(
+                "bad_request",
+                "a timeline is asked for after or before a position, or with order=time after or before a commit",
+                "give one of after_position and before_position, or order=time and one of after and before",
+            )
+        if order == "time":
+            return await self.window_by_time(branch, after or "", before or "", limit)
+        if before_position is not None:
+            return await self.window_before(branch, before_position, limit)
+        return await self.window(branch, -1 if after_position is None else after_position, limit)
+
+    async def window(self, branch: str, after_position: int, limit: int) -> TimelineWindow:
         """At most `limit` items from the one after `after_position` (-1: from the start)."""
         target = self._find_branch(branch)
         return await self._hub.run_blocking(self._window, target, after_position + 1, limit)
 
-    async def window_before(self, branch: str, before_position: int, limit: int) -> JsonObject:
+    async def window_before(self, branch: str, before_position: int, limit: int) -> TimelineWindow:
         """At most `limit` items, the last one that before `before_position`, or the timeline's last one."""
         target = self._find_branch(branch)
         return await self._hub.run_blocking(self._window_before, target, before_position, limit)
 
-    async def window_by_time(self, branch: str, after: str, before: str, limit: int) -> JsonObject:
+    async def window_by_time(self, branch: str, after: str, before: str, limit: int) -> TimelineWindow:
         """At most `limit` items in the order by time: the first after a commit; else the last before one, or of all.
 
         Raises ServiceError `not_found`, `ambiguous`.
@@ -48,23 +81,23 @@ class Timelines:
         target = self._find_branch(branch)
         return await self._hub.run_blocking(self._window_by_time, target, after, before, limit)
 
-    async def digest(self, branch: str) -> JsonObject:
+    async def digest(self, branch: str) -> TimelineDigest:
         """The digest of the whole timeline: equal on two nodes exactly if they show the same."""
         return await self._hub.run_blocking(self._digest, self._find_branch(branch))
 
     # --- in threads ---
 
-    def _window(self, branch: Branch, position: int, limit: int) -> JsonObject:
+    def _window(self, branch: Branch, position: int, limit: int) -> TimelineWindow:
         with self._hub.replica.database.read() as connection:
             return self._canonical(connection, branch, position, limit)
 
-    def _window_before(self, branch: Branch, before: int, limit: int) -> JsonObject:
+    def _window_before(self, branch: Branch, before: int, limit: int) -> TimelineWindow:
         with self._hub.replica.database.read() as connection:
             end = min(before, count_commits(connection, branch.num))
             start = max(end - limit, 0)
             return self._canonical(connection, branch, start, end - start)
 
-    def _canonical(self, connection: Connection, branch: Branch, position: int, limit: int) -> JsonObject:
+    def _canonical(self, connection: Connection, branch: Branch, position: int, limit: int) -> TimelineWindow:
         rows = load_timeline(connection, branch.num, position, limit)
         items = timeline_items(connection, self._hub.replica, rows, position)
         total = count_commits(connection, branch.num)
@@ -77,7 +110,7 @@ class Timelines:
             "cursor": str(load_last_change(connection, branch.num)),
         }
 
-    def _window_by_time(self, branch: Branch, after: str, before: str, limit: int) -> JsonObject:
+    def _window_by_time(self, branch: Branch, after: str, before: str, limit: int) -> TimelineWindow:
         def beside(connection: Connection, text: str) -> bytes | None:
             return find_commit(connection, text).commit_id if text else None
 
@@ -103,7 +136,7 @@ class Timelines:
             "previous": items[0]["commit"] if items and (after or is_cut) else None,
         }
 
-    def _digest(self, branch: Branch) -> JsonObject:
+    def _digest(self, branch: Branch) -> TimelineDigest:
         with self._hub.replica.database.read() as connection:
             digest, count = digest_timeline(connection, branch.num)
             heads = load_heads(connection, branch.num, HEADS_SHOWN_MAX)

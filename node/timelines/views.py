@@ -2,10 +2,14 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TypedDict
 
 from sqlalchemy import Connection
 
+from node.contract.branches import BranchView
+from node.contract.commits import AuthorFields, BodyFields, Origin, TimelineItem
+from node.contract.peers import LearnedAddress, PeerView
+from node.contract.repos import RepoView
 from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.sync.addresses import Learned
 from node.sync.network import PeerState
@@ -28,8 +32,6 @@ from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import TimelineRow
 from storage.repos.repos import Branch, Repo
 
-JsonObject = dict[str, Any]
-
 
 def repo_view(
     repo: Repo,
@@ -38,7 +40,7 @@ def repo_view(
     *,
     was_member: bool,
     is_damaged: bool = False,
-) -> JsonObject:
+) -> RepoView:
     """A repo. Who is no member may read what there is, was one, or is "joining" until the membership has arrived.
 
     Where it cannot be computed for damage, nobody can tell.
@@ -65,7 +67,7 @@ def branch_view(
     waiting: int,
     unread: int,
     rejected: int,
-) -> JsonObject:
+) -> BranchView:
     """A branch, with some of its heads (id and rank)."""
     return {
         "branch": id_text(branch.branch_id),
@@ -82,7 +84,7 @@ def branch_view(
     }
 
 
-def peer_view(state: PeerState, branches: dict[bytes, Branch], now: int) -> JsonObject:
+def peer_view(state: PeerState, branches: dict[bytes, Branch], now: int) -> PeerView:
     """A peer and, while it is connected, how each topic stands with it, at `now` in unix seconds."""
     topics = state.connection.topics if state.connection is not None else []
     return {
@@ -114,7 +116,7 @@ def peer_view(state: PeerState, branches: dict[bytes, Branch], now: int) -> Json
     }
 
 
-def learned_view(learned: Learned, reached_at: int | None) -> JsonObject:
+def learned_view(learned: Learned, reached_at: int | None) -> LearnedAddress:
     """An address that was learned of a peer that is not connected; unix seconds when it was last reached anywhere."""
     return {
         "peer": id_text(learned.peer),
@@ -125,7 +127,12 @@ def learned_view(learned: Learned, reached_at: int | None) -> JsonObject:
     }
 
 
-def _stalled(state: PeerState, topic: TopicProgress, now: int) -> JsonObject:
+class _StalledFields(TypedDict):
+    stalled_since: int | None
+    stalled_because: str | None
+
+
+def _stalled(state: PeerState, topic: TopicProgress, now: int) -> _StalledFields:
     """Unix seconds since when a peer has not taken what was sent on a topic, or not answered for it, and why; or None."""
     assert state.connection is not None, "it has topics"
     is_late, is_silent = (
@@ -141,7 +148,7 @@ def _stalled(state: PeerState, topic: TopicProgress, now: int) -> JsonObject:
 
 def timeline_items(
     connection: Connection, replica: Replica, rows: list[TimelineRow], position: int
-) -> list[JsonObject]:
+) -> list[TimelineItem]:
     """Timeline rows with their bodies opened, from `position` on."""
     blocks = load_whole_blocks(connection, rows)
     return [
@@ -149,7 +156,7 @@ def timeline_items(
     ]
 
 
-def author_fields(replica: Replica, branch: Branch, author: bytes) -> JsonObject:
+def author_fields(replica: Replica, branch: Branch, author: bytes) -> AuthorFields:
     """Who wrote a commit: the member, and the one by which its person is known, which is another for a device."""
     text, person = id_text(author), replica.persons(branch.facts.repo_id).get(author)
     return {"author": text, "person": text if person is None else id_text(person)}
@@ -167,7 +174,7 @@ def load_whole_blocks(connection: Connection, rows: list[TimelineRow]) -> dict[i
         return found
 
 
-def stored_fields(branch: Branch, row: TimelineRow, encoded: list[bytes] | None) -> JsonObject:
+def stored_fields(branch: Branch, row: TimelineRow, encoded: list[bytes] | None) -> BodyFields:
     """`body_fields` of a commit as it is stored; None where its blocks were damaged."""
     if encoded is None:
         return {"time": row.timestamp // 1000, "text": None, "damaged": True}
@@ -177,7 +184,7 @@ def stored_fields(branch: Branch, row: TimelineRow, encoded: list[bytes] | None)
 
 def _timeline_item(
     replica: Replica, row: TimelineRow, encoded: list[bytes] | None, position: int
-) -> JsonObject:
+) -> TimelineItem:
     branch = replica.on_topics[row.topic_num]
     return {
         "position": position,
@@ -196,7 +203,7 @@ def place_text(passed: int, rank: int, commit_id: bytes) -> str:
     return f"{passed:016x}{rank:016x}{commit_id.hex()}"
 
 
-def body_fields(body: Body | UnknownBody, timestamp_ms: int) -> JsonObject:
+def body_fields(body: Body | UnknownBody, timestamp_ms: int) -> BodyFields:
     """`time` in unix seconds: what the imported commit says where there is one, else what the author says."""
     match body:
         case ErasedBody():
@@ -223,12 +230,12 @@ def body_fields(body: Body | UnknownBody, timestamp_ms: int) -> JsonObject:
                 "merged": {"branch": id_text(body.branch), "commits": [id_text(raw) for raw in body.commits]},
             }
         case Carried():
-            origin = {
+            origin: Origin = {
                 "branch": id_text(body.branch),
                 "commit": id_text(body.commit),
                 "author": id_text(body.author),
             }
-            return body_fields(content_of(body), body.time) | {"origin": origin}
+            return {**body_fields(content_of(body), body.time), "origin": origin}
         case Files():
             return {"time": timestamp_ms // 1000, "text": None, "files": [entry.name for entry in body.added]}
         case _:

@@ -1,9 +1,10 @@
 """Why a commit stands as it does: its verdict in words, with the rule and the commits that decide it."""
 
-from typing import Any, Final
+from typing import Final, TypedDict
 
 from sqlalchemy import Connection
 
+from node.contract.commits import Verdict, VerdictFields, VoidView
 from node.ingest.opening import read_pending
 from node.ingest.replica import Replica
 from node.ingest.voiding import Review
@@ -23,47 +24,54 @@ from verifier.verify import find_causes
 from verifier.voiding import Void, find_adoption
 
 _VOIDS_SHOWN_MAX: Final = 1000
-JsonObject = dict[str, Any]
 
 
-def explain(replica: Replica, text: str) -> JsonObject:
+class _Judged(TypedDict):
+    """What a verdict is about."""
+
+    commit: str
+    branch: str
+    branch_name: str
+
+
+def explain(replica: Replica, text: str) -> Verdict:
     """The verdict on the commit of that id or unique prefix. Raises ServiceError `not_found`, `ambiguous`."""
     with replica.membership_lock, replica.database.read() as connection:
         found = find_commit(connection, text)
         branch = replica.branches[found.branch_num]
-        answer: JsonObject = {
+        judged: _Judged = {
             "commit": id_text(found.commit_id),
             "branch": id_text(branch.branch_id),
             "branch_name": branch.name,
         }
         if found.state == "rejected":
-            return answer | _verdict("rejected", found.code, found.detail, [])
+            return {**judged, **_verdict("rejected", found.code, found.detail, [])}
         if found.state == "unread":
-            return answer | _verdict("unread", "", "its format version is not known to this node", [])
+            return {**judged, **_verdict("unread", "", "its format version is not known to this node", [])}
         if found.state == "pending":
             causes = [id_text(cause) for cause in sorted(_find_missing(replica, connection, found.commit_id))]
-            return answer | _verdict("pending", "V5", "commits that it follows are not here", causes)
+            return {**judged, **_verdict("pending", "V5", "commits that it follows are not here", causes)}
         if not branch.facts.has_members:
             reason = "a holder of the branch's write secret published it; members are not known here"
-            return answer | _verdict("accepted", "V7", reason, [])
+            return {**judged, **_verdict("accepted", "V7", reason, [])}
         membership = replica.membership(branch.facts.repo_id)
         if branch.facts.is_root_branch:
-            return answer | _explain_operation(membership, membership.operations[found.commit_id])
+            return {**judged, **_explain_operation(membership, membership.operations[found.commit_id])}
         review = Review(connection, replica.tables, branch.repo_num, membership)
-        (judged,) = load_judged(connection, branch.num, [found.commit_id])
-        adoption = find_adoption(membership, judged.commit_id, branch.branch_id)
+        (commit,) = load_judged(connection, branch.num, [found.commit_id])
+        adoption = find_adoption(membership, commit.commit_id, branch.branch_id)
         if adoption is not None:
-            return answer | _verdict("accepted", "N3", "it was adopted", [id_text(adoption.commit_id)])
-        void = review.find_void(branch, judged)
+            by = [id_text(adoption.commit_id)]
+            return {**judged, **_verdict("accepted", "N3", "it was adopted", by)}
+        void = review.find_void(branch, commit)
         if void is not None:
-            return answer | _explain_void(void)
-        grants = membership.now().effective_grants(judged.author)
-        return answer | _verdict(
-            "accepted", "M5", _rests_on(grants), [id_text(one.commit_id) for one in grants]
-        )
+            return {**judged, **_explain_void(void)}
+        grants = membership.now().effective_grants(commit.author)
+        by = [id_text(one.commit_id) for one in grants]
+        return {**judged, **_verdict("accepted", "M5", _rests_on(grants), by)}
 
 
-def list_voids(replica: Replica, branch: Branch) -> list[JsonObject]:
+def list_voids(replica: Replica, branch: Branch) -> list[VoidView]:
     """Void commits of a branch, the first of them, each with the rule and the operations that made it so."""
     with replica.membership_lock, replica.database.read() as connection:
         membership = replica.membership(branch.facts.repo_id)
@@ -103,11 +111,11 @@ def _find_missing(replica: Replica, connection: Connection, commit_id: bytes) ->
     return named - load_facts(connection, named).keys()
 
 
-def _verdict(verdict: str, rule: str, reason: str, commits: list[str]) -> JsonObject:
+def _verdict(verdict: str, rule: str, reason: str, commits: list[str]) -> VerdictFields:
     return {"verdict": verdict, "rule": rule, "reason": reason, "by": commits}
 
 
-def _explain_void(void: Void) -> JsonObject:
+def _explain_void(void: Void) -> VerdictFields:
     reason = "its author's membership rests on what does not count any more"
     if void.rule == "N4":
         reason = "too few of the approvals count that it was made by"
@@ -116,7 +124,7 @@ def _explain_void(void: Void) -> JsonObject:
     return _verdict("void", void.rule, reason, [id_text(one.commit_id) for one in void.operations])
 
 
-def _explain_operation(membership: Membership, operation: Operation) -> JsonObject:
+def _explain_operation(membership: Membership, operation: Operation) -> VerdictFields:
     now = membership.now()
     if now.counts(operation):
         grants = now.effective_grants(operation.author)

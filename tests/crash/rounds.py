@@ -279,7 +279,7 @@ class Crashes:
         while following is not None:
             window = peer.client.timeline(self._branch, following, 1000)
             held.update(item["commit"] for item in window["items"])
-            following = window["next"]
+            following = None if window["next"] is None else int(window["next"])
         return held
 
     def _count(self, peer: Peer) -> int:

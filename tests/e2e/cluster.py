@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from node.client.client import ApiClient
+from node.contract.timelines import TimelineDigest
 from node.runtime.errors import ServiceError
 from tests.support.machine import patience
 from tests.support.processes import RAVEL, RavelProcess, run_command
@@ -185,17 +186,17 @@ def until(holds: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
         time.sleep(POLL_SECONDS)
 
 
-def digest(peer: Peer, branch: str) -> JsonObject:
+def digest(peer: Peer, branch: str) -> TimelineDigest:
     """Digest of a branch's timeline, or an empty one while the peer does not know it."""
     try:
         return peer.client.digest(branch)
     except ServiceError as error:
         if error.code == "not_found":
-            return {"digest": "", "commits": 0, "heads": []}
+            return {"digest": "", "commits": 0, "heads": [], "head_count": 0}
         raise
 
 
-def until_equal(first: Peer, second: Peer, branch: str, seconds: float = 30.0) -> JsonObject:
+def until_equal(first: Peer, second: Peer, branch: str, seconds: float = 30.0) -> TimelineDigest:
     """Wait until both show the same timeline."""
     until(
         lambda: bool(digest(first, branch)["digest"] == digest(second, branch)["digest"] != ""),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from node.contract.timelines import TimelineDigest
 from tests.e2e.cluster import Peer, digest, peers, run_ravel, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
@@ -51,7 +52,7 @@ def _part(*groups: Iterable[Peer]) -> None:
                     one.client.remove_peer(_node(other))
 
 
-def _until_agreed(members: list[Peer], branch: str) -> JsonObject:
+def _until_agreed(members: list[Peer], branch: str) -> TimelineDigest:
     """Wait until they have the same timeline, epoch and members."""
 
     def view(peer: Peer) -> tuple[object, ...]:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cluster import ANY_PORT, JsonObject, Peer, peers, run_ravel, until, until_equal
+from node.contract.peers import PeerView
+from tests.e2e.cluster import ANY_PORT, Peer, peers, run_ravel, until, until_equal
 from tests.support.multicast import need_multicast
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
@@ -14,7 +15,7 @@ def _node(peer: Peer) -> str:
     return str(peer.client.status()["node"])
 
 
-def _met(peer: Peer, other: str) -> list[JsonObject]:
+def _met(peer: Peer, other: str) -> list[PeerView]:
     """Connections with a node."""
     listed = peer.client.list_peers()["peers"]
     return [one for one in listed if one["peer"] == other and one["state"] == "connected"]

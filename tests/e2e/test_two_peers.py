@@ -283,5 +283,5 @@ def _speaks(peer: Peer) -> bool:
     return any(one["state"] == "connected" for one in peer.client.list_peers()["peers"])
 
 
-def _texts(peer: Peer) -> list[str]:
+def _texts(peer: Peer) -> list[str | None]:
     return [item["text"] for item in peer.client.timeline("main", -1, 100)["items"]]

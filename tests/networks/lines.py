@@ -16,7 +16,7 @@ from msgspec import structs
 
 from node.client.client import ApiClient
 from protocol.text import invitation_text, parse_invitation
-from tests.e2e.cluster import JsonObject, Peer, run_ravel
+from tests.e2e.cluster import Peer, run_ravel
 
 Place = Callable[[], AbstractContextManager[None]]
 
@@ -68,9 +68,9 @@ class PlacedClient(ApiClient):
 
     place: Place = staticmethod(nullcontext)
 
-    def _call(self, *args: Any, **more: Any) -> JsonObject:  # noqa: ANN401  # whatever the call takes
+    def _request(self, *args: Any, **more: Any) -> Any:  # noqa: ANN401  # whatever the request takes
         with self.place():
-            return super()._call(*args, **more)
+            return super()._request(*args, **more)
 
 
 class PlacedPeer(Peer):

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.cluster import JsonObject, digest, until
+from node.contract.peers import TopicView
+from tests.e2e.cluster import digest, until
 from tests.networks import namespaces
 from tests.networks.lines import BAD, Net, PlacedPeer, cut, daemons, heal, set_lines
 from tests.networks.namespaces import NamespaceNet
@@ -53,7 +54,7 @@ def until_agreed(branch: str, count: int, *peers: PlacedPeer, seconds: float = 6
     until(agree, f"all show the same {count} commits", seconds)
 
 
-def topics_with(peer: PlacedPeer, other: PlacedPeer) -> list[JsonObject]:
+def topics_with(peer: PlacedPeer, other: PlacedPeer) -> list[TopicView]:
     """How a peer says that its topics stand with another."""
     node = other.client.status()["node"]
     found = [one for one in peer.client.status()["peers"] if one["peer"] == node]

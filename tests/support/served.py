@@ -18,6 +18,7 @@ from node.home.config import Config
 from node.home.home import Home
 from node.sync.network import Network
 from protocol.text import id_text
+from tests.support.answers import CHECKED
 from tests.support.builders import STORE_KEY
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes
@@ -59,7 +60,7 @@ class Served:
 
 @asynccontextmanager
 async def served(folder: Path) -> AsyncIterator[Served]:
-    """A node and its server, for at most half a minute."""
+    """A node and its server, for at most half a minute. The client checks every answer against the table."""
     with fail_after(30), open_nodes(folder, "alice") as (node,):
         streams = EventStreams()
         app = create_app(service_of(node, folder), TOKEN, streams)
@@ -68,6 +69,8 @@ async def served(folder: Path) -> AsyncIterator[Served]:
             port = listener.getsockname()[1]
             nursery.start_soon(streams.run)
             nursery.start_soon(serve_api, app, listener)
-            async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=AUTH) as client:
+            async with httpx.AsyncClient(
+                base_url=f"http://127.0.0.1:{port}", headers=AUTH, event_hooks=CHECKED
+            ) as client:
                 yield Served(node, client, streams)
             nursery.cancel_scope.cancel()

@@ -21,6 +21,7 @@ from node.api.gate import TRUSTED
 from node.api.http_server import serve_connection
 from node.api.service import NodeService
 from node.client.calls import path_part
+from node.contract.node import NodeStatus
 from node.runtime.errors import ERROR_KINDS
 from protocol.limits.formats import TEXT_SIZE_MAX
 from protocol.limits.users import (
@@ -32,6 +33,7 @@ from protocol.limits.users import (
 from protocol.text import id_text, parse_invitation
 from tests.fuzz.api import Loopback
 from tests.fuzz.seeds import CORPUS
+from tests.support.answers import CHECKED
 from tests.support.machine import fail_after
 from tests.support.nodes import open_nodes
 from tests.support.served import AUTH, TOKEN, served, service_of
@@ -47,7 +49,7 @@ async def _api(
         app = create_app(service_of(node, folder, listen, advertise), TOKEN)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(
-            transport=transport, base_url="http://127.0.0.1:7475", headers=AUTH
+            transport=transport, base_url="http://127.0.0.1:7475", headers=AUTH, event_hooks=CHECKED
         ) as client:
             yield client
 
@@ -396,7 +398,7 @@ async def test_loopback_names_and_our_own_origin_are_served(tmp_path: Path, host
 async def test_a_defect_answers_without_inner_details(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def fail(_service: NodeService) -> dict[str, Any]:
+    async def fail(_service: NodeService) -> NodeStatus:
         raise ZeroDivisionError("secret detail")
 
     monkeypatch.setattr(NodeService, "status", fail)

@@ -15,6 +15,7 @@ import trio.testing
 from node.api import edits as edits_module
 from node.api import event_streams, http_server
 from node.api.edits import EditSource, SharedReads, read_window
+from node.api.event_streams import Event
 from node.client.event_client import StreamEvent, read_events
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -23,6 +24,7 @@ from protocol.text import parse_id
 from storage.commits.edits import START, Cursor
 from storage.commits.voids import load_judged, mark_void
 from storage.repos.repos import Branch
+from tests.support.answers import check_event
 from tests.support.machine import fail_after
 from tests.support.nodes import ids, open_nodes
 from tests.support.served import Served, served
@@ -57,9 +59,11 @@ class _Stream:
         said = dict(line.split(": ", 1) for line in block.split("\n"))
         if "retry" in said:
             return await self.next()
-        return StreamEvent(
+        event = StreamEvent(
             said.get("event", "comment"), said.get("id", ""), json.loads(said.get("data", "{}"))
         )
+        check_event(event.name, event.data)
+        return event
 
     async def edits(self, count: int) -> list[JsonObject]:
         """The data of so many edits."""
@@ -75,6 +79,12 @@ class _Stream:
         while (event := self._http.next_event()) is h11.NEED_DATA:
             self._http.receive_data(await self._transport.receive_some(65536))
         return event
+
+
+def _text_of(event: Event) -> str:
+    """The text that an edit inserts, as an event states it."""
+    text: str = json.loads(json.dumps(event.data))["item"]["text"]
+    return text
 
 
 def _request(one: Served, path: str, **headers: str) -> h11.Request:
@@ -308,7 +318,7 @@ async def test_sources_at_one_cursor_share_a_read_and_miss_nothing(
             source.start()
             found: list[str] = []
             while len(found) < 20:
-                found += [event.data["item"]["text"] for event in await source.next()]
+                found += [_text_of(event) for event in await source.next()]
                 if first == 0 and len(found) < 20:  # written while the others read what was before
                     alice.write(branch, str(len(found)))
             source.stop()

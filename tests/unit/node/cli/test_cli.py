@@ -1,7 +1,6 @@
 """The command line without a daemon: help, exit codes, JSON, and texts that cannot steer a terminal."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from node.cli import main as main_module
 from node.cli.main import app
 from node.cli.progress import show_progress
 from node.cli.shared import display_safe, fail, first_line, print_fields
+from node.contract.table import ENDPOINTS
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from tests.support.processes import RAVEL
 
@@ -51,12 +51,9 @@ def test_every_error_code_stands_in_the_docs_with_its_numbers() -> None:
 
 
 def test_every_endpoint_stands_in_the_docs() -> None:
-    source = (DOCS.parent / "node" / "api" / "api.py").read_text(encoding="utf-8")
-    endpoints = re.findall(r'\(\s*"(GET|POST|PUT|DELETE)",\s*"([^"]+)"', source)
-    assert len(endpoints) > 20
-    text = (DOCS / "reference/api.md").read_text(encoding="utf-8")
-    for method, path in endpoints:
-        assert f"`{method} {path.replace(':path', '')}`" in text
+    text = (DOCS / "reference" / "endpoints.md").read_text(encoding="utf-8")
+    for endpoint in ENDPOINTS:
+        assert f"### `{endpoint.method} {endpoint.path}`" in text
 
 
 def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

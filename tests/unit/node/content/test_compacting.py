@@ -22,6 +22,8 @@ from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.erasing import Erased, erase_store, measure_erasable
 from node.content.texts import Texts
+from node.contract.branches import Compaction as CompactionAnswer
+from node.contract.commits import TimelineItem
 from node.home.home import create_home
 from node.home.key_file import Keys
 from node.membership.merging import Merging
@@ -61,7 +63,7 @@ def _texts(node: Node) -> Texts:
     return Texts(node.hub, node.author, node.branch)
 
 
-async def _compact(node: Node, *, dry_run: bool = False, without_missing: bool = False) -> dict[str, Any]:
+async def _compact(node: Node, *, dry_run: bool = False, without_missing: bool = False) -> CompactionAnswer:
     compacting = Compacting(node.hub, node.author, _documents(node), _texts(node), node.branch)
     return await compacting.compact("main", dry_run=dry_run, without_missing=without_missing)
 
@@ -76,7 +78,7 @@ async def _entries(node: Node) -> dict[str, str]:
     }
 
 
-def _timeline(node: Node) -> list[dict[str, Any]]:
+def _timeline(node: Node) -> list[TimelineItem]:
     with node.replica.database.read() as connection:
         rows = load_timeline(connection, node.branch().num, 0, 1000)
         return timeline_items(connection, node.replica, rows, 0)
@@ -95,7 +97,7 @@ def _erase(node: Node, folder: Path) -> Erased:
     return erased
 
 
-async def _fill(node: Node) -> list[bytes]:
+async def _fill(node: Node) -> list[str | None]:
     """A branch with all kinds of content; the ids of the updates of its text are given."""
     documents = _documents(node)
     node.write(node.branch(), "a post")
@@ -262,7 +264,7 @@ async def test_forks_keep_what_they_continue_and_merges_say_what_they_lack(
     fork = [row["item"] for row in (await documents.show_set("fork", 0, 10))["items"]]
     assert fork == ["pears"]
     await documents.edit_set("fork", ["figs"], ["pears"])
-    await documents.snapshot("fork", "set")
+    await documents.snapshot_set("fork")
     fork = [row["item"] for row in (await documents.show_set("fork", 0, 10))["items"]]
     assert fork == ["figs"], "what it continues is in a snapshot's past, too"
     await merging.merge("fork", "main")

@@ -145,7 +145,7 @@ async def test_names_prefixes_and_their_absence_are_clear(tmp_path: Path) -> Non
             assert caught.value.code == code
         window = await files.window("main", 0, 1)
         assert len(window["files"]) == 1
-        rest = await files.window("main", window["next"], 1000)
+        rest = await files.window("main", window["next"] or 0, 1000)
         assert (len(rest["files"]), rest["next"]) == (1, None)
 
 

@@ -160,7 +160,7 @@ async def test_a_snapshot_stands_for_many_updates_and_changes_nothing(
         await share(alice, bob)
         pushed = [await texts_of(alice).push("main", editor.write(place, "x")) for place in range(5)]
         assert [one["snapshot"] is not None for one in pushed] == [False] * 4 + [True]
-        deps = describe(alice.replica, pushed[-1]["snapshot"])["deps"]
+        deps = describe(alice.replica, str(pushed[-1]["snapshot"]))["deps"]
         assert deps == [one["commit"] for one in pushed[:-1]]
         answer = await texts_of(alice).pull("main", "t")
         assert (answer["updates"], answer["text"]) == (2, "xxxxx"), "the snapshot, and what came with it"

@@ -10,7 +10,8 @@ import trio
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-from node.exports.exports import FIRST_SECONDS_MAX, RETRY_SECONDS, Exports, JsonObject
+from node.contract.node import ExportResult
+from node.exports.exports import FIRST_SECONDS_MAX, RETRY_SECONDS, Exports
 from node.home.config import Config
 from node.home.config_layers import load_settings
 from node.home.export_config import ExportConfig
@@ -42,14 +43,22 @@ class Scripted(Exports):
         self.is_done = trio.Event()
         self.unjudged_repos = 0
 
-    async def _run(self, _request: bytes) -> JsonObject:
+    async def _run(self, _request: bytes) -> ExportResult:
         self.times.append(trio.current_time())
         if len(self.times) == len(self._fails):
             self.is_done.set()
         if self._fails[min(len(self.times), len(self._fails)) - 1]:
             raise StorageError("the disk is full")
         await trio.sleep(30)
-        return {"commits": 5, "added": 1, "unjudged_repos": self.unjudged_repos}
+        return {
+            "path": "export",
+            "commits": 5,
+            "added": 1,
+            "relayed": 0,
+            "parts": 1,
+            "watermark": 5,
+            "unjudged_repos": self.unjudged_repos,
+        }
 
 
 async def _run_all(exports: Scripted) -> list[float]:

@@ -3,7 +3,8 @@
 import pytest
 from sqlalchemy import select
 
-from node.importers.imports import ImportItem, import_items, list_imported
+from node.contract.files import ImportItem
+from node.importers.imports import import_items, list_imported
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.limits.users import IMPORT_BATCH_COUNT_MAX

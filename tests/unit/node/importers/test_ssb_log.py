@@ -4,15 +4,15 @@ import gzip
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from node.importers import ssb_feeds, ssb_log
+from node.importers.item import PackedItem
 from node.importers.ssb_feeds import SsbFeeds
-from node.importers.ssb_log import SsbReport, branch_of, hmac_key_of, import_ssb_log, item_of
+from node.importers.ssb_log import RefusedLine, SsbReport, branch_of, hmac_key_of, import_ssb_log, item_of
 from node.importers.ssb_messages import Reason, Refused, digest_of, read_ssb_message
 from node.runtime.errors import ServiceError
 from protocol.limits.files import SSB_LINE_SIZE_MAX, SSB_REFUSALS_SHOWN_MAX
@@ -158,14 +158,14 @@ class Branches:
     """A repo's branches, as the API shows them, and how many batches were sent."""
 
     def __init__(self) -> None:
-        self.items: dict[str, list[dict[str, Any]]] = {}
+        self.items: dict[str, list[PackedItem]] = {}
         self.batches = 0
         self.batches_max = 1000
 
     def load(self, branch: str) -> Iterable[str]:
         return [item["id"] for item in self.items.get(branch, [])]
 
-    def send(self, branch: str, batch: list[dict[str, Any]]) -> None:
+    def send(self, branch: str, batch: list[PackedItem]) -> None:
         if self.batches == self.batches_max:
             raise ServiceError("not_running", "the daemon stopped")
         self.batches += 1
@@ -232,7 +232,7 @@ def test_a_fork_of_what_was_imported_earlier_is_refused(tmp_path: Path) -> None:
 
 
 def test_refused_lines_are_counted_listed_and_bounded(tmp_path: Path) -> None:
-    path, told = tmp_path / "log.jsonl", list[dict[str, Any]]()
+    path, told = tmp_path / "log.jsonl", list[RefusedLine]()
     good = _written(2)[1]
     long = b" " * (3 * SSB_LINE_SIZE_MAX) + b"\n"
     path.write_bytes(good[0] + b"\n" + long + b"{\n" * (SSB_REFUSALS_SHOWN_MAX + 1) + good[1][:-5])
@@ -269,7 +269,9 @@ def test_items_of_the_source_that_are_no_messages_are_named(tmp_path: Path) -> N
     path, target = tmp_path / "log.jsonl", Branches()
     feed, lines = _written(1)
     path.write_bytes(lines[0])
-    target.items[branch_of(feed.id)] = [{"id": "something else"}]
+    target.items[branch_of(feed.id)] = [
+        {"id": "something else", "parents": [], "author": "", "time": 0, "text": ""}
+    ]
     with pytest.raises(ServiceError, match="something else"):
         _import(path, target)
 

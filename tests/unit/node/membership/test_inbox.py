@@ -55,7 +55,7 @@ def _inbox(node: Node) -> Inbox:
     )
 
 
-async def _comments(node: Node) -> list[str]:
+async def _comments(node: Node) -> list[str | None]:
     return [item["text"] for item in (await _inbox(node).comments("repo:main", 100))["items"]]
 
 

@@ -9,7 +9,7 @@ from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
 from node.content.files import Files
-from node.membership.merging import BranchMerge, Merging
+from node.membership.merging import MergePlan, Merging
 from node.runtime.errors import ServiceError
 from protocol import body
 from protocol.body import Carried, Remove, encode_body
@@ -115,7 +115,7 @@ async def test_what_was_carried_already_is_known_to_forks_of_the_repo(
             one for one in alice.replica.branches.values() if one.name == "main" and one.num != main.num
         ]
         for source, target in ((copy, main), (main, copy)):
-            merge = BranchMerge(alice.replica, source, target)
+            merge = MergePlan(alice.replica, source, target)
             with alice.replica.database.read() as connection:
                 assert merge.plan(connection) == [], "it is all there"
 

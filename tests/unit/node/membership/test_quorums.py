@@ -80,7 +80,7 @@ async def test_a_checkpoint_is_made_by_the_last_signature_and_moves_what_is_besi
         assert ids(alice) == ids(bob) == ids(carol)
         order = ids(alice)
         assert order[-2:] == [made["checkpoint"], beside], "it is of a lower rank, and was written before"
-        assert explain(alice.replica, made["checkpoint"])["verdict"] == "accepted"
+        assert explain(alice.replica, str(made["checkpoint"]))["verdict"] == "accepted"
         alice.write(alice.branch(), "after")
         assert len(alice.heads(alice.branch())) == 1
 
@@ -111,7 +111,7 @@ async def test_a_checkpoint_is_void_when_an_approval_falls_and_everything_takes_
             one for one in list_voids(carol.replica, carol.branch()) if one["commit"] == made["checkpoint"]
         )
         assert (void["rule"], void["author"]) == ("N4", _user(carol))
-        assert explain(alice.replica, made["checkpoint"])["reason"].startswith("too few")
+        assert explain(alice.replica, str(made["checkpoint"]))["reason"].startswith("too few")
         (shown,) = (await _quorums_of(alice).show(""))["proposals"]
         assert (shown["state"], shown["approved_by"]) == ("void", [_user(carol)])
 

@@ -8,12 +8,14 @@ import tarfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 from sqlalchemy import update
 from typer.testing import CliRunner
 
 from node.cli.main import app
+from node.contract.node import NodeStatus
 from node.home.config import NetworkConfig
 from node.home.home import create_home
 from node.observe import doctor
@@ -127,8 +129,8 @@ def test_a_port_that_another_program_has_is_a_problem(tmp_path: Path) -> None:
     assert "network.listen" in found.detail
 
 
-def _status(pending: int, *peers: tuple[str, str, str], source: str = "configured") -> dict[str, object]:
-    return {
+def _status(pending: int, *peers: tuple[str, str, str], source: str = "configured") -> NodeStatus:
+    looked_at = {
         "pending": pending,
         "peers": [
             {
@@ -142,6 +144,7 @@ def _status(pending: int, *peers: tuple[str, str, str], source: str = "configure
             for peer, state, topic in peers
         ],
     }
+    return cast(NodeStatus, looked_at)  # the rest of it is not looked at
 
 
 def test_unreachable_peers_and_stuck_topics_are_warnings() -> None:

@@ -8,12 +8,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.contract.peers import TopicView
 from node.sync.addresses import Source
 from node.sync.connection import Connection, Ended
 from node.sync.hub import NotFetched
 from node.sync.network import PeerState
 from node.sync.transport import SecureStream, TransportError
-from node.timelines.views import JsonObject, peer_view
+from node.timelines.views import peer_view
 from protocol.block import seal_block
 from protocol.codec import encode
 from protocol.limits.peers import FETCH_SECONDS_MAX, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX, STALLED_SECONDS
@@ -270,7 +271,7 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
             )
             since = source.progress_at
 
-            def shown(later: int) -> JsonObject:
+            def shown(later: int) -> TopicView:
                 view = peer_view(state, dict(alice.replica.by_topic), since + later)
                 return next(one for one in view["topics"] if one["state"] != "not joined")
 

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from node.cli.tangle_commands import _dot
+from node.contract.timelines import TangleView
 from node.importers.ssb_messages import ssb_id
 from node.runtime.errors import ServiceError
 from node.timelines import tangles as tangles_module
@@ -72,7 +72,7 @@ def test_tangles_of_every_kind_are_shown(world: World) -> None:
     world.author.write(root, invitation)
     world.author.write(world.branch, Post("after it"))
 
-    def shown(kind: str, limit: int = 100) -> dict[str, object]:
+    def shown(kind: str, limit: int = 100) -> TangleView:
         question = TangleQuestion(kind, limit)
         return show_tangle(world.replica, world.repo, question, world.branch, world.author.user)
 
@@ -80,7 +80,6 @@ def test_tangles_of_every_kind_are_shown(world: World) -> None:
     assert counts == {"branch": 7, "feed": 7, "group": 10, "members": 2, "epoch": 1}
     branch = shown("branch", 3)
     commits = branch["commits"]
-    assert isinstance(commits, list)
     assert [item["commit"] for item in commits][:2] == [_id(world, "d"), _id(world, "e")]
     assert (commits[0]["merge"], commits[0]["tip"], commits[2]["tip"]) == (True, False, True)
     drawn = _dot(branch)
@@ -122,7 +121,7 @@ def test_threads_of_imported_messages_are_tangles_across_branches(world: World) 
     ):
         world.author.write(branch, body)
 
-    def shown(name: str = "thread", message: str = root.source_id) -> dict[str, Any]:
+    def shown(name: str = "thread", message: str = root.source_id) -> TangleView:
         question = TangleQuestion("thread", 100, message=message, name=name)
         return show_tangle(world.replica, world.repo, question, world.branch, world.author.user)
 

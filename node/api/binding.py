@@ -1,0 +1,112 @@
+"""Endpoints of the table, bound to the methods of the service that answer them.
+
+An entry names its method by a dotted text, since the table stands below every service. The name is resolved when the
+application is made, and the method's parameters and answer are compared with the entry: what does not fit stops the node
+at its start, not at the first request.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from functools import reduce
+from operator import attrgetter, or_
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from node.api.requests import Handler, answer_json, read_json, read_query
+from node.api.service import NodeService
+from node.contract.table import AnyEndpoint
+
+Method = Callable[..., Awaitable[Any]]
+
+
+class WrongBinding(Exception):
+    """An entry of the table and the method that it names do not fit: a defect, which says how."""
+
+
+def bind(endpoint: AnyEndpoint, service: NodeService) -> Handler:
+    """A handler that reads path, query and body, calls the method with all of them by name, and answers with JSON.
+
+    Raises WrongBinding.
+    """
+    method = find_method(endpoint, service)
+    faults = find_faults(endpoint, method)
+    if faults:
+        raise WrongBinding(f"{endpoint.name} and NodeService.{endpoint.service}: {'; '.join(faults)}")
+
+    async def handle(request: Request) -> Response:
+        arguments: dict[str, object] = {**request.path_params, **read_query(request, endpoint.query)}
+        if endpoint.request is not None:
+            body = await read_json(request, endpoint.request)
+            arguments |= {name: getattr(body, field.name) for name, field in endpoint.body_fields.items()}
+        return await answer_json(method(**arguments))
+
+    return handle
+
+
+def find_method(endpoint: AnyEndpoint, service: NodeService) -> Method:
+    """The method that an entry names. Raises WrongBinding."""
+    try:
+        method: Method = attrgetter(endpoint.service)(service)
+    except AttributeError as error:
+        raise WrongBinding(f"{endpoint.name} names NodeService.{endpoint.service}: {error}") from None
+    return method
+
+
+def find_faults(endpoint: AnyEndpoint, method: Method) -> list[str]:
+    """What of a method does not fit an entry: names and types of parameters, or the type of the answer."""
+    if not inspect.ismethod(method):
+        return []  # a stand-in of a test, which takes anything
+    signature = inspect.signature(method)
+    given = argument_types(endpoint)
+    wanted = signature.parameters
+    faults = [f"it does not take {name!r}" for name in given if name not in wanted]
+    faults += [
+        f"it also needs {name!r}"
+        for name, parameter in wanted.items()
+        if name not in given and parameter.default is parameter.empty
+    ]
+    faults += [
+        f"{name!r} is {given[name]}, and the method takes {parameter.annotation}"
+        for name, parameter in wanted.items()
+        if name in given and not accepts(parameter.annotation, given[name])
+    ]
+    if signature.return_annotation != endpoint.answer:
+        faults.append(f"it answers {signature.return_annotation}, and not {endpoint.answer}")
+    return faults
+
+
+def argument_types(endpoint: AnyEndpoint) -> dict[str, Any]:
+    """Name and type of each argument that a request of an endpoint makes: path, then query, then body."""
+    found: dict[str, Any] = {one.name: str for one in endpoint.path_parameters}
+    for one in endpoint.query:
+        found[one.name] = one.type | None if one.default is None else one.type
+    for name, field in endpoint.body_fields.items():
+        found[name] = _bare(field.type)
+    return found
+
+
+def accepts(wanted: Any, given: Any) -> bool:  # noqa: ANN401  # annotations have no type of their own
+    """Whether a parameter takes values of a type: the same, or an abstract one of the same items."""
+    if wanted == given:
+        return True
+    abstract, concrete = get_origin(wanted), get_origin(given)
+    return (
+        isinstance(abstract, type)
+        and isinstance(concrete, type)
+        and issubclass(concrete, abstract)
+        and get_args(wanted) == get_args(given)
+    )
+
+
+def _bare(kind: Any) -> Any:  # noqa: ANN401  # the same
+    """A type without the bounds that are annotated in it."""
+    if get_origin(kind) is Annotated:
+        return _bare(get_args(kind)[0])
+    if get_origin(kind) in (Union, UnionType):
+        return reduce(or_, map(_bare, get_args(kind)))
+    if get_args(kind):
+        return get_origin(kind)[tuple(map(_bare, get_args(kind)))]
+    return kind

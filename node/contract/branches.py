@@ -1,0 +1,175 @@
+"""Branches: create, list, rename, archive, fork, merge, share and compact them."""
+
+from typing import Annotated, Final, TypedDict
+
+from msgspec import Meta
+
+from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
+from node.contract.values import ByteCount, Capability, Count, Id, Name, NameRequest, Request, RootCommit
+
+
+class ForkRequest(NameRequest, frozen=True):
+    """Forks a branch."""
+
+    commit: Annotated[
+        str, Meta(max_length=64, description="The commit that the fork continues. Empty: the branch's heads.")
+    ] = ""
+
+
+class MergeRequest(Request, frozen=True):
+    """Merges a branch."""
+
+    source: Annotated[Name, Meta(description="The branch to take from.")]
+
+
+class BranchEditRequest(Request, frozen=True):
+    """Renames or archives a branch. At least one field is given."""
+
+    name: Name | None = None
+    archived: bool | None = None
+
+
+class CompactRequest(Request, frozen=True):
+    """Compacts a branch."""
+
+    dry_run: Annotated[bool, Meta(description="State what might be erased, and write nothing.")] = False
+    without_missing: Annotated[
+        bool,
+        Meta(description="Do it although bodies that the documents need are absent: their content is lost."),
+    ] = False
+
+
+class BranchView(TypedDict):
+    """A branch."""
+
+    branch: Id
+    name: str
+    repo: Id
+    archived: bool
+    commits: Count
+    heads: Annotated[list[Id], Meta(description="At most 128.")]
+    head_count: Count
+    pending: Annotated[int, Meta(ge=0, description="Commits that wait for their causes.")]
+    unread: Annotated[
+        int, Meta(ge=0, description="Commits of a format version that this node does not know.")
+    ]
+    void: Count
+    rejected: Count
+
+
+class BranchList(TypedDict):
+    """The branches of a repo, without its root branch."""
+
+    branches: list[BranchView]
+
+
+class MergeResult(TypedDict):
+    """What a merge wrote."""
+
+    branch: Annotated[Id, Meta(description="The branch that was merged into.")]
+    commit: Annotated[Id | None, Meta(description="The merge. Null: there was nothing new.")]
+    carried: Annotated[int, Meta(ge=0, description="How many commits were written again.")]
+    left: Annotated[int, Meta(ge=0, description="How many commits were too large, or could not be read.")]
+    files_left: Annotated[list[str], Meta(description="Names of files that were not carried.")]
+
+
+class BranchMerge(MergeResult):
+    """What a merge of two branches wrote."""
+
+    merged: Annotated[Id, Meta(description="The branch that was taken from.")]
+
+
+class BranchRenewal(TypedDict):
+    """A branch with new secrets."""
+
+    branch: Id
+    generation: Count
+
+
+class Compaction(TypedDict):
+    """What a compaction lets go."""
+
+    branch: Id
+    commits: Annotated[list[Id], Meta(description="The commits that were written.")]
+    bodies: Annotated[int, Meta(ge=0, description="How many bodies may be erased on this node.")]
+    size: Annotated[ByteCount, Meta(description="Their bytes.")]
+    erased: Annotated[int, Meta(ge=0, description="How many bodies are erased already.")]
+    dry_run: bool
+
+
+LIST_BRANCHES: Final = Endpoint(
+    name="list_branches",
+    method="GET",
+    path="/repos/{repo}/branches",
+    summary="List the branches of a repo.",
+    service="list_branches",
+    answer=BranchList,
+)
+CREATE_BRANCH: Final = Endpoint(
+    name="create_branch",
+    method="POST",
+    path="/repos/{repo}/branches",
+    summary="Add a branch to a repo.",
+    service="create_branch",
+    request=NameRequest,
+    answer=BranchView,
+    errors=WRITE_ERRORS,
+)
+EDIT_BRANCH: Final = Endpoint(
+    name="edit_branch",
+    method="POST",
+    path="/branches/{branch}/edits",
+    summary="Rename a branch, archive it, or take it back from the archive.",
+    service="names.edit_branch",
+    request=BranchEditRequest,
+    answer=RootCommit,
+    errors=WRITE_ERRORS,
+)
+FORK_BRANCH: Final = Endpoint(
+    name="fork_branch",
+    method="POST",
+    path="/branches/{branch}/forks",
+    summary="Add a branch that continues another one.",
+    service="fork_branch",
+    request=ForkRequest,
+    answer=BranchView,
+    errors=WRITE_ERRORS,
+)
+MERGE_BRANCH: Final = Endpoint(
+    name="merge_branch",
+    method="POST",
+    path="/branches/{branch}/merges",
+    summary="Write again in a branch what another branch has and it has not.",
+    service="merging.merge",
+    request=MergeRequest,
+    answer=BranchMerge,
+    errors=(*WRITE_ERRORS, "too_large"),
+)
+SHARE_BRANCH: Final = Endpoint(
+    name="share_branch",
+    method="POST",
+    path="/branches/{branch}/capability",
+    summary="Make a link that lets anyone read one branch.",
+    service="branch_capability",
+    answer=Capability,
+    errors=("not_permitted", *LINK_ERRORS),
+)
+RENEW_BRANCH: Final = Endpoint(
+    name="renew_branch",
+    method="POST",
+    path="/branches/{branch}/renewals",
+    summary="Give a branch new secrets.",
+    service="renewing.renew_branch",
+    answer=BranchRenewal,
+    errors=WRITE_ERRORS,
+)
+COMPACT_BRANCH: Final = Endpoint(
+    name="compact_branch",
+    method="POST",
+    path="/branches/{branch}/compactions",
+    summary="Compact a branch, so that nodes may erase bodies that its documents no longer need.",
+    service="compacting.compact",
+    request=CompactRequest,
+    answer=Compaction,
+    errors=(*WRITE_ERRORS, "too_large", "bad_input"),
+)

@@ -1,0 +1,211 @@
+"""Commits as answers show them: items of timelines, one commit whole, verdicts; and the endpoints about one commit."""
+
+from typing import Annotated, Final, NotRequired, TypedDict
+
+from msgspec import Meta
+
+from node.contract.endpoint import WRITE_ERRORS, Endpoint
+from node.contract.values import ByteCount, Id, Request, Text, UnixSeconds, one_of
+
+Rank = Annotated[int, Meta(ge=0, description="The length of the longest path from a root.")]
+BodyKind = Annotated[str, Meta(description="The kind of the body: `post`, `imported`, `files`, ...")]
+Place = Annotated[
+    str,
+    Meta(description="A place in the canonical order. As texts, places are ordered as the commits are."),
+]
+
+
+class PostRequest(Request, frozen=True):
+    """Writes a post."""
+
+    text: Text
+
+
+class AuthorFields(TypedDict):
+    """Who wrote a commit."""
+
+    author: Id
+    person: Annotated[
+        Id,
+        Meta(
+            description=(
+                "The user by whom the person is known whose device the author is; else the author. "
+                "It is as of the time of the answer."
+            )
+        ),
+    ]
+
+
+class Origin(TypedDict):
+    """Where a commit was carried from by a merge."""
+
+    branch: Id
+    commit: Id
+    author: Id
+
+
+class BranchHeads(TypedDict):
+    """Commits of another branch."""
+
+    branch: Id
+    commits: list[Id]
+
+
+class BodyFields(TypedDict):
+    """What a commit says."""
+
+    time: Annotated[
+        int, Meta(description="Unix seconds, as the author states them; of an imported commit, as imported.")
+    ]
+    text: Annotated[str | None, Meta(description="Null where the kind has no text.")]
+    imported_author: NotRequired[Annotated[str, Meta(description="Of an imported commit: its author there.")]]
+    files: NotRequired[Annotated[list[str], Meta(description="Names of the files that it adds.")]]
+    erased: NotRequired[Annotated[bool, Meta(description="True: the body is not on this node.")]]
+    unreadable: NotRequired[
+        Annotated[bool, Meta(description="True: the body is not what the commit states.")]
+    ]
+    damaged: NotRequired[Annotated[bool, Meta(description="True: its blocks are damaged on this node.")]]
+    origin: NotRequired[Annotated[Origin, Meta(description="Of a commit that a merge wrote again.")]]
+    continues: NotRequired[Annotated[BranchHeads, Meta(description="Of the first commit of a fork.")]]
+    merged: NotRequired[Annotated[BranchHeads, Meta(description="Of a merge.")]]
+
+
+class CommitItem(AuthorFields, BodyFields):
+    """A commit in a list."""
+
+    commit: Id
+    rank: Rank
+    kind: BodyKind
+    acks: Annotated[list[Id], Meta(description="The commits that it follows.")]
+
+
+class TimelineItem(CommitItem):
+    """A commit in a timeline."""
+
+    position: NotRequired[
+        Annotated[int, Meta(ge=0, description="Counted from 0. Only in windows of the canonical order.")]
+    ]
+    place: Place
+
+
+class EditItem(CommitItem):
+    """The commit that an edit inserts."""
+
+
+class StateItem(CommitItem):
+    """A commit of a branch's state."""
+
+    branch: Annotated[Id, Meta(description="The branch that it was written in.")]
+
+
+class VerdictFields(TypedDict):
+    """A verdict and what it rests on."""
+
+    verdict: Annotated[
+        str,
+        one_of("accepted", "void", "pending", "unread", "rejected", description="What became of the commit."),
+    ]
+    rule: Annotated[
+        str, Meta(description="The rule (docs/reference/membership-rules.md) or the code that decides.")
+    ]
+    reason: Annotated[str, Meta(description="The same in words.")]
+    by: Annotated[list[Id], Meta(description="The commits that decide.")]
+
+
+class Verdict(VerdictFields):
+    """The verdict on a commit."""
+
+    commit: Id
+    branch: Id
+    branch_name: str
+
+
+class CommitView(Verdict, total=False):
+    """A commit with all it states. Of one that was not accepted, the verdict alone."""
+
+    author: Id
+    person: Id
+    rank: Rank
+    feed_sequence: Annotated[int, Meta(ge=1, description="Its number in the author's feed.")]
+    feed_previous: Id | None
+    acks: list[Id]
+    place: Place
+    position: Annotated[int | None, Meta(description="Its position in the timeline. Null: it is void.")]
+    deps: list[Id]
+    negative_deps: list[Id]
+    files_added: Annotated[list[Id], Meta(description="Ids of objects.")]
+    files_removed: Annotated[list[Id], Meta(description="Ids of objects.")]
+    tangles: Annotated[
+        dict[str, list[Id]], Meta(description="Kind of each tangle, and what it follows there.")
+    ]
+    epoch: Id
+    kind: BodyKind
+    size: ByteCount
+    time: UnixSeconds
+    text: str | None
+    imported_author: str
+    files: list[str]
+    erased: bool
+    unreadable: bool
+    damaged: bool
+    origin: Origin
+    continues: BranchHeads
+    merged: BranchHeads
+
+
+class VoidView(VerdictFields):
+    """A void commit, and why it is void."""
+
+    commit: Id
+    author: Id
+
+
+class VoidList(TypedDict):
+    """The void commits of a branch."""
+
+    voids: Annotated[list[VoidView], Meta(description="The first 1,000.")]
+
+
+class WrittenCommit(TypedDict):
+    """A commit that was written, durably."""
+
+    commit: Id
+    rank: Rank
+    branch: Id
+
+
+WRITE_POST: Final = Endpoint(
+    name="write_post",
+    method="POST",
+    path="/branches/{branch}/commits",
+    summary="Write a post on the heads of a branch. It is durable when the answer comes.",
+    service="write",
+    request=PostRequest,
+    answer=WrittenCommit,
+    errors=WRITE_ERRORS,
+)
+SHOW_COMMIT: Final = Endpoint(
+    name="show_commit",
+    method="GET",
+    path="/commits/{commit}",
+    summary="Show a commit with all it states.",
+    service="show",
+    answer=CommitView,
+)
+EXPLAIN_VERDICT: Final = Endpoint(
+    name="explain_verdict",
+    method="GET",
+    path="/commits/{commit}/verdict",
+    summary="Explain the verdict on a commit: the rule and the commits that decide it.",
+    service="why",
+    answer=Verdict,
+)
+LIST_VOIDS: Final = Endpoint(
+    name="list_voids",
+    method="GET",
+    path="/branches/{branch}/voids",
+    summary="List the void commits of a branch, and why they are void.",
+    service="list_voids",
+    answer=VoidList,
+    errors=("not_permitted",),
+)

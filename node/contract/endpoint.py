@@ -1,0 +1,170 @@
+"""What an endpoint is: one frozen value from which routing, validation, the answer, the documents and client calls follow.
+
+Paths stand below `/api/v1`. A `{name}` in a path is one of `PATH_PARAMETERS`. Query values and body fields reach the
+service method under their own names, so that an entry needs no code that takes a request apart.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Literal, TypeVar
+
+from msgspec import structs
+
+from node.contract.values import Request
+
+A = TypeVar("A")
+Method = Literal["GET", "POST", "PUT", "DELETE"]
+
+PREFIX: Final = "/api/v1"
+_NAMED: Final = re.compile(r"\{(\w+)\}")
+_GENERAL_ERRORS: Final = (
+    "unauthorized",
+    "forbidden_host",
+    "forbidden_origin",
+    "storage_failed",
+    "damaged",
+    "internal",
+)
+"""Codes with which any request may be refused."""
+_BODY_ERRORS: Final = ("bad_request", "too_large", "interrupted")
+WRITE_ERRORS: Final = ("bad_request", "already_exists", "not_permitted", "incomplete", "feed_uncertain")
+"""Codes of every endpoint that writes commits."""
+LINK_ERRORS: Final = ("bad_config", "too_large")
+"""Codes of every endpoint that makes a link."""
+
+
+@dataclass(frozen=True, slots=True)
+class PathParameter:
+    """A `{name}` of paths.
+
+    `takes_slashes`: its value may hold `/`, escaped as `%2F` or not. `errors`: codes that a value which fits nothing, or
+    more than one, is refused with.
+    """
+
+    name: str
+    description: str
+    takes_slashes: bool = False
+    errors: tuple[str, ...] = ("not_found", "ambiguous")
+
+
+PATH_PARAMETERS: Final = {
+    one.name: one
+    for one in (
+        PathParameter("repo", "A repo: its id, a unique prefix of 4 or more characters, or its name.", True),
+        PathParameter("branch", "A branch: its id, a unique prefix, its name, or `REPO:NAME`.", True),
+        PathParameter("commit", "A commit: its id or a unique prefix."),
+        PathParameter("device", "A device: the id of its user, or a unique prefix."),
+        PathParameter("file", "A file: its name, its id, or a unique prefix.", True),
+        PathParameter("invitation", "An invitation: the id of its commit, or a unique prefix."),
+        PathParameter("kind", "A kind of tangle: `branch`, `feed`, `group`, `members`, `epoch` or `thread`."),
+        PathParameter("name", "The name of a tag."),
+        PathParameter("offer", "An offer: the id of its commit, or a unique prefix."),
+        PathParameter("peer", "A peer: its id; where the node knows it, a unique prefix is enough."),
+        PathParameter("proposal", "A proposal: the id of its commit, or a unique prefix."),
+        PathParameter("topic", "A relayed topic: its id or a unique prefix."),
+    )
+}
+"""All names that paths may use. One name means the same in every path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryParameter:
+    """A value of the query.
+
+    `type` is that of the service's argument: `int` within `minimum` to `maximum`, `str`, or `bool`, which is 0 or 1. A
+    `default` of None makes the argument optional for the service, too.
+    """
+
+    name: str
+    type: type[int] | type[str] | type[bool]
+    description: str
+    default: int | str | None = None
+    minimum: int = 0
+    maximum: int = 2**53
+
+
+def limit_parameter(maximum: int, default: int = 100) -> QueryParameter:
+    """The `limit` of a window: 1 to `maximum`."""
+    return QueryParameter(
+        name="limit", type=int, description="At most so many.", default=default, minimum=1, maximum=maximum
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderParameter:
+    """A header that the endpoint heeds."""
+
+    name: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedEvent:
+    """An event of a stream: its name, the type of its data (a TypedDict), and when it is sent."""
+
+    name: str
+    data: Any  # a TypedDict class: there is no type for these
+    description: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint(Generic[A]):
+    """One endpoint.
+
+    - `name`: unique, an order in snake case; the OpenAPI operation id.
+    - `path`: below `/api/v1`.
+    - `summary`: one sentence, imperative.
+    - `answer`: the type of the JSON answer, a TypedDict; `bytes` where the answer is a file's content.
+    - `service`: the method of `NodeService` that answers, dotted: `members.grant`. It is called with the path's parts,
+      the query's values and the body's fields by name. Empty: `node.api` has a handler of that `name`.
+    - `takes_bytes`: the body is content of any length, streamed, and not JSON.
+    - `events`: what is sent instead of the answer to requests that accept `text/event-stream`.
+    - `errors`: codes beside those that follow from path, query and body.
+    - `seconds_max`: how long an answer may take, in seconds.
+    """
+
+    name: str
+    method: Method
+    path: str
+    summary: str
+    answer: type[A]
+    service: str = ""
+    query: tuple[QueryParameter, ...] = ()
+    headers: tuple[HeaderParameter, ...] = ()
+    request: type[Request] | None = None
+    takes_bytes: bool = False
+    events: tuple[StreamedEvent, ...] = ()
+    errors: tuple[str, ...] = ()
+    details: str = ""
+    seconds_max: float = 60.0
+
+    @property
+    def path_parameters(self) -> tuple[PathParameter, ...]:
+        """The parts of the path, in order."""
+        return tuple(PATH_PARAMETERS[name] for name in _NAMED.findall(self.path))
+
+    @property
+    def body_fields(self) -> Mapping[str, structs.FieldInfo]:
+        """The fields of the JSON body, by name as it is in JSON; none where there is no such body."""
+        if self.request is None:
+            return {}
+        return {field.encode_name: field for field in structs.fields(self.request)}
+
+    @property
+    def is_download(self) -> bool:
+        """Whether the answer is content and not JSON."""
+        return self.answer is bytes
+
+    @property
+    def error_codes(self) -> tuple[str, ...]:
+        """All codes with which a request may be refused, each once."""
+        found = [*self.errors]
+        found += [code for part in self.path_parameters for code in part.errors]
+        found += ["bad_request"] if self.query else []
+        found += _BODY_ERRORS if self.request is not None or self.takes_bytes else ()
+        return tuple(dict.fromkeys([*found, *_GENERAL_ERRORS]))
+
+    def fill_path(self, parts: Mapping[str, str]) -> str:
+        """The path with these parts in the places of their names, which must be quoted. Raises KeyError."""
+        return _NAMED.sub(lambda found: parts[found[1]], self.path)

@@ -1,0 +1,146 @@
+"""Files of branches, and imports of other systems' commits."""
+
+from typing import Annotated, Final, TypedDict
+
+from msgspec import Meta
+
+from node.contract.endpoint import WRITE_ERRORS, Endpoint, HeaderParameter, QueryParameter, limit_parameter
+from node.contract.values import ByteCount, Count, Id, Name, Request, Text, UnixSeconds
+from protocol.limits.formats import NAME_SIZE_MAX
+from protocol.limits.users import (
+    FILE_WINDOW_MAX,
+    IMPORT_BATCH_COUNT_MAX,
+    IMPORTED_SECONDS_MAX,
+    IMPORTED_WINDOW_MAX,
+)
+
+NextAfter = Annotated[int | None, Meta(description="The `after` of the next window. Null: there is none.")]
+_AFTER: Final = QueryParameter(
+    name="after", type=int, default=0, description="The `next` of the window before. 0: from the start."
+)
+
+
+class ImportItem(Request, frozen=True):
+    """One commit of another system."""
+
+    id: Name
+    parents: Annotated[tuple[Name, ...], Meta(max_length=1000, description="Ids of earlier items.")]
+    author: Annotated[str, Meta(max_length=NAME_SIZE_MAX)]
+    time: Annotated[int, Meta(ge=-IMPORTED_SECONDS_MAX, le=IMPORTED_SECONDS_MAX, description="Unix seconds.")]
+    text: Text
+
+
+class ImportRequest(Request, frozen=True):
+    """Imports commits. A batch may be sent again: items that were imported are passed over."""
+
+    items: Annotated[
+        list[ImportItem], Meta(max_length=IMPORT_BATCH_COUNT_MAX, description="Parents before children.")
+    ]
+    source: Annotated[Name, Meta(description="The system whose ids these are.")]
+
+
+class FileView(TypedDict):
+    """A file of a branch. Name and size are as its author states them."""
+
+    file: Annotated[Id, Meta(description="The id of the object.")]
+    name: str
+    size: ByteCount | None
+    commit: Id
+    author: Id
+    time: UnixSeconds
+
+
+class FileList(TypedDict):
+    """A window of a branch's files."""
+
+    files: list[FileView]
+    next: NextAfter
+
+
+class RemovedFile(TypedDict):
+    """A file that was removed from a branch."""
+
+    commit: Id
+    file: Id
+    names: list[str]
+
+
+class ImportResult(TypedDict):
+    """What became of a batch."""
+
+    imported: Annotated[int, Meta(ge=0, description="How many items became commits.")]
+    already: Annotated[int, Meta(ge=0, description="How many items were imported before.")]
+    heads: Annotated[Count, Meta(description="How many heads the branch has now.")]
+
+
+class ImportedWindow(TypedDict):
+    """A window of what was imported from a source."""
+
+    items: Annotated[list[str], Meta(description="Ids, in the order of their import.")]
+    next: NextAfter
+
+
+LIST_FILES: Final = Endpoint(
+    name="list_files",
+    method="GET",
+    path="/branches/{branch}/files",
+    summary="List the files of a branch, window by window.",
+    service="files.window",
+    query=(_AFTER, limit_parameter(FILE_WINDOW_MAX)),
+    answer=FileList,
+)
+ADD_FILE: Final = Endpoint(
+    name="add_file",
+    method="POST",
+    path="/branches/{branch}/files",
+    summary="Add a file to a branch. It is durable when the answer comes.",
+    query=(QueryParameter(name="name", type=str, default="", description="The file's name."),),
+    takes_bytes=True,
+    answer=FileView,
+    errors=WRITE_ERRORS,
+)
+GET_FILE: Final = Endpoint(
+    name="get_file",
+    method="GET",
+    path="/branches/{branch}/files/{file}",
+    summary="Read a file, whole or one range of its bytes.",
+    headers=(
+        HeaderParameter("Range", "One range of bytes (RFC 9110). The answer is 206, or 416 behind the end."),
+        HeaderParameter("If-Range", "The `ETag` of an earlier answer; the whole file where it differs."),
+    ),
+    answer=bytes,
+    errors=("incomplete", "bad_input", "not_permitted"),
+    details="`ETag` is the file's id.",
+)
+REMOVE_FILE: Final = Endpoint(
+    name="remove_file",
+    method="DELETE",
+    path="/branches/{branch}/files/{file}",
+    summary="Remove a file from a branch. Nodes that have its content keep it.",
+    service="files.remove",
+    answer=RemovedFile,
+    errors=WRITE_ERRORS,
+)
+IMPORT_COMMITS: Final = Endpoint(
+    name="import_commits",
+    method="POST",
+    path="/branches/{branch}/import",
+    summary="Import a batch of another system's commits.",
+    service="imports.add",
+    request=ImportRequest,
+    answer=ImportResult,
+    errors=(*WRITE_ERRORS, "unknown_parent"),
+)
+LIST_IMPORTED: Final = Endpoint(
+    name="list_imported",
+    method="GET",
+    path="/branches/{branch}/imported",
+    summary="List the ids that this node imported from a source.",
+    service="imports.window",
+    query=(
+        QueryParameter(name="source", type=str, default="", description="The source of the import."),
+        _AFTER,
+        limit_parameter(IMPORTED_WINDOW_MAX, default=1000),
+    ),
+    answer=ImportedWindow,
+)

@@ -1,0 +1,135 @@
+"""The inbox of a repo: comments on its documents, and commits that others offer."""
+
+from typing import Annotated, Final, TypedDict
+
+from msgspec import Meta
+
+from node.contract.branches import MergeResult
+from node.contract.commits import BodyFields, BodyKind, PostRequest
+from node.contract.endpoint import WRITE_ERRORS, Endpoint, limit_parameter
+from node.contract.timelines import TIMELINE_WINDOW_MAX
+from node.contract.values import Count, Id, Name, Request, one_of
+from protocol.limits.formats import OFFER_NOTE_SIZE_MAX
+
+OfferStatus = Annotated[str, one_of("open", "accepted", "refused", description="What became of the offer.")]
+
+
+class OfferRequest(Request, frozen=True):
+    """Offers a branch to a document's inbox."""
+
+    source: Annotated[Name, Meta(description="A branch of another repo.")]
+    note: Annotated[str, Meta(max_length=OFFER_NOTE_SIZE_MAX)] = ""
+    pulls: Annotated[bool, Meta(description="Offer commits to be merged. False: comments.")] = True
+
+
+class OfferAnswerRequest(Request, frozen=True):
+    """Answers an offer."""
+
+    accepts: bool
+
+
+class OfferView(TypedDict):
+    """An offer."""
+
+    offer: Annotated[Id, Meta(description="The id of its commit.")]
+    author: Id
+    branch: Annotated[Id, Meta(description="The branch that it is for.")]
+    kind: Annotated[str, one_of("comment", "pull", description="What is offered.")]
+    note: str
+    status: OfferStatus
+    readable: Annotated[bool, Meta(description="This node knows the form of the offer's link.")]
+    commits: Annotated[Count, Meta(description="How many of its commits are on this node.")]
+
+
+class OfferList(TypedDict):
+    """The offers to a repo."""
+
+    offers: list[OfferView]
+
+
+class OfferMade(TypedDict):
+    """An offer that was made."""
+
+    offer: Id
+    status: OfferStatus
+
+
+class OfferAnswer(OfferMade):
+    """An offer that was answered, or a comment that was written."""
+
+    commit: Id
+
+
+class CommentView(BodyFields):
+    """A comment."""
+
+    commit: Id
+    offer: Annotated[Id, Meta(description="The offer that it came by.")]
+    author: Id
+    kind: BodyKind
+
+
+class CommentList(TypedDict):
+    """The accepted comments on a document."""
+
+    items: Annotated[list[CommentView], Meta(description="The latest, by their time.")]
+
+
+LIST_OFFERS: Final = Endpoint(
+    name="list_offers",
+    method="GET",
+    path="/repos/{repo}/offers",
+    summary="List what was offered to a repo.",
+    service="inbox.list_offers",
+    answer=OfferList,
+    errors=("not_permitted",),
+)
+MAKE_OFFER: Final = Endpoint(
+    name="make_offer",
+    method="POST",
+    path="/branches/{branch}/offers",
+    summary="Offer a branch of another repo to this branch.",
+    service="inbox.offer",
+    request=OfferRequest,
+    answer=OfferMade,
+    errors=WRITE_ERRORS,
+)
+ANSWER_OFFER: Final = Endpoint(
+    name="answer_offer",
+    method="POST",
+    path="/repos/{repo}/offers/{offer}/answers",
+    summary="Accept an offer, refuse it, or withdraw it.",
+    service="inbox.answer",
+    request=OfferAnswerRequest,
+    answer=OfferAnswer,
+    errors=WRITE_ERRORS,
+)
+MERGE_OFFER: Final = Endpoint(
+    name="merge_offer",
+    method="POST",
+    path="/repos/{repo}/offers/{offer}/merges",
+    summary="Write again in its branch what an accepted offer has and the branch has not.",
+    service="inbox.merge",
+    answer=MergeResult,
+    errors=(*WRITE_ERRORS, "too_large"),
+)
+WRITE_COMMENT: Final = Endpoint(
+    name="write_comment",
+    method="POST",
+    path="/branches/{branch}/comments",
+    summary="Comment on a document, and offer the comment to its inbox.",
+    service="inbox.comment",
+    request=PostRequest,
+    answer=OfferAnswer,
+    errors=WRITE_ERRORS,
+)
+LIST_COMMENTS: Final = Endpoint(
+    name="list_comments",
+    method="GET",
+    path="/branches/{branch}/comments",
+    summary="List the accepted comments on a document.",
+    service="inbox.comments",
+    query=(limit_parameter(TIMELINE_WINDOW_MAX),),
+    answer=CommentList,
+    errors=("not_permitted",),
+)

@@ -1,0 +1,195 @@
+"""Members of repos and what they may do: lists, invitations, grants, removals."""
+
+from typing import Annotated, Final, TypedDict
+
+from msgspec import Meta
+
+from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
+from node.contract.values import Count, HeldPermission, Id, IdText, Request, UnixSeconds
+from protocol.limits.formats import ADOPTED_COUNT_MAX, INVITATION_USE_COUNT_MAX
+
+PermissionText = Annotated[
+    str, Meta(max_length=16, description="`read`, `write`, `manage`, `admin` or `owner`.")
+]
+
+
+class InvitationRequest(Request, frozen=True):
+    """Makes an invitation."""
+
+    permission: Annotated[str, Meta(description="`read` or `write`.")] = "write"
+    expires_seconds: Annotated[int, Meta(ge=1, le=366 * 86_400)] = 7 * 86_400
+    uses: Annotated[
+        int, Meta(ge=1, le=INVITATION_USE_COUNT_MAX, description="How many users may join by it.")
+    ] = 1
+
+
+class GrantRequest(Request, frozen=True):
+    """Grants a permission."""
+
+    user: IdText
+    permission: PermissionText
+
+
+class RemovalRequest(Request, frozen=True):
+    """Takes rights away."""
+
+    user: IdText
+    keeps: Annotated[
+        str, Meta(max_length=16, description="A lower permission. Empty: the user is excluded.")
+    ] = ""
+    person: Annotated[
+        bool, Meta(description="Also remove all other devices of the same person, all or none.")
+    ] = False
+
+
+class LeaveRequest(Request, frozen=True):
+    """Leaves a repo."""
+
+    force: Annotated[bool, Meta(description="Leave also as the last owner.")] = False
+
+
+class AdoptionRequest(Request, frozen=True):
+    """Adopts void commits."""
+
+    commits: Annotated[list[IdText], Meta(min_length=1, max_length=ADOPTED_COUNT_MAX)]
+
+
+class MemberView(TypedDict):
+    """A member of a repo."""
+
+    user: Id
+    permission: HeldPermission
+    person: Annotated[Id, Meta(description="The user by whom the person is known whose device this is.")]
+
+
+class MemberList(TypedDict):
+    """The members of a repo."""
+
+    members: Annotated[
+        list[MemberView], Meta(description="Devices of one person stand together, the first device first.")
+    ]
+
+
+class MembershipChange(TypedDict):
+    """A change of who is in a repo, or of what counts there."""
+
+    commit: Id
+    repo: Id
+    voided: Annotated[int, Meta(description="How many commits became void by it, or ceased to be void.")]
+
+
+class LeaveResult(MembershipChange):
+    """A removal, with the epoch that this node writes in now."""
+
+    epoch: Id
+
+
+class RemovalResult(LeaveResult):
+    """A removal of a member."""
+
+    other_devices: Annotated[list[Id], Meta(description="Users of the same person that are members still.")]
+
+
+class InvitationLinkView(TypedDict):
+    """A new invitation."""
+
+    invitation: Annotated[str, Meta(description="The link. It is a secret until it is used or expires.")]
+    expires_at: UnixSeconds
+    addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
+
+
+class InvitationView(TypedDict):
+    """An invitation that was made."""
+
+    invitation: Annotated[Id, Meta(description="The id of its commit.")]
+    author: Id
+    permission: HeldPermission
+    uses: Count
+    expires_at: UnixSeconds
+    joined: Annotated[list[Id], Meta(description="Users who joined by it.")]
+    revoked: bool
+
+
+class InvitationList(TypedDict):
+    """The invitations of a repo."""
+
+    invitations: list[InvitationView]
+
+
+LIST_MEMBERS: Final = Endpoint(
+    name="list_members",
+    method="GET",
+    path="/repos/{repo}/members",
+    summary="List the members of a repo and what they may do.",
+    service="members.list_all",
+    answer=MemberList,
+    errors=("not_permitted",),
+)
+GRANT_PERMISSION: Final = Endpoint(
+    name="grant_permission",
+    method="POST",
+    path="/repos/{repo}/members",
+    summary="Make a user a member, or raise a member's permission.",
+    service="members.grant",
+    request=GrantRequest,
+    answer=MembershipChange,
+    errors=WRITE_ERRORS,
+)
+REMOVE_MEMBER: Final = Endpoint(
+    name="remove_member",
+    method="POST",
+    path="/repos/{repo}/removals",
+    summary="Exclude a member, or lower a member's permission.",
+    service="members.remove",
+    request=RemovalRequest,
+    answer=RemovalResult,
+    errors=WRITE_ERRORS,
+)
+LEAVE_REPO: Final = Endpoint(
+    name="leave_repo",
+    method="POST",
+    path="/repos/{repo}/leave",
+    summary="Stop being a member of a repo.",
+    service="members.leave",
+    request=LeaveRequest,
+    answer=LeaveResult,
+    errors=WRITE_ERRORS,
+)
+LIST_INVITATIONS: Final = Endpoint(
+    name="list_invitations",
+    method="GET",
+    path="/repos/{repo}/invitations",
+    summary="List the invitations of a repo.",
+    service="members.invitations",
+    answer=InvitationList,
+    errors=("not_permitted",),
+)
+CREATE_INVITATION: Final = Endpoint(
+    name="create_invitation",
+    method="POST",
+    path="/repos/{repo}/invitations",
+    summary="Make an invitation link.",
+    service="invite",
+    request=InvitationRequest,
+    answer=InvitationLinkView,
+    errors=(*WRITE_ERRORS, *LINK_ERRORS),
+)
+REVOKE_INVITATION: Final = Endpoint(
+    name="revoke_invitation",
+    method="DELETE",
+    path="/repos/{repo}/invitations/{invitation}",
+    summary="End an invitation.",
+    service="members.revoke_invitation",
+    answer=MembershipChange,
+    errors=WRITE_ERRORS,
+)
+ADOPT_COMMITS: Final = Endpoint(
+    name="adopt_commits",
+    method="POST",
+    path="/branches/{branch}/adoptions",
+    summary="Make void commits of a branch count again.",
+    service="members.adopt",
+    request=AdoptionRequest,
+    answer=MembershipChange,
+    errors=WRITE_ERRORS,
+)

@@ -1,0 +1,212 @@
+"""The node itself: its status, use of the disk, log, exports, events, and what its web page needs."""
+
+from typing import Annotated, Any, Final, TypedDict
+
+from msgspec import Meta
+
+from node.contract.endpoint import Endpoint, StreamedEvent
+from node.contract.peers import PeerList, PeerView
+from node.contract.repos import RepoList
+from node.contract.timelines import ClosingEvent
+from node.contract.values import ByteCount, Count, Id, Request
+from protocol.limits.formats import LINK_SIZE_MAX
+from protocol.limits.users import EXPORT_SECONDS_MAX
+
+JsonObject = dict[str, Any]
+"""An OpenAPI document: JSON of a form that OpenAPI states, and no type here."""
+
+
+class QrRequest(Request, frozen=True):
+    """Draws a QR code."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=LINK_SIZE_MAX)]
+
+
+class PageCodeRequest(Request, frozen=True):
+    """Gives a page's code for the token (`POST /open`, outside of `/api/v1`)."""
+
+    code: Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class DamagedCounts(TypedDict):
+    """What is damaged on this node, and asked of peers."""
+
+    commits: Count
+    blocks: Annotated[Count, Meta(description="Blocks of files.")]
+
+
+class LostWrites(TypedDict):
+    """Repos in which own commits may have been lost."""
+
+    detail: str
+    repos: Annotated[list[Id], Meta(description="They are not written to until a peer was met.")]
+
+
+class ExportStatus(TypedDict):
+    """How exports go since the daemon's start."""
+
+    destination: str
+    interval: Annotated[int, Meta(ge=0, description="Minutes. 0: on request only.")]
+    finished_at: Annotated[int | None, Meta(description="Unix seconds of the last good export.")]
+    next_at: Annotated[int | None, Meta(description="Unix seconds of the next scheduled export.")]
+    commits: Annotated[Count, Meta(description="Commits in the last export.")]
+    failures: Count
+    last_error: str
+
+
+class NodeStatus(TypedDict):
+    """The node at a glance."""
+
+    version: str
+    node: Id
+    user: Id
+    home: str
+    listen: str
+    uptime_seconds: int
+    repos: Count
+    commits: Count
+    pending: Annotated[int, Meta(ge=0, description="Commits that wait for their causes.")]
+    awaited: DamagedCounts
+    lost_writes: LostWrites
+    rejected: Count
+    dropped: Count
+    export: ExportStatus
+    peers: list[PeerView]
+
+
+class DayGrowth(TypedDict):
+    """What came on one day, by this node's clock."""
+
+    day: Annotated[str, Meta(description="As 2026-01-31.")]
+    commits: Count
+    size: ByteCount
+
+
+class RelayRoom(TypedDict):
+    """The room that relayed topics take."""
+
+    topics: Count
+    size: ByteCount
+    size_max: ByteCount
+
+
+class StorageUse(TypedDict):
+    """What the store takes on the disk."""
+
+    database: ByteCount
+    log: ByteCount
+    older: Annotated[ByteCount, Meta(description="Bytes of copies made before migrations and repairs.")]
+    packs: Annotated[ByteCount, Meta(description="Bytes of files' content.")]
+    free: Annotated[ByteCount, Meta(description="Bytes that are free on that disk.")]
+    days: Annotated[
+        list[DayGrowth], Meta(description="The latest 30 days with commits, of the latest 100,000 commits.")
+    ]
+    relay: Annotated[RelayRoom | None, Meta(description="Null: this node is no relay.")]
+
+
+class LogLines(TypedDict):
+    """The latest lines of the daemon's log."""
+
+    lines: Annotated[list[str], Meta(description="At most 1,000.")]
+
+
+class PageCode(TypedDict):
+    """A code for the web page."""
+
+    code: Annotated[str, Meta(description="Good once.")]
+    path: Annotated[str, Meta(description="The page's path with the code behind the `#`.")]
+    expires_seconds: int
+
+
+class QrCode(TypedDict):
+    """A QR code as an SVG path."""
+
+    size: Annotated[int, Meta(ge=0, description="The side of the square in modules, with its white border.")]
+    path: Annotated[str, Meta(description="The dark modules, one unit each.")]
+
+
+class ExportResult(TypedDict):
+    """What an export holds."""
+
+    path: Annotated[str, Meta(description="A path or a URL.")]
+    commits: Count
+    added: Annotated[Count, Meta(description="Commits that this export added.")]
+    relayed: Annotated[Count, Meta(description="Commits that are kept for others.")]
+    parts: Annotated[Count, Meta(description="Files of all tables.")]
+    watermark: int
+    unjudged_repos: Annotated[Count, Meta(description="Repos whose members are not exported for damage.")]
+
+
+class NodeLists(PeerList, RepoList):
+    """Peers and repos."""
+
+
+SHOW_STATUS: Final = Endpoint(
+    name="show_status",
+    method="GET",
+    path="/status",
+    summary="Show the node at a glance.",
+    service="status",
+    answer=NodeStatus,
+)
+SHOW_STORAGE: Final = Endpoint(
+    name="show_storage",
+    method="GET",
+    path="/storage",
+    summary="Show what the store takes on the disk, and how it has grown.",
+    service="storage.show",
+    answer=StorageUse,
+)
+SHOW_LOG: Final = Endpoint(
+    name="show_log",
+    method="GET",
+    path="/log",
+    summary="Show the latest lines of the daemon's log.",
+    service="watching.log",
+    answer=LogLines,
+)
+FOLLOW_NODE: Final = Endpoint(
+    name="follow_node",
+    method="GET",
+    path="/events",
+    summary="Show peers and repos, or follow them as they change.",
+    answer=NodeLists,
+    events=(
+        StreamedEvent("peers", PeerList, "The whole list, when it has changed."),
+        StreamedEvent("repos", RepoList, "The whole list, when it has changed."),
+        StreamedEvent("closing", ClosingEvent, "The node stops. This is the last event."),
+    ),
+    errors=("busy",),
+)
+EXPORT_STORE: Final = Endpoint(
+    name="export_store",
+    method="POST",
+    path="/export",
+    summary="Export what is new. The answer comes when it is written.",
+    service="exports.write",
+    answer=ExportResult,
+    seconds_max=EXPORT_SECONDS_MAX,
+)
+MAKE_PAGE_CODE: Final = Endpoint(
+    name="make_page_code",
+    method="POST",
+    path="/codes",
+    summary="Make a code by which the web page gets the token, once.",
+    answer=PageCode,
+)
+DRAW_QR: Final = Endpoint(
+    name="draw_qr",
+    method="POST",
+    path="/qr",
+    summary="Draw a QR code of a link.",
+    service="draw_qr",
+    request=QrRequest,
+    answer=QrCode,
+)
+DESCRIBE_API: Final = Endpoint(
+    name="describe_api",
+    method="GET",
+    path="/openapi.json",
+    summary="Describe this API: an OpenAPI 3.1 document.",
+    answer=JsonObject,
+)

@@ -1,0 +1,212 @@
+"""Peers of the node, and the topics that it relays for others."""
+
+from typing import Annotated, Final, TypedDict
+
+from msgspec import Meta
+
+from node.contract.endpoint import Endpoint
+from node.contract.values import ByteCount, Count, Empty, Id, Request, UnixSeconds, one_of
+from protocol.limits.formats import NAME_SIZE_MAX
+
+AddressSource = Annotated[
+    str,
+    one_of("configured", "link", "introduction", "lan", "incoming", description="Where the address is from."),
+]
+
+
+class PeerRequest(Request, frozen=True):
+    """Adds a peer."""
+
+    address: Annotated[str, Meta(max_length=NAME_SIZE_MAX, description="`host:port`.")]
+    peer: Annotated[str, Meta(max_length=64, description="The peer's id, in full.")]
+    relay: Annotated[bool, Meta(description="The peer may keep all topics of this node.")] = False
+
+
+class TopicView(TypedDict):
+    """How a branch stands with a peer."""
+
+    branch: Id
+    name: str
+    state: Annotated[
+        str,
+        Meta(
+            description=(
+                "`comparing`, `sending`, `receiving`, `in sync`, `not joined`, or `refused: ` and a relay's quota."
+            )
+        ),
+    ]
+    behind: Annotated[int, Meta(ge=0, description="Commits that the peer has and this node has not.")]
+    bodiless: Annotated[bool, Meta(description="The peer has erased bodies that commits are judged by.")]
+    to_send: Count
+    sent: Count
+    confirmed: Annotated[Count, Meta(description="Sent, and durable on the peer or not taken by it.")]
+    received: Count
+    stalled_since: Annotated[int | None, Meta(description="Unix seconds.")]
+    stalled_because: Annotated[
+        str | None,
+        Meta(description="`nothing_heard`: no sign of the peer. `takes_nothing`: it acknowledges nothing."),
+    ]
+
+
+class PeerView(TypedDict):
+    """A peer that this node keeps a connection to, or that is connected."""
+
+    peer: Id
+    address: str
+    direction: Annotated[str, one_of("in", "out", description="Who opened the connection: `out`, this node.")]
+    state: Annotated[str, one_of("connected", "dialing", "waiting", description="The connection's state.")]
+    since: Annotated[UnixSeconds, Meta(description="Unix seconds when it came into this state.")]
+    last_error: str | None
+    relay: bool
+    source: AddressSource
+    reached_at: Annotated[
+        int | None, Meta(description="Unix seconds when it last proved its key where it was dialed.")
+    ]
+    topics: list[TopicView]
+
+
+class LearnedAddress(TypedDict):
+    """An address that was learned of a peer that is not connected."""
+
+    peer: Id
+    address: str
+    source: AddressSource
+    reached_at: Annotated[
+        int | None, Meta(description="Unix seconds when the peer was last reached anywhere.")
+    ]
+    failures: Annotated[int, Meta(ge=0, description="Failed dials since then.")]
+
+
+class PeerList(TypedDict):
+    """Peers, learned addresses and banned peers."""
+
+    peers: list[PeerView]
+    known: list[LearnedAddress]
+    banned: list[Id]
+
+
+class PeerBan(TypedDict):
+    """Whether a peer is banned."""
+
+    peer: Id
+    banned: bool
+
+
+class RelayedTopic(TypedDict):
+    """A topic that this node keeps for others."""
+
+    topic: Id
+    commits: Count
+    size: ByteCount
+    pinned: Annotated[bool, Meta(description="It is not deleted to make room.")]
+    touched_at: UnixSeconds
+    brought_by: Annotated[Id | None, Meta(description="The peer that brought it. Null: the operator.")]
+    known: Annotated[bool, Meta(description="A known peer has entrusted it.")]
+    shared: Annotated[bool, Meta(description="Two peers have asked for it.")]
+
+
+class RelayedTopicList(TypedDict):
+    """The topics that this node keeps for others."""
+
+    topics: Annotated[list[RelayedTopic], Meta(description="The latest touched first.")]
+    size: ByteCount
+    size_max: ByteCount
+    takes_strangers: Annotated[bool, Meta(description="Unknown peers may add topics.")]
+    allowed: Annotated[list[Id], Meta(description="Known peers.")]
+
+
+class RelayAllowance(TypedDict):
+    """Whether this relay knows a peer."""
+
+    peer: Id
+    allowed: bool
+
+
+LIST_PEERS: Final = Endpoint(
+    name="list_peers",
+    method="GET",
+    path="/peers",
+    summary="List peers, learned addresses and banned peers.",
+    service="peers.list_all",
+    answer=PeerList,
+)
+ADD_PEER: Final = Endpoint(
+    name="add_peer",
+    method="POST",
+    path="/peers",
+    summary="Keep a connection to a peer.",
+    service="peers.add",
+    request=PeerRequest,
+    answer=PeerView,
+    errors=("not_permitted",),
+)
+REMOVE_PEER: Final = Endpoint(
+    name="remove_peer",
+    method="DELETE",
+    path="/peers/{peer}",
+    summary="Disconnect from a peer and stop dialing it.",
+    service="peers.remove",
+    answer=Empty,
+)
+BAN_PEER: Final = Endpoint(
+    name="ban_peer",
+    method="PUT",
+    path="/peers/{peer}/ban",
+    summary="Disconnect from a peer, and neither dial nor serve it.",
+    service="peers.ban",
+    answer=PeerBan,
+    errors=("bad_request",),
+)
+UNBAN_PEER: Final = Endpoint(
+    name="unban_peer",
+    method="DELETE",
+    path="/peers/{peer}/ban",
+    summary="Let a banned peer connect again.",
+    service="peers.unban",
+    answer=PeerBan,
+)
+LIST_RELAYED_TOPICS: Final = Endpoint(
+    name="list_relayed_topics",
+    method="GET",
+    path="/relay/topics",
+    summary="List the topics that this node keeps for others, and the room that they take.",
+    service="relaying.list_all",
+    answer=RelayedTopicList,
+    errors=("bad_config",),
+)
+PIN_TOPIC: Final = Endpoint(
+    name="pin_topic",
+    method="PUT",
+    path="/relay/topics/{topic}/pin",
+    summary="Never delete a topic to make room. A full id may name a topic that is not here yet.",
+    service="relaying.pin",
+    answer=RelayedTopic,
+    errors=("bad_config", "too_large"),
+)
+UNPIN_TOPIC: Final = Endpoint(
+    name="unpin_topic",
+    method="DELETE",
+    path="/relay/topics/{topic}/pin",
+    summary="Let a topic be deleted to make room, like others.",
+    service="relaying.unpin",
+    answer=RelayedTopic,
+    errors=("bad_config", "too_large"),
+)
+ALLOW_PEER: Final = Endpoint(
+    name="allow_peer",
+    method="PUT",
+    path="/relay/peers/{peer}",
+    summary="Make a peer a known peer of this relay, by its full id.",
+    service="relaying.allow",
+    answer=RelayAllowance,
+    errors=("bad_config", "bad_request"),
+)
+DENY_PEER: Final = Endpoint(
+    name="deny_peer",
+    method="DELETE",
+    path="/relay/peers/{peer}",
+    summary="Make a peer unknown to this relay.",
+    service="relaying.deny",
+    answer=RelayAllowance,
+    errors=("bad_config",),
+)

@@ -1,0 +1,137 @@
+"""Quorums: who must approve checkpoints and removals, and what was proposed."""
+
+from typing import Annotated, Final, NotRequired, TypedDict
+
+from msgspec import Meta
+
+from node.contract.endpoint import WRITE_ERRORS, Endpoint
+from node.contract.values import Count, HeldPermission, Id, IdText, Request, RootCommit, one_of
+from protocol.limits.formats import QUORUM_SIGNER_COUNT_MAX
+
+
+class QuorumRequest(Request, frozen=True):
+    """Sets a quorum."""
+
+    signers: Annotated[list[IdText], Meta(min_length=1, max_length=QUORUM_SIGNER_COUNT_MAX)]
+    threshold: Annotated[
+        int, Meta(ge=1, le=QUORUM_SIGNER_COUNT_MAX, description="How many signers must approve.")
+    ]
+    removals: Annotated[bool, Meta(description="Removals need approval, too.")] = False
+
+
+class RemovalProposalRequest(Request, frozen=True):
+    """Proposes a removal."""
+
+    user: IdText
+    keeps: Annotated[
+        str, Meta(max_length=16, description="A lower permission. Empty: the user is excluded.")
+    ] = ""
+
+
+class QuorumView(TypedDict):
+    """A quorum in force."""
+
+    quorum: Annotated[Id, Meta(description="The id of its commit.")]
+    author: Id
+    threshold: Count
+    signers: list[Id]
+    removals: bool
+
+
+class ProposalSubject(TypedDict):
+    """What a proposal is about."""
+
+    kind: Annotated[str, one_of("checkpoint", "removal", description="What is proposed.")]
+    user: NotRequired[Annotated[Id, Meta(description="Of a removal: the member.")]]
+    keeps: NotRequired[
+        Annotated[
+            HeldPermission | None, Meta(description="Of a removal: what the member keeps. Null: nothing.")
+        ]
+    ]
+    branch: NotRequired[Annotated[Id, Meta(description="Of a checkpoint: the branch.")]]
+    commits: NotRequired[Annotated[list[Id], Meta(description="Of a checkpoint: the heads that it covers.")]]
+
+
+class ProposalView(ProposalSubject):
+    """A proposal and how far it has come."""
+
+    proposal: Annotated[Id, Meta(description="The id of its commit.")]
+    author: Id
+    approved_by: list[Id]
+    missing: Annotated[int, Meta(ge=0, description="How many approvals are missing.")]
+    state: Annotated[
+        str, one_of("open", "approved", "done", "void", description="How far the proposal has come.")
+    ]
+
+
+class QuorumState(TypedDict):
+    """The quorums of a repo."""
+
+    quorums: Annotated[list[QuorumView], Meta(description="Quorums in force.")]
+    proposals: Annotated[list[ProposalView], Meta(description="The latest 100, the newest first.")]
+
+
+class Proposal(TypedDict):
+    """A proposal that was made, signed or carried out."""
+
+    proposal: Id
+    repo: Id
+    checkpoint: Annotated[Id | None, Meta(description="The checkpoint's commit, once it is made.")]
+
+
+SHOW_QUORUM: Final = Endpoint(
+    name="show_quorum",
+    method="GET",
+    path="/repos/{repo}/quorum",
+    summary="Show the quorums in force and the latest proposals.",
+    service="quorums.show",
+    answer=QuorumState,
+    errors=("not_permitted",),
+)
+SET_QUORUM: Final = Endpoint(
+    name="set_quorum",
+    method="PUT",
+    path="/repos/{repo}/quorum",
+    summary="Set who must approve checkpoints and, optionally, removals.",
+    service="quorums.name",
+    request=QuorumRequest,
+    answer=RootCommit,
+    errors=WRITE_ERRORS,
+)
+PROPOSE_REMOVAL: Final = Endpoint(
+    name="propose_removal",
+    method="POST",
+    path="/repos/{repo}/proposals",
+    summary="Ask the signers to exclude a member, or to lower a member's permission.",
+    service="quorums.propose_removal",
+    request=RemovalProposalRequest,
+    answer=Proposal,
+    errors=WRITE_ERRORS,
+)
+PROPOSE_CHECKPOINT: Final = Endpoint(
+    name="propose_checkpoint",
+    method="POST",
+    path="/branches/{branch}/proposals",
+    summary="Ask the signers for a checkpoint of a branch as it is now.",
+    service="quorums.propose_checkpoint",
+    answer=Proposal,
+    errors=(*WRITE_ERRORS, "too_large"),
+)
+APPROVE_PROPOSAL: Final = Endpoint(
+    name="approve_proposal",
+    method="POST",
+    path="/repos/{repo}/proposals/{proposal}/approvals",
+    summary="Sign a proposal. The last approval that a checkpoint lacks makes it.",
+    service="quorums.approve",
+    answer=Proposal,
+    errors=WRITE_ERRORS,
+)
+MAKE_CHECKPOINT: Final = Endpoint(
+    name="make_checkpoint",
+    method="POST",
+    path="/repos/{repo}/proposals/{proposal}/checkpoint",
+    summary="Make a checkpoint that enough signers have approved.",
+    service="quorums.finish",
+    answer=Proposal,
+    errors=WRITE_ERRORS,
+)

@@ -1,0 +1,257 @@
+"""Repos: create, list, join, follow, fork and forget them; their epochs, tags, branches and links."""
+
+from typing import Annotated, Final, TypedDict
+
+from msgspec import Meta
+
+from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
+from node.contract.values import (
+    Capability,
+    Count,
+    Empty,
+    Id,
+    IdText,
+    NameRequest,
+    Request,
+    RootCommit,
+    one_of,
+)
+from protocol.limits.formats import LINK_SIZE_MAX
+
+
+class JoinRequest(Request, frozen=True):
+    """Joins by an invitation."""
+
+    invitation: Annotated[str, Meta(max_length=2 * LINK_SIZE_MAX, description="The link.")]
+
+
+class FollowRequest(Request, frozen=True):
+    """Follows by a read capability."""
+
+    capability: Annotated[
+        str, Meta(max_length=2 * LINK_SIZE_MAX, description="The link of a repo or of a branch.")
+    ]
+
+
+class RekeyRequest(Request, frozen=True):
+    """Seals secrets for a member again."""
+
+    user: IdText
+
+
+class TagRequest(Request, frozen=True):
+    """Names a commit."""
+
+    commit: IdText
+
+
+class RepoView(TypedDict):
+    """A repo."""
+
+    repo: Id
+    name: str
+    permission: Annotated[
+        str,
+        one_of(
+            "owner", "admin", "manage", "write", "read", "former", "joining", "damaged",
+            description=(
+                "What this user may do; `former`: was a member; `joining`: no peer has answered yet; `damaged`: the "
+                "membership cannot be computed."
+            ),
+        ),
+    ]  # fmt: skip
+    branches: Count
+    commits: Count
+
+
+class RepoList(TypedDict):
+    """The repos of this node."""
+
+    repos: list[RepoView]
+
+
+class ForkedBranch(TypedDict):
+    """A branch of a fork."""
+
+    branch: Id
+    carried: Annotated[int, Meta(ge=0, description="How many commits were written again.")]
+
+
+class RepoFork(TypedDict):
+    """A repo that continues another."""
+
+    repo: Id
+    name: str
+    branches: list[ForkedBranch]
+    files_left: Annotated[list[str], Meta(description="Names of files that were not carried.")]
+
+
+class EpochView(TypedDict):
+    """An epoch of a repo."""
+
+    epoch: Id
+    author: Id
+    follows: Annotated[list[Id], Meta(description="The epochs that it replaces.")]
+    readers: Annotated[int, Meta(ge=0, description="How many users its secrets were sealed for.")]
+    counts: bool
+    tip: Annotated[bool, Meta(description="No epoch follows it.")]
+    open: Annotated[bool, Meta(description="This node has its secrets.")]
+    current: Annotated[bool, Meta(description="This node writes in it.")]
+
+
+class EpochList(TypedDict):
+    """The epochs of a repo."""
+
+    epochs: Annotated[list[EpochView], Meta(description="Causes first.")]
+
+
+class NewEpoch(TypedDict):
+    """An epoch that was started."""
+
+    epoch: Id
+    repo: Id
+
+
+class RekeyedMember(TypedDict):
+    """A member who can get the current secrets again."""
+
+    user: Id
+    repo: Id
+
+
+class TagView(TypedDict):
+    """A named commit."""
+
+    name: str
+    branch: Id
+    commit: Id
+
+
+class TagList(TypedDict):
+    """The named commits of a repo."""
+
+    tags: list[TagView]
+
+
+LIST_REPOS: Final = Endpoint(
+    name="list_repos",
+    method="GET",
+    path="/repos",
+    summary="List the repos of this node.",
+    service="list_repos",
+    answer=RepoList,
+)
+CREATE_REPO: Final = Endpoint(
+    name="create_repo",
+    method="POST",
+    path="/repos",
+    summary="Create a repo with a branch `main`.",
+    service="create_repo",
+    request=NameRequest,
+    answer=RepoView,
+    errors=WRITE_ERRORS,
+)
+JOIN_REPO: Final = Endpoint(
+    name="join_repo",
+    method="POST",
+    path="/join",
+    summary="Join a repo by an invitation link.",
+    service="join",
+    request=JoinRequest,
+    answer=RepoView,
+    errors=("bad_link", "expired", "not_permitted", "already_exists", "not_found"),
+)
+FOLLOW_REPO: Final = Endpoint(
+    name="follow_repo",
+    method="POST",
+    path="/follow",
+    summary="Read and replicate a repo, or one of its branches, by a read capability.",
+    service="follow",
+    request=FollowRequest,
+    answer=RepoView,
+    errors=("bad_link", "not_permitted", "already_exists", "not_found"),
+)
+FORK_REPO: Final = Endpoint(
+    name="fork_repo",
+    method="POST",
+    path="/repos/{repo}/forks",
+    summary="Create a repo of this user that continues another.",
+    service="fork_repo",
+    request=NameRequest,
+    answer=RepoFork,
+    errors=(*WRITE_ERRORS, "too_large"),
+)
+FORGET_REPO: Final = Endpoint(
+    name="forget_repo",
+    method="DELETE",
+    path="/repos/{repo}",
+    summary="Delete from this node a repo of which it follows single branches only.",
+    service="forget_repo",
+    answer=Empty,
+    errors=("not_permitted",),
+)
+SHARE_REPO: Final = Endpoint(
+    name="share_repo",
+    method="POST",
+    path="/repos/{repo}/capability",
+    summary="Make a link that lets anyone read a repo.",
+    service="capability",
+    answer=Capability,
+    errors=("not_permitted", *LINK_ERRORS),
+)
+LIST_EPOCHS: Final = Endpoint(
+    name="list_epochs",
+    method="GET",
+    path="/repos/{repo}/epochs",
+    summary="List the epochs of a repo.",
+    service="renewing.list_epochs",
+    answer=EpochList,
+    errors=("not_permitted",),
+)
+START_EPOCH: Final = Endpoint(
+    name="start_epoch",
+    method="POST",
+    path="/repos/{repo}/epochs",
+    summary="Give a repo new secrets, sealed for exactly its members.",
+    service="renewing.renew",
+    answer=NewEpoch,
+    errors=WRITE_ERRORS,
+)
+REKEY_MEMBER: Final = Endpoint(
+    name="rekey_member",
+    method="POST",
+    path="/repos/{repo}/rekeys",
+    summary="Seal the current secrets of a repo for a member again.",
+    service="renewing.rekey",
+    request=RekeyRequest,
+    answer=RekeyedMember,
+    errors=WRITE_ERRORS,
+)
+LIST_TAGS: Final = Endpoint(
+    name="list_tags",
+    method="GET",
+    path="/repos/{repo}/tags",
+    summary="List the named commits of a repo.",
+    service="names.list_tags",
+    answer=TagList,
+    errors=("not_permitted",),
+)
+SET_TAG: Final = Endpoint(
+    name="set_tag",
+    method="PUT",
+    path="/repos/{repo}/tags/{name}",
+    summary="Name a commit, or move a name to it.",
+    service="names.set_tag",
+    request=TagRequest,
+    answer=RootCommit,
+    errors=WRITE_ERRORS,
+)
+REMOVE_TAG: Final = Endpoint(
+    name="remove_tag",
+    method="DELETE",
+    path="/repos/{repo}/tags/{name}",
+    summary="Remove the name of a commit.",
+    service="names.remove_tag",
+    answer=RootCommit,
+    errors=WRITE_ERRORS,
+)

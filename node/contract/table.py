@@ -1,0 +1,66 @@
+"""All endpoints: every `Endpoint` that a module of this room defines.
+
+An entry is added in the module of its subject alone. Its place there does not matter: `ROUTED` has the order in which
+paths are matched.
+"""
+
+from types import ModuleType
+from typing import Any, Final
+
+from node.contract import (
+    branches,
+    commits,
+    devices,
+    documents,
+    files,
+    inbox,
+    members,
+    node,
+    peers,
+    quorums,
+    repos,
+    timelines,
+)
+from node.contract.endpoint import PATH_PARAMETERS, Endpoint
+
+AnyEndpoint = Endpoint[Any]
+"""An endpoint, whatever it answers."""
+
+
+def _endpoints_of(module: ModuleType) -> tuple[AnyEndpoint, ...]:
+    return tuple(value for value in vars(module).values() if isinstance(value, Endpoint))
+
+
+SUBJECTS: Final = {
+    "The node": _endpoints_of(node),
+    "Repos": _endpoints_of(repos),
+    "Members": _endpoints_of(members),
+    "Devices": _endpoints_of(devices),
+    "Quorums": _endpoints_of(quorums),
+    "Branches": _endpoints_of(branches),
+    "Commits": _endpoints_of(commits),
+    "Timelines": _endpoints_of(timelines),
+    "Inbox": _endpoints_of(inbox),
+    "Documents": _endpoints_of(documents),
+    "Files and imports": _endpoints_of(files),
+    "Peers and relays": _endpoints_of(peers),
+}
+"""Title of each subject -> its endpoints."""
+
+ENDPOINTS: Final = tuple(endpoint for group in SUBJECTS.values() for endpoint in group)
+
+
+def _precedence(endpoint: AnyEndpoint) -> int:
+    """Names of repos and branches may have slashes, so one path may fit several endpoints.
+
+    First come paths that end in one segment that is a parameter, so that `/repos/a/tangles/members` is a tangle. Then
+    come paths that end in a word, and last those whose end takes slashes.
+    """
+    last = endpoint.path.rpartition("/")[2]
+    if not last.startswith("{"):
+        return 1
+    return 2 if PATH_PARAMETERS[last.strip("{}")].takes_slashes else 0
+
+
+ROUTED: Final = tuple(sorted(ENDPOINTS, key=_precedence))
+"""The endpoints in the order in which their paths are matched."""

@@ -1,0 +1,77 @@
+"""Types that requests and answers of several subjects share: ids, times, names, and the base of all requests."""
+
+from typing import Annotated, Final, TypedDict
+
+import msgspec
+from msgspec import Meta
+
+from protocol.limits.formats import NAME_SIZE_MAX, TEXT_SIZE_MAX
+
+_ID_TEXT_SIZE: Final = 52
+
+Id = Annotated[
+    str, Meta(min_length=_ID_TEXT_SIZE, max_length=_ID_TEXT_SIZE, description="32 bytes as 52 characters.")
+]
+"""An id or a public key as text."""
+UnixSeconds = Annotated[int, Meta(description="Unix seconds.")]
+ByteCount = Annotated[int, Meta(ge=0, description="Bytes.")]
+Count = Annotated[int, Meta(ge=0)]
+
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_SIZE_MAX)]
+"""A name in a request, in characters."""
+IdText = Annotated[str, Meta(min_length=1, max_length=64, description="An id or a unique prefix of one.")]
+"""An id in a request."""
+Text = Annotated[str, Meta(max_length=TEXT_SIZE_MAX)]
+"""A text in a request, in characters."""
+
+
+def one_of(*values: str, description: str) -> Meta:
+    """The annotation of a text that is one of a few."""
+    return Meta(
+        description=description,
+        pattern=f"^({'|'.join(values)})$",
+        extra_json_schema={"enum": list(values)},
+    )
+
+
+HeldPermission = Annotated[
+    str,
+    one_of(
+        "read", "write", "manage", "admin", "owner", description="A permission; each includes those before."
+    ),
+]
+
+
+class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The JSON body of a request. A field that is not listed is refused."""
+
+
+class NameRequest(Request, frozen=True):
+    """Names what is created."""
+
+    name: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=NAME_SIZE_MAX,
+            description="Printable, without a colon, without spaces at its ends, not beginning with `-`.",
+        ),
+    ]
+
+
+class Empty(TypedDict):
+    """No fields: the action is done."""
+
+
+class RootCommit(TypedDict):
+    """A commit that was written to a repo's root branch."""
+
+    commit: Id
+    repo: Id
+
+
+class Capability(TypedDict):
+    """A read capability: a secret that does not expire."""
+
+    capability: Annotated[str, Meta(description="The link. Anyone who has it can read what it opens.")]
+    addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]

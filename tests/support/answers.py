@@ -1,0 +1,53 @@
+"""Checks what the API answers against the table: each answer by the type of its endpoint, each error by its codes."""
+
+import re
+from typing import Any, Final
+
+import httpx
+import msgspec
+from starlette.routing import compile_path
+
+from node.api.api import route_path
+from node.contract.table import ENDPOINTS, ROUTED, AnyEndpoint
+
+_PATTERNS: Final[tuple[tuple[re.Pattern[str], AnyEndpoint], ...]] = tuple(
+    (compile_path(route_path(endpoint))[0], endpoint) for endpoint in ROUTED
+)
+_EVENTS: Final = {event.name: event.data for endpoint in ENDPOINTS for event in endpoint.events}
+
+
+def find_endpoint(method: str, path: str) -> AnyEndpoint | None:
+    """The endpoint that serves a request, if any does. `path`: with `/api/v1`, unquoted."""
+    for pattern, endpoint in _PATTERNS:
+        if endpoint.method == method and pattern.match(path):
+            return endpoint
+    return None
+
+
+def check_value(value: object, kind: Any) -> None:  # noqa: ANN401  # a TypedDict class has no type
+    """Fail where a value from JSON is not of a type, or has a key that the type does not name."""
+    known = msgspec.convert(value, kind, strict=True)  # leaves out keys that are not known
+    assert msgspec.to_builtins(known) == value, f"a key of {value} is not in {kind}"
+
+
+def check_event(name: str, data: object) -> None:
+    """The same of an event that the table names."""
+    if name in _EVENTS:
+        check_value(data, _EVENTS[name])
+
+
+async def check_answer(response: httpx.Response) -> None:
+    """Fail where an answer is not what the table promises. For `event_hooks` of an httpx client."""
+    endpoint = find_endpoint(response.request.method, response.url.path)
+    if endpoint is None or not response.headers.get("content-type", "").startswith("application/json"):
+        return
+    await response.aread()
+    if response.is_success:
+        check_value(response.json(), endpoint.answer)
+    else:
+        code = response.json()["error"]["code"]
+        assert code in endpoint.error_codes, f"{endpoint.name} does not list {code}"
+
+
+CHECKED: Final = {"response": [check_answer]}
+"""The `event_hooks` of a client whose answers are all checked."""

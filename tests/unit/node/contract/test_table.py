@@ -1,0 +1,77 @@
+"""The table of endpoints is whole and unambiguous by itself."""
+
+import re
+from typing import Any, get_args, get_type_hints, is_typeddict
+
+import msgspec
+import pytest
+
+from node.contract import table
+from node.contract.endpoint import PATH_PARAMETERS, PREFIX, Endpoint
+from node.contract.table import ENDPOINTS, ROUTED, SUBJECTS, AnyEndpoint
+from node.runtime.errors import ERROR_KINDS
+
+EACH = pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.name)
+
+
+def test_each_endpoint_has_a_name_and_a_place_of_its_own() -> None:
+    assert len({endpoint.name for endpoint in ENDPOINTS}) == len(ENDPOINTS)
+    assert len({(endpoint.method, endpoint.path) for endpoint in ENDPOINTS}) == len(ENDPOINTS)
+    assert sorted(ROUTED, key=lambda one: one.name) == sorted(ENDPOINTS, key=lambda one: one.name)
+
+
+def test_each_entry_is_called_like_its_constant() -> None:
+    modules = [
+        module for module in vars(table).values() if getattr(module, "__package__", "") == "node.contract"
+    ]
+    assert len(modules) == len(SUBJECTS)
+    for module in modules:
+        for constant, value in vars(module).items():
+            if isinstance(value, Endpoint):
+                assert constant == value.name.upper()
+
+
+@EACH
+def test_an_entry_is_written_as_others_are(endpoint: AnyEndpoint) -> None:
+    assert re.fullmatch(r"(/[a-z.]+|/\{[a-z]+\})+", endpoint.path)
+    assert endpoint.summary.endswith(".")
+    assert endpoint.summary[0].isupper()
+    assert set(endpoint.error_codes) <= ERROR_KINDS.keys()
+    names = [*(one.name for one in endpoint.path_parameters), *(one.name for one in endpoint.query)]
+    names += endpoint.body_fields
+    assert len(set(names)) == len(names), "each argument of the service has one place"
+    assert endpoint.request is None or endpoint.method in ("POST", "PUT")
+    assert endpoint.request is None or not endpoint.query
+    assert endpoint.is_download or is_typeddict(endpoint.answer) or endpoint.name == "describe_api"
+    for one in endpoint.query:
+        if one.type is int and one.default is not None:
+            assert one.minimum <= int(one.default) <= one.maximum
+
+
+def test_each_path_parameter_is_used() -> None:
+    assert {one.name for endpoint in ENDPOINTS for one in endpoint.path_parameters} == PATH_PARAMETERS.keys()
+
+
+def test_a_path_that_ends_in_a_parameter_goes_before_one_that_ends_in_a_word() -> None:
+    order = [endpoint.path for endpoint in ROUTED]
+    assert order.index("/repos/{repo}/tangles/{kind}") < order.index("/repos/{repo}/members")
+    assert order.index("/repos/{repo}/members") < order.index("/branches/{branch}/files/{file}")
+
+
+@EACH
+def test_no_answer_is_left_open(endpoint: AnyEndpoint) -> None:
+    if endpoint.is_download or endpoint.name == "describe_api":
+        return
+
+    def check(kind: Any) -> None:  # noqa: ANN401  # any type
+        assert kind is not Any
+        for part in get_type_hints(kind).values() if is_typeddict(kind) else get_args(kind):
+            if isinstance(part, type) or get_args(part):
+                check(part)
+
+    check(endpoint.answer)
+    msgspec.json.schema(endpoint.answer)
+
+
+def test_the_prefix_is_that_of_the_version() -> None:
+    assert PREFIX == "/api/v1"
