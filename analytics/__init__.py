@@ -1,1 +1,1 @@
-"""What can be learnt from exports: PySpark jobs that read Parquet and nothing else."""
+"""PySpark jobs that analyze and audit Parquet exports. Imports no node code."""

@@ -1,4 +1,6 @@
-"""The whole job: check an export, order it anew, compare, count, draw. Reads exports, writes one folder.
+"""Main analysis job: reads exports, recomputes the order, compares, counts, and writes report and tables.
+
+Reads exports, writes one folder.
 
     OUT/report.html        for a person
     OUT/digests.json       {branch: {"digest", "commits"}}, to compare with `GET /branches/{branch}/digest` of any node

@@ -1,4 +1,4 @@
-"""What the commands of this package share: exit codes, errors said as the `ravel` command says them, and what is missing.
+"""Shared parts of the Spark commands: exit codes, error messages, checks for missing dependencies.
 
 Exit codes are as in node/runtime/errors.py, which analytics may not import; a test holds the two together.
 """

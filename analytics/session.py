@@ -1,4 +1,4 @@
-"""A Spark session that starts the same everywhere: Java found or asked for by name, UTC, quiet, local unless told otherwise.
+"""Starts a Spark session with fixed settings: finds Java, uses UTC, logs to a file.
 
 What Spark's JVM prints goes to a log file, so that a person sees progress and results only; errors reach Python as
 exceptions.

@@ -1,1 +1,1 @@
-"""What happens: the daemon, its network, CLI and HTTP API; the only asynchronous code (trio)."""
+"""The running node: daemon, network, CLI and HTTP API; the only asynchronous code (trio)."""

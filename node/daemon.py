@@ -1,4 +1,4 @@
-"""The daemon: the one place where everything is put together, started, and stopped.
+"""The daemon: builds, starts and stops all components.
 
 Order of start: lock the folder, open the store, listen, write the run file, serve the API, dial kept peers, say ready (to
 the service manager too).

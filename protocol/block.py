@@ -1,4 +1,4 @@
-"""Blocks: convergently encrypted ciphertext with the ids of its child blocks, named by its hash.
+"""Blocks: encrypted chunks named by their hash; equal plaintexts give equal blocks (convergent encryption).
 
 A block's key is the keyed hash of its plaintext under the epoch's convergence secret, its ciphertext is ChaCha20 under
 that key with a zero nonce (a key encrypts one plaintext only, so no nonce can repeat), its id is the BLAKE3 of its

@@ -1,4 +1,4 @@
-"""Bodies: what a commit says, as one of a table of kinds.
+"""Bodies of commits: the table of all kinds (post, grant, invite, ...), with their encoding and decoding.
 
 Root branch kinds change the repo (init, branch-add, invite, join, ...); the others are content, most of which stands in
 `protocol.content`. A body of a kind that this node does not know is carried and ordered, not interpreted

@@ -1,4 +1,4 @@
-"""Door one: bytes to values, strictly.
+"""Strict parser: turns bytes into typed values with MessagePack, and refuses every encoding but the one legal one.
 
 The encoding is MessagePack, array-like and tagged, with exactly one form for every value: `decode` refuses bytes that
 do not encode again to themselves, so trailing bytes, non-minimal integers, map forms and unknown fields never get in,

@@ -1,4 +1,6 @@
-"""How a session finds out what differs of its topics: rounds of summaries, plans, and reconciliations. Pure.
+"""Finds out which topics differ between two peers in a session: summary rounds, send plans, reconciliation. Pure.
+
+Pure.
 
 Both sides say a summary (round 0). Whose set is part of the other's holds less; so
 

@@ -1,4 +1,4 @@
-"""Bodies of content: what members write into branches, beside what changes the repo (`protocol.body`).
+"""Bodies of the commits that members write in branches: posts, files, and edits of sets, dicts and texts.
 
 Posts, imported commits and files make timelines; words about sets, dicts and texts reduce to documents
 (`verifier.documents`). A word *replaces* others: those of the commits that it names, as far as these are about the same

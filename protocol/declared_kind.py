@@ -1,4 +1,4 @@
-"""What a commit's header says of its body: its kind, as the commit's metadata (`kind1`), signed with all else.
+"""A commit's signed header declares the kind of its body, so a node can judge the commit without the body.
 
 A body whose kind is said changes no verdict, so a commit can be judged by who never sees its body. One that cannot be
 opened or decoded, or is of another kind than was said, is *unreadable*: it says nothing, to anyone. Any other metadata

@@ -1,4 +1,4 @@
-"""Bodies by which a person's devices find each other, and show everybody that they are one person's.
+"""Bodies that link several devices to one person: the devices repo, and device statements signed by both keys.
 
 A device is a user like any other. `DevicesRepo` and `HandOn` stand in a repo of the person's own, `Device` and `DeviceEnd`
 in the root branch of each repo that two of them are in. No rule of membership looks at any of them: a body of these kinds

@@ -1,4 +1,4 @@
-"""Bodies that begin an epoch and hand on its secrets, as boxes sealed to members (root branch kinds of `protocol.body`)."""
+"""Bodies that start an epoch and pass on its secrets, each secret encrypted to one member (root branch only)."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Every hash tag and key derivation of Ravel, in one file one should be afraid to touch.
+"""Defines every hash context string and key derivation. Changing one changes every id or key made with it.
 
 A context string names what is derived from what. Changing one changes every id or key made with it: a new meaning gets
 a new string, never an old one. All functions take and give raw bytes; secrets are 32 bytes.

@@ -1,4 +1,4 @@
-"""Introductions on one session: who may be told of others, how often, and how often the peer may tell.
+"""Rate limits and rules for peer introductions (peer exchange) within one session. Pure.
 
 Only on root branches' topics, which both sides have shown to know, and only where both have said that they take part. A
 relay takes none: it knows its topics' followers, who did not ask it to make them known to one another.

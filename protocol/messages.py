@@ -1,4 +1,4 @@
-"""Messages: what two nodes say to each other inside frames, one message a frame.
+"""Wire messages between two nodes, one per frame: types, encoding, strict decoding.
 
 Topics are named by their blinded form (see `hashing.blind_topic`), which only a peer that knows the topic can make.
 Every count is bounded by its type; `decode_message` is the door.

@@ -1,4 +1,4 @@
-"""Who is at the other end: a Noise XK handshake between Ed25519 node keys, as two pure machines.
+"""Authenticated handshake between two node keys (Noise XK plus Ed25519 signatures), as two pure state machines.
 
 A node has one Ed25519 key; its public half is the peer id. Noise needs X25519 keys, which come from it by the standard
 conversion (RFC 7748's birational map), so a peer id is all that one needs to dial. The conversion forgets a sign: A and

@@ -1,4 +1,4 @@
-"""The handshake Noise_XK_25519_ChaChaPoly_BLAKE2s (noiseprotocol.org, revision 34) and its ciphers.
+"""The Noise handshake pattern XK (25519, ChaChaPoly, BLAKE2s; specification revision 34) and its ciphers.
 
 The initiator knows the responder's static key before the first byte; the responder learns the initiator's in the third
 message, where only the two of them can read it:

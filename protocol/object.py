@@ -1,4 +1,4 @@
-"""Objects: plaintext carried by a tree of blocks, named by an object reference (id and key of the root block).
+"""Splits a plaintext into a Merkle tree of encrypted blocks and reads it back; a reference is root id and key.
 
 Up to LEAF_SIZE bytes the object is one block. Above, its leaves carry LEAF_SIZE bytes each (the last one what remains,
 at least one byte), and inner blocks carry the keys of at most INNER_CHILD_COUNT_MAX children, level by level, until one

@@ -1,5 +1,4 @@
-"""What keys sign outside commits: a repo's, its founding; an invitation's, whom it admits; two users', that they are one
-person's devices."""
+"""Signatures outside commits: the founding of a repo, the admission of an invited user, the pairing of two devices."""
 
 from typing import Annotated
 

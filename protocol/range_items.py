@@ -1,4 +1,4 @@
-"""What ranges are made of: items, bounds between them, and what a store must be able to look up.
+"""Data types of range reconciliation: sorted items, bounds, and the lookups that a store must provide.
 
 An *item* is a commit id with its depth: a number that both sides derive from the commit's past alone, and coarse (rank
 divided by a power of two, say), so that what was written lately stands together at the end. Where two sides hold an id

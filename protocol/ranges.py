@@ -1,4 +1,4 @@
-"""Reconciliation by ranges: for peers that know nothing of each other, or trust nothing, and for large differences.
+"""Range-based set reconciliation (Meyer 2023): compares fingerprints of id ranges and splits those that differ.
 
 After Meyer, "Range-Based Set Reconciliation" (2023), and Negentropy: fingerprints of ranges are compared, those that
 differ are divided, and small ones are spelt out. The *asker* holds all state: it says fingerprints of its ranges and

@@ -1,4 +1,4 @@
-"""How far an address reaches, and so to whom it may be told: this machine, a private network, everybody.
+"""Classifies an address as loopback, private or public, and decides to which peers it may be told.
 
 Learned addresses are numbers, never names: looking up a name that a peer has made up would ask others' servers, and could
 end anywhere. An address of a narrower reach than the connection that brings it is worth nothing there, and may be meant

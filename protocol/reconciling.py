@@ -1,4 +1,6 @@
-"""How two nodes find out what one of them lacks of a topic, when neither knows all heads of the other. Pure.
+"""Finds which commits of a topic only one of two nodes has: coded symbols first, then ranges, else all. Pure.
+
+Pure.
 
 Who holds more answers, the other asks (`is_answerer`; both know the counts). Coded symbols come first (`protocol.symbols`);
 where these cannot tell, or have told something wrong before, ranges (`protocol.ranges`); and where these do not come to

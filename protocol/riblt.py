@@ -1,4 +1,4 @@
-"""Coded symbols of a set of commits: from as many as two sets differ by, and some more, the difference can be told.
+"""Rateless invertible Bloom lookup tables: coded symbols that reveal how two sets of commit ids differ.
 
 Rateless invertible Bloom lookup tables (Yang, Gilad, Alizadeh, "Practical Rateless Set Reconciliation", SIGCOMM 2024).
 Symbol i of a set is a sum (exclusive or) over the ids that fall into it; every id falls into symbol 0 and into symbol i

@@ -1,4 +1,4 @@
-"""Secrets of a repo, sealed by one member for another.
+"""Encrypts a repo secret from one member to another (authenticated public-key encryption, crypto_box).
 
 A crypto_box (X25519, XSalsa20-Poly1305) between the Curve25519 forms of their user keys, so the receiver knows who
 sealed it, and nobody but the two can open it. The repo's id is inside: a box for one repo opens nothing in another.

@@ -1,4 +1,4 @@
-"""One conversation with a peer, as a pure machine: events in, outputs out; no clock, store or network inside.
+"""Sync protocol with one peer as a pure state machine: events in, outputs out; no clock, store or network.
 
 Life of a topic on a session: both sides announce it (blinded), both send a summary, each plans what the other lacks,
 and streams it in batches; commits accepted later are appended. A batch stays in flight until its receipt, and at most

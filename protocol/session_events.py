@@ -1,4 +1,7 @@
-"""What the session machine is told, and what it has its shell do. `protocol.session` is the machine."""
+"""Input events and output commands of the state machine in `protocol.session`.
+
+`protocol.session` is the machine.
+"""
 
 from array import array
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A digest of a set of commits that follows additions and removals at a constant cost, whatever their order.
+"""Incremental hash of a set of commit ids (LtHash): adding or removing one id costs the same for any set size.
 
 LtHash (Lewi, Kim, Maykov, Weis, "Securing Update Propagation with Homomorphic Hashing", 2019) in its published size of
 1024 lanes of 16 bits: each id is expanded to 2048 bytes, which are added lane by lane; the digest is a hash of the sums.

@@ -1,4 +1,4 @@
-"""Ed25519, on one backend, strictly.
+"""Ed25519 signatures with strict checks, by libsodium alone, so that all nodes agree on every edge case.
 
 Libraries disagree on edge cases (ed25519-speccheck), so nodes on different libraries would disagree on commits. Ravel
 uses libsodium alone and refuses before it what libsodium may let through: non-canonical encodings of S, A and R, points

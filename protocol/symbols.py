@@ -1,4 +1,4 @@
-"""Reconciliation by coded symbols, as two machines: who sends symbols, and who peels them (`protocol.riblt`).
+"""Message exchange for reconciliation by coded symbols: one side sends, the other decodes (`protocol.riblt`).
 
     answerer                                       asker
     symbols1: the first 48, and marks   ->         peels; done for up to some 28 differences, else counts them by marks

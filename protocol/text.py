@@ -1,4 +1,4 @@
-"""Text forms: ids as lower-case base32 (RFC 4648, no padding), and `ravel:` links with a checksum.
+"""Text forms: ids as lower-case base32 without padding, and `ravel:` links with a checksum.
 
 An id has exactly one text form; ids given by people may be prefixes, which the node resolves.
 """

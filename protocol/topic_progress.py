@@ -1,4 +1,4 @@
-"""How one topic stands on a session: what was compared, what waits to be sent, and what is on its way."""
+"""Sync state of one topic in a session: what was compared, what is queued, and what is in flight."""
 
 from array import array
 from collections import deque

@@ -1,4 +1,4 @@
-"""Why a comparison of two sets ended without a result."""
+"""Exception that names why a set reconciliation ended without a result."""
 
 
 class Unreconciled(Exception):

@@ -1,1 +1,1 @@
-"""What is kept: synchronous storage over SQLAlchemy Core, and the export's schema."""
+"""The store: synchronous access by SQLAlchemy Core, and the schema of exports."""

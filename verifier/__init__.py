@@ -1,1 +1,1 @@
-"""What may be believed, and in which order: pure rules over protocol values."""
+"""Pure rules that decide which commits are valid, who holds which permission, and what is void."""

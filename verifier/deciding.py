@@ -1,4 +1,4 @@
-"""Which removals of a set of membership operations count, when some contradict others (R4 to R6 in `resolution`).
+"""Resolves removals that contradict each other: which of them count (rules R4 to R6 of `resolution`).
 
 Removals are decided group by group: one waits for every other that could void it, or what its author's right to it may
 rest on. Groups are circles of such, or single removals.

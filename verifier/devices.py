@@ -1,4 +1,4 @@
-"""Which members are shown as one person: a function of the set of statements that count (`protocol.devices`).
+"""Computes which members are shown as one person, from the device statements that count.
 
 Nothing rests on it: no right, no verdict, no order. A statement shows two members as one person while it counts, both are
 members, and neither has taken it back; by both signatures, so nobody is claimed who never agreed. Chains show nothing:

@@ -1,4 +1,6 @@
-"""What a branch's bodies reduce to beside its timeline: a set, a dict, a text. Functions of the set of commits alone.
+"""Reduces a branch's commits to a set, a dict or a text (CRDTs). Pure; arrival order does not matter.
+
+Functions of the set of commits alone.
 
 Each reducer takes what accepted commits say that are not void, in any order, and gives the same for the same commits.
 

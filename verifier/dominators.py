@@ -1,4 +1,4 @@
-"""Which commit stands on every path from the root to another: the dominator tree of a graph that only grows.
+"""Dominator tree of a growing commit graph: the latest commit on every path from a commit to the root.
 
 A commit's *dominator* is the latest commit that all its paths to the root pass through: the last point where everything
 that it knows was one. What a question is about often lies below such a point, and the walk may begin there instead.

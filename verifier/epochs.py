@@ -1,4 +1,4 @@
-"""Epochs: which one is written in, when the next is due, and whom and what an epoch knows.
+"""Epoch rules: which epoch members write in, when the next one is due, and who can read it.
 
 Exclusions start epochs, and anyone who makes them at the same time forks the tangle of epochs. Rules
 (docs/reference/membership-rules.md):

@@ -1,4 +1,4 @@
-"""What the rules must look up, declared here and implemented by storage: algorithms take lookups, not stores."""
+"""Facts and lookups that the rules need about commits; callers such as node.ingest implement the lookups."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

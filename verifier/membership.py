@@ -1,4 +1,4 @@
-"""Who may do what, as a function of the root branch's commits alone.
+"""Permission rules (M1 to M15): whether a member may make a commit, judged by the commit's own past.
 
 A root branch commit is judged by its own past, once and for good; what counts of what was judged so is `resolution`'s to
 say, for any set of commits. Rules (docs/reference/membership-rules.md has them in words, and why):

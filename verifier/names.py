@@ -1,4 +1,4 @@
-"""What branches are called, which are archived, and which commits have names: the last word in canonical order.
+"""Names of branches and commits, and archived branches: the latest name in canonical order wins.
 
 Nothing rests on a name, so among words that were said at the same time it is enough that every node takes the same one.
 """

@@ -1,4 +1,4 @@
-"""Offers to a repo's inbox, and what became of them: the last answer in canonical order that counts."""
+"""Computes the state of offers in a repo's inbox: the latest counting answer in canonical order wins."""
 
 from dataclasses import dataclass
 

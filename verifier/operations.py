@@ -1,4 +1,4 @@
-"""Operations on a repo's membership, as root branch commits state them, and which of them precede which.
+"""Index of membership operations from root branch commits, with the happened-before relation between them.
 
 An index and nothing more: `resolution` decides which operations count, `membership` which may be made at all.
 """

@@ -1,4 +1,6 @@
-"""Quorums: whose approval removals and checkpoints need. Rules (docs/reference/membership-rules.md):
+"""Quorum rules (Q1 to Q3): which signers must approve a removal or a checkpoint.
+
+Rules (docs/reference/membership-rules.md):
 
   Q1  Of the quorums that count, those are in force that none that counts follows. Where several were named at the same
       time, each asks for its own: nothing decides between them.

@@ -1,4 +1,4 @@
-"""How rules refuse: one exception, and the check that most of them begin with."""
+"""The exception that rules raise to refuse a commit, and the permission check that most rules begin with."""
 
 from protocol.body import Permission
 

@@ -1,4 +1,4 @@
-"""Which membership operations of a set count, and who may do what after them.
+"""Resolves concurrent membership operations (like Matrix state resolution): which count, and who may do what then.
 
 A function of the set alone: the operations within some heads. The rules R1 to R6 (docs/reference/membership-rules.md):
 

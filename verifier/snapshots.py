@@ -1,4 +1,4 @@
-"""Which snapshots of a set or dict say what stands of an item or key, and which commits they leave with nothing to say.
+"""Decides which snapshots of a set or dict apply to a key, and which commits they make redundant.
 
 A snapshot covers a range of keys of all that it has in its past. Where several cover a key, those count that no other one
 of them has in its past: they are *on top*. Snapshots are bits here, so that "has one of these in its past" is one `&`.

@@ -1,4 +1,4 @@
-"""A tangle that grows: a single-rooted graph of commit ids, in memory, with the questions that a user interface asks.
+"""In-memory graph of commits with one root, built in any arrival order, with queries for user interfaces.
 
 `Tangle` takes commits in any order. What lacks something that it follows is set aside and enters once that has come;
 nothing that is merely incomplete raises. Which commits a tangle is made of, and what each follows, is for

@@ -1,4 +1,4 @@
-"""Kinds of tangle: which commits each is made of, and what each commit follows in it.
+"""Table of tangle kinds: which commits belong to each kind, and which earlier commits each one follows.
 
 A kind is *candidates*, a predicate, and a *recipe*, how the graph grows from its root. Kinds stand in a table, and an
 application adds its own, most simply with `stated_kind`: then commits say their place themselves. `KindTangle` grows one

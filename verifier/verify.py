@@ -1,4 +1,6 @@
-"""Door two: which commits may be believed. The only maker of `SignedCommit` and `VerifiedCommit`.
+"""Validates commits (rules V1 to V10). Only this module makes `SignedCommit` and `VerifiedCommit`.
+
+The only maker of `SignedCommit` and `VerifiedCommit`.
 
 Two steps, so that the costly one may run beside others:
 

@@ -1,4 +1,4 @@
-"""Which content commits are void: their author was removed without the removal having them, or never rightly a member.
+"""Void rules (N1 to N4): a content commit is void when its author lost, or never had, the right to write.
 
 A void commit was accepted, and stays in its branch's graph; it leaves every view. Rules
 (docs/reference/membership-rules.md):

@@ -1,4 +1,4 @@
-"""The integrity of exports, one or many: what contradicts itself, each other, or the rules of order.
+"""Integrity audit of one or more exports: runs all checks and collects their findings.
 
 Every row of every export is looked at, with the node that states it. Each finding has a kind, and names branch, commit and
 nodes where there are such. An honest node's exports have none; those of honest nodes together neither.

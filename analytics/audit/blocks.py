@@ -1,4 +1,4 @@
-"""What blocks say against the rows that speak of them: ids recomputed, clear acks compared, every named child looked for.
+"""Audits exported blocks: recomputes ids, compares parents with commit rows, and looks for absent children.
 
     rows     all rows of `blocks` and `relay_blocks` of all exports, with `node`, `file`, `row` and `is_relayed`
     stated   what the same nodes say of the commits: one row for each commit of a node, or publication of a relay

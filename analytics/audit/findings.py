@@ -1,4 +1,4 @@
-"""The findings of an audit, each a DataFrame of `kind`, `branch_id`, `commit_id`, `nodes` and `detail`.
+"""Checks of the audit; each returns a DataFrame of findings (kind, branch, commit, nodes, detail).
 
 `judged` are all rows of all exports with `node`, `file` and `row`, and beside them what the acks of all give: `given_rank`,
 `given_position`, `passed` and `fault`. `by_node` says of each id and each node what its copies state (`count_copies`).

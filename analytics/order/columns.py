@@ -1,4 +1,4 @@
-"""Arrow columns of ids as numpy matrices and back, without making a Python object of any id.
+"""Converts Arrow columns of ids to numpy matrices and back, without Python objects.
 
 Arrow's arrays are `Any` here: these functions work on their buffers, which the stubs of pyarrow do not describe.
 """

@@ -1,4 +1,4 @@
-"""Branches too large for one task, ordered by all of them: the same order as the kernel's, commit by commit.
+"""Orders branches too large for one Spark task; same result as `kernel`.
 
 **Ranks by witness.** Ranks are the one solution of *rank = 1 + the largest rank of the causes* (0 without causes): by
 induction along acks on a graph without cycles, and on a cycle nothing solves it. So the ranks that an export states need

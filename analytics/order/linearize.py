@@ -1,4 +1,4 @@
-"""Bulk linearization in Spark: (branch, commit) -> checkpoints passed, rank and position, from acks alone.
+"""Spark job that computes checkpoints passed, rank and position of every commit, from parent links alone.
 
 Many branches are packed into each task: rows are spread by a hash of the branch, and every task orders all its branches
 in one call of `analytics.order.kernel`. (One call per branch, as `applyInArrow` makes, costs a hundred times as much when

@@ -1,4 +1,4 @@
-"""Ranks, and checkpoints passed, of giants in rounds: which ranges run when, and what they hear of each other.
+"""Spark rounds that compute ranks and checkpoints of a large branch, range by range.
 
 A round is one Spark job over the ranges that can go on. The driver holds what ranges must know of each other and nothing
 else: a number and a value for each commit that is acked from another range. Where ranges follow an order in which causes

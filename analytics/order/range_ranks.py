@@ -1,4 +1,6 @@
-"""One range of a giant: what can be said of its commits once something is known of others. Pure numpy, as the kernel.
+"""Computes ranks within one range of a large branch, given the ranks of external parents. Pure numpy.
+
+Pure numpy, as the kernel.
 
 A giant's commits are cut into ranges that fit a task each. A commit is known by a number whose upper bits are its range.
 What a range acks elsewhere are its *externals*; the ranks of these are all that it needs of other ranges, and the

@@ -1,4 +1,4 @@
-"""Whether the ranks that an export states are the ranks: every commit's equation, over branches of any size.
+"""Verifies exported ranks: each must be 0 for a root, else 1 + the largest rank of its parents.
 
 The equation of a commit is *rank = 0 without acks, else 1 + the largest rank of the acked*; why it is enough, `analytics.
 giants` says. Where ranks are true, what a commit acks has a rank that is little smaller, since people ack what is new. So

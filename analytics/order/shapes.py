@@ -1,4 +1,4 @@
-"""How commits of many tangles hang together, told at each commit: what it acks, and when it was acked.
+"""Per-commit graph data for statistics: number of parents, and times of children. Pure numpy.
 
 Pure numpy on the columns of `analytics.order.kernel`, which has looked up every ack already: what is counted of tangles then
 needs no join of acks with commits. Knows neither Spark nor files.

@@ -1,4 +1,4 @@
-"""What stands in clear in an encoded block: the ids of its children and its acks, read strictly and without a key.
+"""Parses the unencrypted part of a block (child ids and parents), independently of the node's parser.
 
 A reader of its own, written from docs/protocol.md and nothing else: an auditor that used the node's own would repeat its
 mistakes, and executors of a cluster have neither that nor a MessagePack library. It takes exactly what the node's takes,

@@ -1,4 +1,4 @@
-"""Reading an export: checked whole before Spark sees it, then one DataFrame of commits, each once.
+"""Reads exports: verifies all files, then returns one DataFrame with each commit once.
 
 An export is a folder as `storage.export.schema` describes it. Whatever is wrong with one is an `ExportError` that names
 the file. Parts never change once a manifest lists them, so what was checked here is what Spark reads later.

@@ -1,4 +1,4 @@
-"""Exports that do not lie in a folder of this machine: brought here first, part by part, then read like any other.
+"""Downloads a remote export (any fsspec URL) to this machine before reading.
 
 Any URL that fsspec has a driver for will do. Credentials are in the environment, where the driver finds them, or all its
 options as JSON in FSSPEC_S3 (or whatever the protocol is). The manifest is fetched first: the parts that it lists stay

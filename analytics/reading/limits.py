@@ -1,4 +1,4 @@
-"""Every bound on what an export can make an analysis hold, with its unit and its reason."""
+"""Limits on what an export can make an analysis hold, each with unit and reason."""
 
 from typing import Final
 

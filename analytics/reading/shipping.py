@@ -1,4 +1,4 @@
-"""Code that travels with tasks, so that a cluster needs no copy of Ravel."""
+"""Sends Ravel's own modules with Spark tasks, so that the cluster needs no installation."""
 
 from types import ModuleType
 

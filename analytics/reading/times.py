@@ -1,4 +1,4 @@
-"""Which times are believed to be times, and the buckets in which they are counted.
+"""Time helpers: rejects implausible timestamps, and chooses the buckets for counts over time.
 
 Times are asserted by authors, who may lie or have a wrong clock. Years outside 1970 to 2200 are taken for no time.
 """

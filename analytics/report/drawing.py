@@ -1,4 +1,4 @@
-"""A tangle as a drawing: authors' feeds as lanes, ranks from left to right, acks as curves between commits.
+"""Draws a commit graph as SVG: one lane per author, rank from left to right, parents as curves.
 
 SVG that takes its colours from the page. Nothing that somebody wrote goes into it but ids.
 """

@@ -1,4 +1,4 @@
-"""From tables to what the page says: writes every table of statistics, and collects the few rows that a person sees."""
+"""Writes all statistics tables, and collects the few rows that the report shows."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""From what exports tell of members to tables, and to what the page says of them."""
+"""Writes the tables of members, epochs and stores, and collects their rows for the report."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,7 @@
-"""What the report says of members, epochs and stores. Computes nothing of its own; escapes what it is given."""
+"""Renders the report's sections on members, epochs and stores (escapes all input).
+
+Computes nothing of its own; escapes what it is given.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

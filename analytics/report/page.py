@@ -1,4 +1,4 @@
-"""A page of HTML a person likes to look at, on a screen, a phone or paper, with nothing to fetch; and its small parts.
+"""HTML building blocks of the report: page frame, tables, number and date texts, escaping.
 
 Every part escapes what it is given: names and authors come from anybody.
 """

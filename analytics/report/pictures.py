@@ -1,4 +1,4 @@
-"""The report's pictures as SVG that takes its colours from the page, so that they follow dark, light and paper.
+"""SVG charts of the report, in the page's colours (dark, light, print).
 
 Nothing a user wrote goes into a picture: names stand in the page around it.
 """

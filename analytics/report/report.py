@@ -1,4 +1,4 @@
-"""The report: one HTML file a person likes to look at, on a screen, a phone or paper, with nothing to fetch.
+"""Renders the report as one self-contained HTML file (escapes all input).
 
 Says what it was given and computes nothing of its own. Every string in it is escaped: names and authors come from anybody.
 """

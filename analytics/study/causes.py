@@ -1,4 +1,4 @@
-"""Which commits wait for which, in memory: the part that all ways to follow a timeline share.
+"""Tracks in memory which commits wait for which parents; shared by all simulated timelines.
 
 A commit *waits* while it lacks a cause: something that it acks is not here, or waits itself. When it waits no longer its
 rank is final, and nothing about its causes or effects is remembered. Names need not be hashes, so commits may be handed

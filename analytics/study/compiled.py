@@ -1,4 +1,4 @@
-"""Compiles functions over flat arrays when they are first called: numba's `njit`, with types that mypy can follow.
+"""Compiles array functions on first call (numba `njit`), with types for mypy.
 
 A loop of the replay takes some tens of nanoseconds instead of microseconds. A compiled function travels to Spark's
 workers like any other: numba compiles it there once for each worker process, whatever the number of tasks.

@@ -1,4 +1,4 @@
-"""Shows each commit at once, behind its causes that are there, and moves it when more of them arrive: counts the edits.
+"""Simulates ScuttleSort: shows commits at once, moves them when parents arrive, and counts edits.
 
 The reference's edits are counted here as ranks rise, those that would do in `analytics.study.least_moves`. Compiled; on
 commits that are numbered by delivery, so that those delivered are the numbers up to now.

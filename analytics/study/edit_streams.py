@@ -1,4 +1,4 @@
-"""How many edits keep a timeline in order while commits arrive in any order: ScuttleSort's stream, and shorter ones.
+"""Counts the edits of three ways to keep a timeline sorted: ScuttleSort's, the minimum, and a waiting room.
 
 Counts, for one graph and one order of delivery, what each way of following a timeline would send:
 

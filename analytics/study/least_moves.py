@@ -1,4 +1,4 @@
-"""How few moves show what an arrival has changed: all but a longest increasing subsequence of the old places.
+"""Counts the fewest moves after one arrival (longest increasing subsequence), as compiled code.
 
 Only commits whose rank has grown can have changed places with anything. What stays neighbours, in either order, is one
 block, so the search (for a heaviest increasing run of blocks) takes k log k for k blocks, however many commits these

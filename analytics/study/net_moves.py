@@ -1,4 +1,4 @@
-"""The fewest moves that turn one list into another of the same items, in an order in which no list between is worse.
+"""Computes the fewest moves from one list order to another; no intermediate list breaks an order that both keep.
 
 What need not move is a longest increasing run of the old places, in the new order; everything else moves once. Items
 that stay neighbours are one block, so that the search (a heaviest increasing run of blocks) takes k log k for k blocks,

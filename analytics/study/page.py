@@ -1,4 +1,4 @@
-"""What a study shows: a page with figures beside the paper's, and the same as text."""
+"""Renders the study's results beside the published figures, as HTML and as text."""
 
 from collections.abc import Iterable, Sequence
 from html import escape

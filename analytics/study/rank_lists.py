@@ -1,4 +1,4 @@
-"""A timeline's commits by rank, each rank a short sorted list, in flat arrays for compiled code.
+"""Sorted lists of commits per rank in flat arrays, for compiled code.
 
 A commit stands there as its *entry*, name and number in one integer, so that entries sort by name. The lists lie in one
 pool; one that outgrows its room moves to the pool's end, and when that is reached, all move close together into a

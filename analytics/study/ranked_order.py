@@ -1,4 +1,4 @@
-"""A list of commits by (rank, commit id) that tells positions, and takes many commits to other ranks at once.
+"""Sorted list of commits by (rank, id) with fast positions and bulk changes of rank.
 
 A list for each rank, sorted by id, and the counts of 64 ranks, and of 64 times 64, added up. What Python does in C on
 short lists is faster than a tree written in it: some 4 us for an insert and its position among 30,000, on a crowded

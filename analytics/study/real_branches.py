@@ -1,4 +1,4 @@
-"""The largest branches of exports as graphs that a study can replay.
+"""Loads the largest branches of exports as graphs for a study.
 
 Delivered by time of receipt: the first at which any of the exporting nodes had a commit. One node accepts causes before
 effects, so in the log of one node every commit finds its causes, and each costs one insert; what waited for its causes

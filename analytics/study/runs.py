@@ -1,4 +1,4 @@
-"""The runs of a study as Spark tasks: each one job of one task, as many at once as the cluster has cores.
+"""Runs the cases of a study in parallel as Spark tasks, one per task, and journals results.
 
 What a run counts stands in OUT/runs.jsonl as soon as it is done, one line each, so that a study that was interrupted can
 go on with the rest. A run follows from its case and the graphs alone; which machine ran it, and after what, changes nothing.

@@ -1,4 +1,4 @@
-"""Replay studies: how many edits keep a timeline in order, by model, delivery, height and width; each run a Spark task.
+"""Simulation study of timeline edits over models, delivery orders, heights and widths.
 
     OUT/study.html            for a person: figures beside those of the paper on ScuttleSort
     OUT/tables/runs           one row per run

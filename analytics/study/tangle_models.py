@@ -1,4 +1,4 @@
-"""Tangles as a replay study makes them: generators of graphs, and orders in which their commits are delivered.
+"""Generates random commit graphs and delivery orders for the study.
 
 Commits are numbered as they were written, so causes have smaller numbers than effects. `names` stand for commit ids:
 a random permutation, for ids are hashes and their order says nothing of the graph. Pure, and repeatable by the seed.

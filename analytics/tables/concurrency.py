@@ -1,4 +1,4 @@
-"""What is counted of concurrency: heads over time, and how long what had forked stood apart before it was merged.
+"""Counts concurrency: heads over time, and the time from a fork to its merge.
 
 Transforms from DataFrame to DataFrame; the input is as in `analytics.tables.statistics`. Both go by the times that authors
 assert: a commit that claims to be older than its causes counts as backdated and has no latency.

@@ -1,4 +1,6 @@
-"""Forks of feeds: places that an author has used for more than one commit, which nobody does who keeps one key in one place.
+"""Finds forked feeds: an author used one sequence number for several commits.
+
+An author who keeps one key in one place never does.
 
 All commits are looked at, void ones and those without a place in an order too: a fork is evidence. Exports before schema 3
 do not tell places.

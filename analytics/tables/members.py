@@ -1,4 +1,4 @@
-"""Members and epochs of repos: what operations on them did, one after the other, and what was written in which epoch.
+"""Statistics of members and epochs: effects of each operation, and commits per epoch.
 
 Which operations count is the node's to say (`counts`), and who is a member now, too. Between the two, `count_membership`
 replays what counts in the canonical order of the root branch. That is what a person expects of a curve, and not a second

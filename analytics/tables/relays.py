@@ -1,4 +1,4 @@
-"""What exports of relays tell: topics that nobody there can open, how much was taken for them and when, and what is kept.
+"""Statistics of relays: received and kept publications per topic.
 
 A relay knows of a publication its topic, its id and what it acks, its blocks and bytes, and when it came; not who wrote
 it, nor in which branch. `taken` is what ever came, `kept` what was there at the time of the export: topics are forgotten

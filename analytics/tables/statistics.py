@@ -1,4 +1,4 @@
-"""What is counted: transforms from DataFrame to DataFrame, which read and write nothing.
+"""Core statistics as pure DataFrame transforms.
 
 Their input, `ordered`, is one row per commit that has a place in its branch's order: the export's columns with `rank`,
 `position` and the columns of SHAPES_SCHEMA as `analytics.order.linearize` computed them. Acks of one commit to the same

@@ -1,4 +1,4 @@
-"""What exports tell of the stores that wrote them, and of how commits came from one to the other.
+"""Statistics of stores, and of how fast commits spread between them.
 
 A receipt is one commit at one node: several exports have one for each node that holds it, however many of them are of one
 node. `received_at` is by the clock of the receiving node, so times between nodes are as good as their clocks agree.

@@ -1,4 +1,4 @@
-"""Writing the tables: Parquet, read back, and CSV for anyone who has no Parquet reader.
+"""Writes result tables as Parquet and CSV.
 
 The driver writes the tables of a small analysis. Spark's own way takes two jobs and some ten processes for each table: its
 file system calls `chmod` for each file and folder.

@@ -1,4 +1,4 @@
-"""The local HTTP API: the application, with a route for each endpoint of the table, and errors in one JSON form.
+"""Routes of the local HTTP API: maps requests to `NodeService` methods, and errors to JSON.
 
 Who may call at all is decided by `gate`; what an endpoint takes and answers stands in `node.contract`.
 """

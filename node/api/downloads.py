@@ -1,4 +1,4 @@
-"""Files as HTTP answers: whole or one byte range, streamed, with what a client needs to go on where it was cut.
+"""HTTP responses for files: whole or one byte range, streamed, resumable.
 
 Ranges are RFC 9110's, one at a time; a request for several, or for what is not a range, is answered with the whole, as
 the RFC allows. Content is anybody's: browsers are told to take it for nothing but bytes to save.

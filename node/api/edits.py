@@ -1,4 +1,4 @@
-"""Edits of a branch's timeline for followers: in windows that they ask for, and as they come."""
+"""Timeline edits for API clients: as pages on request, and as a live stream."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Server-sent events: streams that are bounded in number, resume by their last id, and end when the node does.
+"""Server-sent event streams: limited in number, resumable by last event id, closed when the node stops.
 
 A stream holds what one read of its source gave, and asks for more when that was written. So nothing is kept for a client
 that does not read: it is cut after a while, and finds in the store what it missed. Format: WHATWG HTML, 9.2.

@@ -1,4 +1,4 @@
-"""Endpoints that a client follows: edits of a branch, and what goes on in the node."""
+"""HTTP endpoints with live events: edits of a branch, and the state of the node."""
 
 from starlette.requests import Request
 from starlette.responses import Response

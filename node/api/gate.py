@@ -1,4 +1,6 @@
-"""The API's gate: who may call at all. And the one form of its refusals.
+"""Authentication of the HTTP API: checks Host, Origin and token of every request, and formats errors.
+
+And the one form of its refusals.
 
 Anyone who holds the token, from this machine. A page in a browser does not: it cannot send the header to another origin
 without being asked about (and is refused), and a name that was rebound to 127.0.0.1 is refused by the Host check.

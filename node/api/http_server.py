@@ -1,4 +1,4 @@
-"""Serves the ASGI application under trio, with hypercorn, on a loopback socket that is opened before.
+"""Serves the API (ASGI) under trio with hypercorn, on a loopback socket that is already open.
 
 hypercorn's parts serve one connection each; which connections there are, and what becomes of one that goes wrong, is
 decided here: hypercorn's own loop ends the whole server when a client upgrades to HTTP/2 or WebSocket with nonsense.

@@ -1,4 +1,4 @@
-"""What a page about the whole node shows, as it changes: peers with their transfers, and repos."""
+"""Live events about the whole node for a page: peers with their transfers, and repos."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final

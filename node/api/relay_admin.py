@@ -1,4 +1,4 @@
-"""What a relay's operator sees and changes: the topics that it keeps for others."""
+"""Relay administration: list kept topics, pin or unpin them, allow or deny peers."""
 
 from node.contract.peers import RelayAllowance, RelayedTopic, RelayedTopicList
 from node.runtime.errors import ServiceError

@@ -1,4 +1,4 @@
-"""What a user can ask of a running node, one method for each request of the HTTP API.
+"""Application service of a running node: one method for each API request.
 
 Methods take and give plain values ready for JSON, and raise ServiceError for what a user can mend. Reads and writes of
 the store go through `run_blocking`; nothing here waits without a deadline.

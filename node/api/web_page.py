@@ -1,4 +1,4 @@
-"""The web page: its files, what browsers may do with them, and how it comes by the API's token.
+"""The web page: its files, security headers, and one-time codes that give it the API token.
 
 The files hold no secret, so anybody who reaches the port may have them. The token is never in an address: `ravel open`
 makes a *code*, good once and for a minute, and puts it behind the # of the page's address, which browsers keep to

@@ -1,4 +1,4 @@
-"""The graph of commits that are about to be written together: acks that others of them imply are left out before."""
+"""Graph of commits being written in one batch, used to drop redundant parents before they are made."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

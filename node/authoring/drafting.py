@@ -1,4 +1,6 @@
-"""From a draft to a commit in its blocks, and to the publication that carries it. Pure, but for fresh nonces.
+"""Builds a commit from a draft: encrypts, signs, and packs it into a publication. Pure but for random nonces.
+
+Pure, but for fresh nonces.
 
 Where a commit stands (its place in the author's feed, its acks, the keys to them) is `node.authoring.outbound`'s to find
 out.

@@ -1,4 +1,4 @@
-"""What a new epoch needs beside its init: its history opened, its topics stated; and when one is due.
+"""Completes a new epoch: publishes keys of earlier epochs and its branch topics; also tells when one is due.
 
 `node.authoring.outbound` starts epochs; `node.membership.epochs` opens later what was not known then.
 """

@@ -1,4 +1,4 @@
-"""The way out: a body becomes a commit, its blocks and a publication, which then takes the way in like everyone's.
+"""`Author`: creates a user's commits, repos, branches and epochs, and passes them through ingest like others'.
 
 `Author` writes for one user. It holds a lock from reading the heads to the end of the transaction, so that two requests
 at a time never give the user's feed two commits of one sequence. Where a new epoch is due and the user may, it starts

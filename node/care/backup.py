@@ -1,4 +1,4 @@
-"""Backups of a node: one folder with a copy of the store at one moment, its packs, the keys and the configuration.
+"""Creates and restores backups: one folder with a store snapshot, packs, keys and configuration.
 
 A backup is made beside a running daemon, which never waits for it, or of a stopped node. It is written into a folder
 with another name and renamed when everything is durable: under the name that was asked for there is a whole backup or

@@ -1,4 +1,6 @@
-"""`ravel fsck`: is everything that the store says true? Every hash, reference and verdict, computed anew and compared.
+"""`ravel fsck`: recomputes every hash, reference and verdict in the store, and reports differences.
+
+Every hash, reference and verdict, computed anew and compared.
 
 It reads one moment of the store, beside the daemon or without one, and changes nothing. It does not go through the API,
 for the store is looked at hardest when no daemon can start on it, and a check of a million commits is no request. Every

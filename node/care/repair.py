@@ -1,4 +1,4 @@
-"""`ravel fsck --repair`: what a check finds is put right as far as this folder goes; what only peers have is asked of them.
+"""`ravel fsck --repair`: fixes what this folder allows, and lists for peers what must be fetched again.
 
 One transaction of the stopped node's store, after a copy of it: damaged blocks are taken out, rows are made again from
 commits and ranks, heads, marks and counts from rows, and everything is checked again. Commits and blocks whose bytes are

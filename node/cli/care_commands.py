@@ -1,4 +1,4 @@
-"""backup, restore, fsck, gc, doctor, debug: care of a node and its data, without its daemon or beside it."""
+"""CLI: backup, restore, fsck, gc, doctor, debug."""
 
 import time
 from pathlib import Path

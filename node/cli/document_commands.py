@@ -1,4 +1,4 @@
-"""set, dict, text: what a branch's bodies reduce to beside its timeline."""
+"""CLI: set, dict and text commands of a branch."""
 
 import sys
 from base64 import b64decode

@@ -1,4 +1,4 @@
-"""export, analyze, audit, study: the store as Parquet, and Spark on it."""
+"""CLI: export to Parquet, and the Spark jobs analyze, audit and study."""
 
 import json
 import os

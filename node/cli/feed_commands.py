@@ -1,4 +1,4 @@
-"""feed: what authors wrote, and whether they kept to one line."""
+"""CLI: feed commands: check what each author wrote, and whether a feed was forked."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What `ravel fsck` prints: what was found, what a repair did, and what to do about the rest."""
+"""Prints the results of `ravel fsck`: findings, repairs done, and advice."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final

@@ -1,4 +1,4 @@
-"""inbox: comments on documents, and commits that others offer."""
+"""CLI: inbox commands: comments, and branches that others offer to merge."""
 
 from typing import Annotated
 

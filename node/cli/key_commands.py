@@ -1,4 +1,4 @@
-"""init; key: how the keys are kept, and how they are carried away and taken up again."""
+"""CLI: init and key commands: create and encrypt the keys, and back up the user key to a file or 24 words."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`ravel`: assembles the commands, and turns every expected failure into a message, a next step and an exit code."""
+"""`ravel` entry point: registers all commands, and maps expected failures to a message and an exit code."""
 
 import io
 import os

@@ -1,4 +1,4 @@
-"""run, status, id: the node itself; config: what it is told."""
+"""CLI: run, status, id and config commands."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""What all commands share: the folder they speak for, answers as JSON or for people, and texts that are safe to show."""
+"""Shared parts of all commands: the node folder, JSON or text output, escaping of untrusted text."""
 
 import json
 import sys

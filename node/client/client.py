@@ -1,4 +1,6 @@
-"""The API from Python: calls by the table of endpoints, errors as ServiceError. The CLI is written on it.
+"""Python client of the HTTP API: one method per endpoint, errors as `ServiceError`. The CLI uses it.
+
+The CLI is written on it.
 
 `ApiClient.call` takes any entry of the table; the other methods are the same by name.
 """

@@ -1,4 +1,4 @@
-"""A file as the API's client gives it."""
+"""Result type of a file download by the API client."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Errors that the API answers with, for who called it."""
+"""Parses error responses of the API into `ServiceError`."""
 
 import httpx
 import msgspec

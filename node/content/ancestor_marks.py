@@ -1,4 +1,4 @@
-"""Which commits of a branch's state stand in the past of which chosen ones: snapshots, compactions."""
+"""Marks, for each commit of a branch, which chosen commits (snapshots, compactions) have it as ancestor."""
 
 from collections.abc import Mapping, Sequence
 

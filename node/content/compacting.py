@@ -1,4 +1,4 @@
-"""Compacting a branch: what its set, dict and text hold is said again in a few commits, and a compaction lets the rest go.
+"""Compacts a branch: writes snapshots of its documents, then a compaction that lets old bodies be erased.
 
 Bodies go later, on each replica by its own policy (`erasing`).
 """

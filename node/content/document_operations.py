@@ -1,4 +1,4 @@
-"""What branches say of documents: bodies opened from the store, for `documents` and `texts` to reduce.
+"""Reads and caches decrypted document operations of a branch, for `documents` and `texts` to reduce.
 
 Bodies do not change, so what was opened is remembered within a bound; which of it counts is asked of the store each time.
 """

@@ -1,4 +1,4 @@
-"""Sets and dicts of branches: read from what is stored, and written so that each word names what it replaces.
+"""Reads and writes sets and dicts of branches; each new operation names those that it replaces.
 
 `verifier.documents` has the rules. The state is reduced anew for each answer from all bodies of that kind that the
 branch has and continues; nothing but them is kept, so void marks and late arrivals need no care.

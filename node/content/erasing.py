@@ -1,4 +1,4 @@
-"""Which bodies this node may erase, and erasing them: what a compaction has in its past and no document needs.
+"""Finds and erases bodies that a compaction covers and no document needs.
 
 Rows, headers, keys and ids stay, so order, membership, feeds and signatures can be checked as before. A body goes when
 

@@ -1,4 +1,6 @@
-"""Files of branches: added from a stream, listed, read by ranges, removed. Memory stays flat whatever a file's size.
+"""Files of branches: add from a stream, list, read by range, remove, in constant memory.
+
+Memory stays flat whatever a file's size.
 
 An add seals blocks as bytes come in and writes them to a pack; the commit that names the file and the rows that name
 its blocks are one transaction, so an add that is cut leaves nothing that anyone sees. What travels to other nodes is the

@@ -1,4 +1,4 @@
-"""Snapshots of a set or dict: all that stands, over ranges of items or keys that fit into one body each."""
+"""Builds snapshots of a set or dict, split into key ranges that fit into one body each."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""The process that merges Yjs updates: a script of its own, which reads one request and writes one answer.
+"""Isolated process that merges Yjs updates: a separate script, one request and one answer.
 
 Updates are bytes that others wrote, and the library that reads them is native code: it fails by exceptions, by panics,
 and (on values nested some ten thousand deep) by ending its process. So the daemon never reads them itself, and this

@@ -1,4 +1,4 @@
-"""Texts of branches: Yjs updates that editors push and pull, merged in processes of their own (`text_worker`).
+"""Collaborative texts of branches: Yjs updates pushed and pulled by editors, merged in worker processes.
 
 Every update is tried before it is written. One that came from elsewhere and that cannot be taken stays in the timeline;
 the text passes it over and counts it. From time to time a push also writes a snapshot: what the smaller standing

@@ -1,4 +1,4 @@
-"""What root branches say of members and epochs, as rows of an export: opened, judged, and told without what opens anything.
+"""Exports memberships and epochs of each repo as rows, without secrets.
 
 Each repo's membership is built as at the daemon's start, from the same moment of the store as the rest of the export, and
 one is in memory at a time. A repo whose root branch cannot be opened for damage has no rows, and is counted instead.

@@ -1,4 +1,4 @@
-"""The process that writes one export: it reads a request, and writes an answer or what went wrong.
+"""Subprocess that writes one export: reads a JSON request, then writes an answer or an error.
 
 A process of its own, beside the daemon: it neither takes the interpreter from who writes nor leaves Arrow and drivers of
 object stores (a third of a daemon's memory) behind, and can be ended at any moment, with whatever hangs in it. It reads

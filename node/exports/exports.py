@@ -1,5 +1,4 @@
-"""Exports of the node's store, for Spark: one at a time, each by a process of its own (`export_worker`), on request and on
-schedule.
+"""Runs exports of the store for Spark: on request or on schedule, one at a time, each in a subprocess.
 
 What waits for an export waits in trio: when the daemon stops, or EXPORT_SECONDS_MAX have passed, the process is ended,
 which leaves the export that was there. A scheduled export that fails is logged, shown, and tried again after a pause

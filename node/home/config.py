@@ -1,4 +1,6 @@
-"""The configuration: `config.toml` in the node's folder, strictly read. What overrides it: `config_layers`.
+"""Parses `config.toml` strictly; `config_layers` adds overrides.
+
+What overrides it: `config_layers`.
 
 An unknown section or key is an error that names the nearest one that is known, because a setting that is silently
 ignored is worse than none. Values are checked where they are read; the rest of the node gets frozen dataclasses.

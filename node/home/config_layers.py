@@ -1,4 +1,4 @@
-"""What overrides the configuration file: environment variables, and over them the options of a command.
+"""Overrides of the configuration: environment variables, then command options.
 
 Every key has a variable: [network] listen is RAVEL_NETWORK_LISTEN. A text is taken as it is; a value of another kind is
 written as in the file (RAVEL_NETWORK_PEERS='[{ address = "...", peer = "..." }]'). A variable of a known section with an

@@ -1,4 +1,4 @@
-"""[export] of the configuration: its keys, its text in the file, and how its values are read."""
+"""Configuration section [export]: keys, default text, parsing."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The node's folder: configuration, keys, token, store, and who runs it.
+"""Layout of the node's folder (configuration, keys, token, store) and the lock of the running daemon.
 
     config.toml   the configuration                    api-token   what the local API wants to see
     keys.json     the keys (`node.home.identity`)           lock        held by the daemon, with its pid

@@ -1,4 +1,6 @@
-"""The keys in a node's folder: made, opened, sealed in another way. What their file holds is `node.home.key_file`.
+"""Creates, opens and re-encrypts the node's keys; `key_file` defines the file format.
+
+What their file holds is `node.home.key_file`.
 
     keys.json   the node's seed, the user's seed, the store's key; sealed by a passphrase or the keyring, or in the clear
 

@@ -1,4 +1,4 @@
-"""Files of keys (docs/reference/key-file.md): what they hold, and what seals it.
+"""Format and encryption of key files (docs/reference/key-file.md).
 
 A file holds either a node's keys (the node's seed, the user's seed, the store's key) or a user's alone, which is what a
 person carries to another machine. They are sealed with XChaCha20-Poly1305 by a key that Argon2id makes of a passphrase

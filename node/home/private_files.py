@@ -1,4 +1,4 @@
-"""Small files that only their owner may read: written whole or not at all, durable, refused where others may read them.
+"""Writes and reads owner-only files atomically and durably; refuses files that others can read.
 
 They are written beside their place first. What a process that was killed had begun there may hold secrets in the clear, so
 it is swept; what one is at work on is told by its lock.

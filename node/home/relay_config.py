@@ -1,4 +1,4 @@
-"""[relay] of the configuration: whether topics of others are kept, whose, and how much of them."""
+"""Configuration section [relay]: whether to keep others' topics, whose, and the size limits."""
 
 from dataclasses import dataclass
 from typing import Final

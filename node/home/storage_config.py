@@ -1,4 +1,4 @@
-"""[storage] of the configuration: where rows are, and how long erasable bodies stay."""
+"""Configuration section [storage]: database location, and how long erasable bodies are kept."""
 
 from dataclasses import dataclass, field
 from typing import Final

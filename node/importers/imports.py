@@ -1,5 +1,6 @@
-"""Import of another system's commits, one bounded batch at a time: a commit per item, acks = its parents, less
-those that its other parents imply (a git merge without fast-forward names its branch point again).
+"""Imports items as commits in bounded batches: each item's parents become acks, redundant ones dropped.
+
+A git merge without fast-forward names its branch point again: that parent is redundant.
 
 Which commit each item became is kept in the same transaction as the commits, so an import that was cut anywhere goes on
 where it stopped, and a second run adds nothing.

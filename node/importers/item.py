@@ -1,4 +1,4 @@
-"""What every importer yields, and how items are packed for the API."""
+"""The item type that every importer yields, and its packing into batches for the API."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

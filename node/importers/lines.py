@@ -1,4 +1,4 @@
-"""Lines of a file that may be compressed, each bounded before it is held."""
+"""Reads lines of a plain or compressed file, with a size limit per line."""
 
 import gzip
 import zlib

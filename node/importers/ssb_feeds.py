@@ -1,4 +1,4 @@
-"""Feeds of classic Scuttlebutt messages: which message is the next of its feed, which is there already, which is neither.
+"""Checks the chain of a Scuttlebutt feed: is a message the next one, a duplicate, or a fork?
 
 Pure. A feed is one chain: sequences 1, 2, 3 ... without a gap, each naming the one before. So what was imported of it is a
 list of ids, and a message is judged by its place in it. Of a place that is used twice the first message stays: the other is

@@ -1,4 +1,4 @@
-"""The one JSON text of a classic Scuttlebutt message: what V8 writes for `JSON.stringify(JSON.parse(text), null, 2)`.
+"""Canonical JSON text of a classic Scuttlebutt message, byte for byte as V8 would write it.
 
 Ids and signatures of the classic format are those of this text, so its rules are part of the format: keys that are array
 indices come first, in numeric order, others as they stood; of a key that stands twice the last value counts, at the first

@@ -1,4 +1,4 @@
-"""Import of a log of classic Scuttlebutt messages: each feed into a branch of its own, with a report of what was refused.
+"""Imports a log of classic Scuttlebutt messages, one branch per feed, and reports what was refused.
 
 A log has the messages of many feeds in the order in which somebody received them. They are verified one by one
 (`ssb_feeds`) and sent in batches by feed. What was imported before is asked of the node, so an import goes on where an

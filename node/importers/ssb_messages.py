@@ -1,4 +1,4 @@
-"""One classic Scuttlebutt message: whether a line of a log is one, what its id is, and whether its author signed it.
+"""Validates one classic Scuttlebutt message: form, id and signature.
 
 Pure. The rules are those of ssb-validate 4 and ssb-keys (MIT); docs/reference/scuttlebutt.md states them. Whether a message
 follows those before it is `ssb_feeds`' to say. Everything is about the canonical text (`ssb_json`):

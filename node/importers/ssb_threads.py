@@ -1,4 +1,4 @@
-"""Threads of imported Scuttlebutt messages: tangles that run across feeds, over links in the messages' content.
+"""Threads of imported Scuttlebutt messages, as tangles built from links in their content.
 
 Pure. A classic post links with `root` and `branch`; later applications state a place for each tangle under `tangles`,
 by the tangle's name (ssbc's tangle convention): its root, and the tips that the author had seen. A kind made here

@@ -1,4 +1,4 @@
-"""What came late to commits that are here: blocks that were damaged, and bodies that commits came without."""
+"""Fills in data that arrives late for stored commits: damaged blocks, and bodies that were absent."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,6 @@
-"""The way in, second half: verdicts, heads and membership, one transaction. Everything that is kept has passed here.
+"""Ingest, step 2: judges opened commits and stores the results in one transaction.
+
+Everything that is kept has passed here.
 
 A commit's faults and its carrier's are kept apart. What is wrong with the *commit* follows from its id, so it is
 rejected for good and the rejection remembered. What is wrong with the *publication* was dropped and counted before:

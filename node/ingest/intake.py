@@ -1,4 +1,4 @@
-"""What became of commits that were taken in."""
+"""`IngestResult`: what became of a batch of received commits (accepted, pending, rejected, dropped)."""
 
 from collections import Counter
 from dataclasses import dataclass, field

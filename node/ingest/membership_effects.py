@@ -1,4 +1,4 @@
-"""What root branch commits do to a repo's rows: branches and topics they state, the epoch to write in, branches' names."""
+"""Applies root branch commits to the tables of repos: new branches, topics, current epoch, names."""
 
 from sqlalchemy import Connection
 

@@ -1,4 +1,4 @@
-"""The way in, first half: from the bytes of a publication to a commit that its author signed, and its body.
+"""Ingest, step 1: decodes and decrypts publications, and checks the authors' signatures.
 
 Pure: nothing here looks at the store, so batches may be opened while others are stored. The work comes in two parts,
 with all signature checks of a batch between them, because they are what takes the time:

@@ -1,4 +1,4 @@
-"""Which repos this node does not write to, since it may have lost commits of its user's own feeds there.
+"""Blocks local writes to repos where this node may have lost its own commits, to prevent forked feeds.
 
 A place of a feed that was used and lost would be used a second time, which every peer sees as a fork. So nothing is written
 until a peer that follows the repo has been met, which has what this node had sent it (`feed_recovery`), or until a person

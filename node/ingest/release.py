@@ -1,4 +1,4 @@
-"""What one transaction releases of what waited: which commits, in which order, and when it has done enough.
+"""Chooses which pending commits one transaction releases, in which order, within a work budget.
 
 Whole chains are woken before the first of them is judged, on the guess that it will be accepted: so a chain costs one
 round of verdicts and not one for each link. Nothing rests on the guess, since verdicts look at what is accepted: what was

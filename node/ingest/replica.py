@@ -1,4 +1,4 @@
-"""What this node follows, in memory: branches by topic and by number, and each repo's membership.
+"""In-memory view of followed repos: branches by topic and number, and each repo's membership.
 
 Everything here is derived from the store and rebuilt from it at start; the store is what counts. Used from worker
 threads: the tables are replaced whole, never changed in place, and show only what was committed.

@@ -1,4 +1,4 @@
-"""Commits opened again as the store keeps them, and what their rows have to say then: for a check, and for a repair."""
+"""Reopens stored commits and computes what their rows should contain, for check and repair."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final

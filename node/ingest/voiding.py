@@ -1,4 +1,4 @@
-"""Which commits of a repo are void, looked at again at the end of a transaction that may have changed it."""
+"""Re-evaluates which commits are void, at the end of each transaction that may change it."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""A person's devices, as this node keeps them up without being asked.
+"""Keeps a person's devices in step automatically: shares repos and grants rights between them.
 
 They find each other in a *devices repo* that the person's first user founds (`protocol.devices`): who joins it by a link
 for a device is one. There the first device's node hands on each repo that its user is a member of, once, and grants what

@@ -1,4 +1,4 @@
-"""The inbox of a repo's documents: comments by who may not write there, and commits that are offered to be taken over.
+"""Inbox of a repo: comments by non-writers, and offered branches (pull requests).
 
 An offer is a root branch commit with a link to a branch of the offerer's own. Once an admin has accepted it, every node
 that follows the repo follows that branch too, from whichever peer has it; addresses in the link are not dialed. Comments

@@ -1,5 +1,4 @@
-"""Joining a repo: from the invitation link to the join commit, across restarts and whenever a peer turns up; and what
-members do for each other without being asked, which is `node.membership.epochs`.
+"""Joins repos by invitation link, across restarts, and runs the automatic work of members.
 
 The link is kept with the repo until the join was accepted. Each time the root branch has grown, the joiner looks
 whether the invitation has arrived, and then writes the join commit as this user, proven by the invitation's key.

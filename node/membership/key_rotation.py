@@ -1,4 +1,4 @@
-"""Secrets of a repo as a user looks at and renews them: its epochs, the next one, a branch's, and who lacks some."""
+"""User actions on a repo's keys: list epochs, start a new epoch, renew a branch's keys, re-send keys."""
 
 from node.authoring.epoch_setup import topic_in
 from node.contract.branches import BranchRenewal

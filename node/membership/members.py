@@ -1,4 +1,4 @@
-"""Members of a repo and their rights, as a user lists and changes them.
+"""User actions on members: list, grant, remove, leave, manage invitations, adopt void commits.
 
 Each change is one commit in the repo's root branch, which every node judges by the rules of `verifier.membership`.
 """

@@ -1,4 +1,4 @@
-"""Branches that continue others: forked from any commit, shown whole, and merged back.
+"""Forks and merges branches; a forked branch continues another from a commit.
 
 The *state* of a branch is what it continues up to where it forked, and its own commits. Merging writes again, in the
 target, what the source's state has and the target's has not, each with its origin (`body.Carried`); then one commit says

@@ -1,4 +1,4 @@
-"""Names that a repo's members give: to branches, which can also be archived, and to single commits (tags)."""
+"""User actions on names: rename or archive branches, and tag commits."""
 
 from node.contract.repos import TagList
 from node.contract.values import RootCommit

@@ -1,4 +1,4 @@
-"""Following what was offered to a repo and accepted: branches of others, each by itself."""
+"""Follows the branches that were offered to a repo and accepted."""
 
 from node.ingest.replica import Replica
 from protocol.body import Offer

@@ -1,5 +1,7 @@
-"""The devices of one person, as a user adds, lists and removes them. `node.membership.devices` has what is done without
-being asked."""
+"""User actions on a person's devices: add, list, remove. `devices` holds the automatic part.
+
+`node.membership.devices` has what is done without being asked.
+"""
 
 from typing import Final
 

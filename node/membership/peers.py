@@ -1,4 +1,4 @@
-"""Peers that this node keeps a connection to, as a user lists, adds and removes them."""
+"""User actions on peers: list, add, remove, ban."""
 
 from node.contract.peers import PeerBan, PeerList, PeerView
 from node.contract.values import Empty

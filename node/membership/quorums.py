@@ -1,4 +1,4 @@
-"""Quorums: who must approve of checkpoints and removals, what was proposed, and what came of it.
+"""User actions on quorums: name signers, propose and approve checkpoints and removals, show the state.
 
 Proposals and approvals are commits of the root branch (`verifier.quorums` has the rules); a checkpoint is a commit of its
 branch that every member who may write can make once enough signers have approved.

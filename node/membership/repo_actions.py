@@ -1,4 +1,4 @@
-"""What actions of a user in repos share: finding repos and branches, writing a root branch commit, sealing a grant."""
+"""Base class of user actions on repos: find repo and branch, write a root branch commit, build a grant."""
 
 from collections.abc import Callable
 

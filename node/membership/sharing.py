@@ -1,4 +1,4 @@
-"""Sharing a repo by links: invitations, which make members, and read capabilities, which let anyone follow.
+"""User actions on share links: invitations, which make members, and read capabilities, which let anyone follow.
 
 Links are secrets. They are made and shown when a user asks for one, and never logged.
 """

@@ -1,4 +1,4 @@
-"""`ravel debug bundle`: what somebody who is to help must know, in one archive, and nothing that must stay secret.
+"""`ravel debug bundle`: packs diagnostic data into one archive, without secrets or user texts.
 
 It holds ids, addresses, names of branches, the configuration and the latest lines of the log; no key, no token, no link,
 no text that anybody wrote. What goes in is listed here one by one: nothing is copied from the node's folder.

@@ -1,4 +1,6 @@
-"""`ravel doctor`: what keeps a node from working, or soon will, and what to do about it. Changes nothing.
+"""`ravel doctor`: diagnoses what stops the node from working or soon will, and says what to do. Changes nothing.
+
+Changes nothing.
 
 It looks at the folder, the store, the disk and the clock by itself, and asks the daemon, if one runs, about its peers.
 """

@@ -1,4 +1,4 @@
-"""What the store takes on the disk, what it has grown by, and what of a relay's room is taken."""
+"""Disk use of the store: size by part, growth per day, and use of the relay's quota."""
 
 from datetime import date, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A running node seen from outside: its metrics, whether it is ready, and its latest log lines."""
+"""Metrics, readiness checks and recent log lines of a running node."""
 
 import os
 import resource

@@ -1,4 +1,4 @@
-"""The one way to blocking work: a callable that is injected, so that tests may run it inline.
+"""Runs blocking work in threads; tests inject a version that runs it inline.
 
 With threads a mock clock jumps while the work is done, and one seed gives many outcomes; inline, one. The daemon
 injects `threads()`.

@@ -1,4 +1,4 @@
-"""This machine's clock, as far as it can be read and written down: a wrong one ends nothing, and dates nothing.
+"""System clock with safe bounds (1970 to 2262), and a check before a commit is dated.
 
 Python reads no clock past April 2262, and raises; commits have no times before 1970.
 """

@@ -1,4 +1,4 @@
-"""Errors a user can meet, each with a code, a sentence and what to do next; exit codes and HTTP statuses in one table.
+"""User-facing errors with code, message and next step, and the table of exit codes and HTTP statuses.
 
 Nothing else in Ravel knows an exit code or an HTTP status; 2, for a command line that is not understood, is Typer's.
 Errors of peers (bad bytes, bad commits) are not here: they are `DecodeError` and verdicts, which end in logs and counts,

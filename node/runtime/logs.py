@@ -1,4 +1,4 @@
-"""Structured logs on standard error: one line an event, levels from the configuration, never a secret.
+"""Structured logs on standard error, one line per event, without secrets.
 
 Events carry ids, counts and reasons. Keys, links, tokens and texts of users are never given to a logger. The latest lines
 are kept in memory, for `ravel debug bundle`: where standard error goes is not Ravel's to know.

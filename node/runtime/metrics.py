@@ -1,4 +1,4 @@
-"""Numbers about a running node in the text format of Prometheus (version 0.0.4): families, samples, histograms.
+"""Metric types and the Prometheus text format (version 0.0.4).
 
 The format is a few lines of text, so it is written here; a label's values are few and none is chosen by a peer.
 """

@@ -1,4 +1,4 @@
-"""How many files and sockets this process may have open: shells allow 1,024 at first, and let a process ask for more."""
+"""Raises the process's limit of open files and sockets: shells set 1,024, and let a process ask for more."""
 
 import resource
 

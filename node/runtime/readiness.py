@@ -1,4 +1,4 @@
-"""Tells the service manager how the daemon stands: systemd's notification protocol (sd_notify(3)), which is a datagram.
+"""Reports readiness to systemd (sd_notify).
 
 Where nobody asked to be told (no NOTIFY_SOCKET), nothing happens.
 """

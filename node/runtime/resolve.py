@@ -1,4 +1,4 @@
-"""Repos, branches and whatever else has an id, by what people type: a name, a full id, or a unique prefix of one."""
+"""Resolves user input to a repo, branch or other item: by name, full id, or unique id prefix."""
 
 from collections.abc import Iterable
 from typing import Final, TypeVar

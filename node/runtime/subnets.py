@@ -1,4 +1,4 @@
-"""Which addresses count as one place: a stranger gets as many keys as it likes, and not as many subnets."""
+"""Maps an address to its subnet, the unit by which strangers are limited (keys are free, subnets are not)."""
 
 import ipaddress
 

@@ -1,4 +1,6 @@
-"""Addresses that a node has learned of peers: from introductions and its local network. Believed for nothing but a dial.
+"""Address book of learned peer addresses (untrusted until a handshake proves them).
+
+Believed for nothing but a dial.
 
 Anyone who says where a peer can be dialed may lie, or name a victim. So what is learned is counted for everyone concerned
 (the teller, the peer, the repo, the host), gives way to nothing that a user configured, and is dropped when dialing it

@@ -1,4 +1,4 @@
-"""Places for connections from others: so many at all, most of them for strangers, of one host a share of them.
+"""Connection limits: total, per host, and separate slots for strangers, known peers and pending handshakes.
 
 Who connects is not known before the handshake. Until then it has one of a few places of its own (`HalfOpen`), which never
 run out: the newest takes the place of the oldest of the host that has most. After it, *known* peers find places that

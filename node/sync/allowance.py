@@ -1,4 +1,4 @@
-"""How many of something a peer may do: so many at once, and so many a second for as long as it goes on.
+"""Token bucket: limits how many messages a peer may send at once and per second.
 
 No clock inside: who asks says what time it is.
 """

@@ -1,4 +1,4 @@
-"""In which order the batches of a connection are stored, and how much may wait to be.
+"""Orders the storing of a connection's received batches, and bounds the bytes that wait.
 
 They are read as they come and stored in order, but only in the order that matters: after earlier ones of the same topic,
 and after earlier ones of root branches, which say what the others may. Between peers turns are `node.sync.scheduling`'s.

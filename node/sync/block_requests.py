@@ -1,4 +1,4 @@
-"""Requests to one peer for blocks: so many at a time, each block once, no matter who waits for it."""
+"""Block requests to one peer: a bounded window, and one request per block for all waiters."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

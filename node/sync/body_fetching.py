@@ -1,4 +1,4 @@
-"""Bodies that commits came without are asked of connected peers, as whole publications, until they are here.
+"""Requests absent bodies from connected peers, as whole publications.
 
 A peer may not have them (it erased them) or withhold them, which only it knows. So of each branch's topic one peer is
 asked at a time, for a bounded number of commits, the latest first: what nobody has snapshotted or erased yet is among these.

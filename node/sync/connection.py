@@ -1,4 +1,6 @@
-"""A connection: one session machine over one secure stream. Moves bytes, runs the machine's outputs, decides nothing.
+"""One peer connection: does the I/O for the sync state machine (`protocol.session`) over an encrypted stream.
+
+Moves bytes, runs the machine's outputs, decides nothing.
 
 Tasks, all owned by the connection's nursery: the reader (frames in), the writer (frames out, coalesced), the
 keep-alive, and one short task for each load or take that the machine asks for, at most a handful by the machine's own

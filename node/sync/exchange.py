@@ -1,4 +1,4 @@
-"""What a connection reads from the store for its session, of topics that this node can open and of those that it relays."""
+"""Store queries that a sync session needs, for topics that this node opens and topics that it relays."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""After a store lost writes: a repo is written to again when a peer that follows it has nothing of it that is not here.
+"""After lost writes, allows writing to a repo again once a peer holds nothing of it that is absent here.
 
 What this node had sent to that peer is back then, and with it the places of the own feeds that others know of.
 """

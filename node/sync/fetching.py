@@ -1,4 +1,4 @@
-"""Content of files that is not here, from the peers that have it: a window of blocks at a time, from several at once.
+"""Downloads absent file blocks from several peers in parallel.
 
 Who may read a file knows the ids of its blocks, from the root down, and asks connected peers that follow the same branch.
 A block is what its id says or it is not taken, so it does not matter who sends it. What came is kept in packs, so a

@@ -1,4 +1,4 @@
-"""Who is told when something was accepted: connections, and local subscribers.
+"""Coordinates ingest: takes in batches of commits, then notifies connections and local subscribers.
 
 A `Hub` is called in the trio thread after a transaction has committed; it never waits. What a listener cannot take at
 once it must note and read from the store later: nothing is lost, because the store is what counts.

@@ -1,4 +1,4 @@
-"""Introductions: peers of a repo are told where others of it can be dialed, and what they tell is learned.
+"""Peer exchange: tells peers of a repo where its other peers can be dialed, and learns such addresses.
 
 A peer is made known only to peers that have shown to know the root branch's topic of the repo's present epoch, as it has,
 and only while both are connected: by the address at which this node has reached it, or else the one that it says of

@@ -1,4 +1,4 @@
-"""Discovery on the local network: kept and learned peers are found there wherever they come up.
+"""Local network discovery: announces this node by mDNS, and finds known peers there.
 
 A node announces where it listens, a random salt and the *mark* of its key under that salt. Who knows the key finds the
 mark again; to everybody else each announcement is new: of a name, salt and mark that were never there before, made anew

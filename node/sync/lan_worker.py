@@ -1,4 +1,4 @@
-"""The process that speaks mDNS: announces one node on the local network, and says which others it hears.
+"""Isolated process that speaks mDNS: announces this node, and reports other nodes.
 
 Whatever any machine on that network sends is read by a library for this, and kept by it for as long as it says. So this
 is a process of its own with little memory, which the daemon ends and starts anew every hour; it holds no key and opens no

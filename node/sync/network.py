@@ -1,4 +1,4 @@
-"""Peers: listening, dialing with back-off, and which connections there are.
+"""Listens for peers, dials them with back-off, and tracks all connections.
 
 A peer is its key; its address is only where it was last found. Each peer that is kept has one dialing task, which waits
 while any connection with that peer lasts, and doubles its pause, with jitter, while the peer does not answer. Addresses

@@ -1,4 +1,4 @@
-"""Dials learned addresses: while a repo has fewer peers than it wants, and peers that are kept and cannot be found.
+"""Dials learned addresses when a repo has too few peers, or a configured peer cannot be reached.
 
 Few at a time, under bounds of their own: configured peers and those of links are dialed by `node.sync.network` whatever
 happens here.

@@ -1,4 +1,4 @@
-"""A node as a relay: it keeps topics that peers name, checks what is published on them, and passes it on.
+"""Relay service: stores and forwards publications of others' topics without opening them.
 
 It can open none of it. What it checks is what it can: that a publication is one, that its blocks are what their ids say,
 and that the topic's key signed it.

@@ -1,4 +1,4 @@
-"""Who pays for what: each peer has an account of the work it causes, and turns go by what was used.
+"""Fair CPU scheduling between peers: accounts of the work that each causes, turns, and work budgets.
 
 Everything that a peer makes this node do is charged to its account, in seconds of the processor: measured where a worker
 did it, a fixed price for each frame and byte. Strangers of one network share one account, so that new keys buy nothing. Two

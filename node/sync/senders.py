@@ -1,4 +1,7 @@
-"""Which peers sent what waits, so that it is not sent back to them once it is accepted. Kept in memory, the latest alone."""
+"""Remembers which peer sent each pending commit, so that it is not sent back once accepted.
+
+Kept in memory, the latest alone.
+"""
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping

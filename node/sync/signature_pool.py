@@ -1,4 +1,4 @@
-"""Signature checks in processes of their own.
+"""Process pool that checks Ed25519 signatures in batches.
 
 A check is 40 microseconds of C that lets other threads run, and thousands of them among threads that run Python spend
 more time on waiting for the interpreter than on the curve: in threads of one process ingest is no faster than in one

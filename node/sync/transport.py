@@ -1,4 +1,4 @@
-"""Authenticated, encrypted frames over any trio stream: `dial`, `accept`, `SecureStream`.
+"""Encrypted, authenticated frames over any trio stream: `dial`, `accept`, `SecureStream`.
 
     stream = await trio.open_tcp_stream(host, port)
     secure = await dial(stream, seed, peer_key, secrets.token_bytes(32))

@@ -1,4 +1,4 @@
-"""What a connection has to write: bounded in messages and bytes, several in one write, each write under a deadline."""
+"""Send queue of a connection: bounded in messages and bytes, batched writes, a deadline for each write."""
 
 import math
 from typing import Final

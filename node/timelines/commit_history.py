@@ -1,4 +1,4 @@
-"""One commit with all it says, and a branch as it was at a commit: the commit and its past, in canonical order."""
+"""Shows one commit with all its fields, or a branch's ancestors of a commit in canonical order."""
 
 import heapq
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Feeds of a branch, and the evidence against authors who forked theirs: used one place of it for two commits."""
+"""Lists the feeds of a branch, and the evidence of forked feeds."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What a branch continues: the branches that it was forked from, one after the other, and the commits of them all.
+"""The chain of branches from which a branch was forked, with the commits of all of them.
 
 The *state* of a branch is what it continues up to where it forked, and its own commits. It is what merges compare, what
 `ravel log --whole` shows, and what documents are reduced from.

@@ -1,4 +1,4 @@
-"""Tangles of a repo as a user looks at them: grown in memory from the store, and the end of each shown.
+"""Builds tangles of a repo in memory on request, and returns their latest part.
 
 What is grown is bounded, since a whole tangle is held for as long as the answer takes.
 """

@@ -1,4 +1,6 @@
-"""Timelines of branches as users ask for them: a window, or the digest of the whole. `edits` follows them.
+"""Reads pages of a branch's timeline (canonical or by time), and its digest.
+
+`edits` follows them.
 
 A window of the canonical order is asked for by position, one of the order by time by a commit at its side: positions
 there would have to be counted.

@@ -1,4 +1,4 @@
-"""How things are shown: rows and values to plain JSON, in one place, so that every answer uses the same fields."""
+"""Converts rows and values to JSON, so that all answers use the same fields."""
 
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Why a commit stands as it does: its verdict in words, with the rule and the commits that decide it."""
+"""Explains a commit's verdict: the rule and the commits that decided it."""
 
 from typing import Final, TypedDict
 

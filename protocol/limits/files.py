@@ -1,4 +1,4 @@
-"""Bounds that a file presses against: key files, backups, logs of Scuttlebutt, and damaged stores."""
+"""Limits on files that the node reads: key files, backups, Scuttlebutt logs, damaged stores."""
 
 from typing import Final
 

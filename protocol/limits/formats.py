@@ -1,4 +1,4 @@
-"""Bounds of the formats: what a block, object, commit, body, publication and link may hold.
+"""Limits of the wire and storage formats: sizes and counts in blocks, objects, commits, bodies, publications, links.
 
 All implementations share them (docs/protocol.md). To change one changes what is valid.
 """

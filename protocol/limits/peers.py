@@ -1,4 +1,4 @@
-"""Bounds that a peer presses against: messages, reconciliation, connections, addresses, work, and commits that wait."""
+"""Limits on what one peer can cause: messages, reconciliation, connections, addresses, CPU work, pending commits."""
 
 from typing import Final
 

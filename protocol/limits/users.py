@@ -1,4 +1,4 @@
-"""Bounds that a user or an application of this node presses against: answers, documents, streams, uploads, imports."""
+"""Limits on what a local user or app can request: answers, documents, streams, uploads, imports."""
 
 from typing import Final
 

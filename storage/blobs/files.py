@@ -1,4 +1,4 @@
-"""Files of a branch: what its commits' headers add and remove, as rows, and their content read from packs.
+"""Tables of a branch's files: which commits add or remove a file. Also reads file content from packs.
 
 A file is one object that one commit added. A commit removes it when its header names the object among the negative
 files and the commit that added it among the deps: an add that the remover had not seen stays. Which files there are

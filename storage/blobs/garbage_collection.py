@@ -1,4 +1,4 @@
-"""Collecting garbage: blocks that no commit and no file needs, as rows one by one, as packs when nothing in them is needed.
+"""Deletes blocks that no commit and no file needs: single rows, and packs in which nothing is needed.
 
 A pack of which some blocks are needed stays as it is, and what is dead in it is counted. The rows go in one transaction;
 files of packs after it, and where that is cut short the next start sweeps them.

@@ -1,4 +1,4 @@
-"""Packs: the large blocks of files, one after another in plain files beside the database, which says where each one is.
+"""Pack files: large blocks of files, appended to plain files beside the database, which stores their offsets.
 
 A database copies what it stores twice (into its log and out of it); a pack is written once, in order, made durable, and
 only then named by rows, in the transaction of the commit that needs it. A pack that no row names is what an interrupted

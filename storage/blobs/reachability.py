@@ -1,4 +1,4 @@
-"""Which blocks commits and files need: found by walking from what names them, never by keys, which nodes may not have.
+"""Marks every block that a commit or file still needs (mark phase of garbage collection). Needs no keys.
 
 A block is marked by the number of its row, one byte each: memory is a byte for each block that was ever stored. Leaves
 are most of the bytes of a store; of them only the first few are read.

@@ -1,4 +1,4 @@
-"""Inspection of a store, second part: what is kept beside commits is computed anew from them and compared.
+"""Store check, part 2: recomputes ranks, heads, counts and other derived data from commits, and compares.
 
 Ranks are checked from acks to commits: where each is one more than the highest of its acks' and acks come first, all are
 right. Memory is two bits a commit, the heads, and, where a branch has checkpoints, its frontier.

@@ -1,4 +1,4 @@
-"""Inspection of a store, first part: the database's own pages, every block's hash, and every reference between rows.
+"""Store check, part 1: the database's pages, the hash of every block, and every reference between rows.
 
 What the rows mean (ranks, heads, rights) is looked at by `check_derived` and `node.care.fsck`.
 """

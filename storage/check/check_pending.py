@@ -1,4 +1,4 @@
-"""Inspection of a store: what waits is what it is kept as, is not accepted already, and counts its causes rightly."""
+"""Store check, part 3: pending commits are well-formed, not accepted already, and count their absent causes."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Putting right what is kept beside commits: what `check_derived` finds wrong is written as it follows from commits.
+"""Rewrites derived data (ranks, heads, counts, void marks) where `check_derived` finds it wrong.
 
 Each function changes the rows that are wrong, gives how many, and belongs to one transaction. The order matters: acks and
 authors first (`node.care.repair`), then ranks and heads, evidence of forks, void marks, checkpoints passed, and what counts.

@@ -1,4 +1,4 @@
-"""Rebuilding a damaged SQLite store: a new file of the same schema, with every row of the old one that can be read.
+"""Rebuilds a damaged SQLite file: copies every row that can still be read into a new file.
 
 Rows are read by their numbers, around pages that are not what they were; indexes are made anew. What an index still says
 of a row that is gone is used too: commits, authors and topics keep their places, and a commit's blocks are asked of peers.

@@ -1,4 +1,4 @@
-"""Taking damaged blocks out of a store, and finding what lacks them: the first part of a repair.
+"""Removes damaged blocks from a store, and finds the commits and files that then lack a block.
 
 Rows go from the database, and with them what names blocks in packs; bytes in pack files stay where they are, which nothing
 names then. What is asked of peers is written down in `commits.damaged`.

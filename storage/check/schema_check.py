@@ -1,4 +1,4 @@
-"""Whether a store's schema is one that this Ravel makes, letter by letter: SQLite believes whatever stands there.
+"""Compares a SQLite store's schema, statement by statement, with the schema that this version creates.
 
 There are two: of stores that were made from the declared tables, and of those that migrations made (`revisions`).
 """

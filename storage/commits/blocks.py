@@ -1,4 +1,4 @@
-"""Blocks as rows: put once, hashed again when read."""
+"""Table of blocks: writes each block once, and verifies its hash on every read."""
 
 from collections.abc import Iterable, Sequence
 

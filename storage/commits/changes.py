@@ -1,4 +1,4 @@
-"""Writing down what becomes of commits in their timelines after they were inserted: they leave, come back, or move.
+"""Log of timeline changes other than inserts: commits that become void, return, or move.
 
 An insert costs no row: the commit's own is its record. The rows here have numbers of the same sequence, so commits and
 changes together are a branch's history, which `edits` reads. Only the newest are kept.

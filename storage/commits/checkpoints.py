@@ -1,4 +1,4 @@
-"""Checkpoints: which commits of a branch are, and how many of them each commit has passed.
+"""Tracks checkpoints of a branch, and how many of them each commit has passed (first part of the sort key).
 
 Checkpoints that merge the same heads count once: anyone who may write can make a second one of what was approved. A commit
 has *passed* them when one of them counts, it is none of them, and it is not among the heads or in their past. Canonical

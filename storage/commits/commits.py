@@ -1,4 +1,4 @@
-"""Accepted commits: the only way in takes `VerifiedCommit`s, and one transaction holds blocks, commits and heads.
+"""Table of accepted commits: inserts verified commits in one transaction, and reads timelines in canonical order.
 
 The timeline is the index (branch, checkpoints passed, rank, commit id): reading it in order is the canonical order, and
 memory does not grow with it. `order` counts it, so that reading may begin at any position.

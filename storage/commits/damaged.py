@@ -1,4 +1,4 @@
-"""What was damaged and taken out, and is asked of peers: commits by their publications, blocks of files by their ids.
+"""Tables of damaged commits and file blocks that were removed and that the node requests from peers.
 
 A commit's row stays where it is: what follows from its place (order, heads, ranks) is as it was, and only its blocks are
 not here. A publication of it that opens puts them back, no matter who sends it: the commit's id is the hash of its block,

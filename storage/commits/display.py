@@ -1,4 +1,4 @@
-"""The order by time: this node's own, for people to read; what nodes must agree on never looks at it.
+"""Display order by time, local to this node; no rule and no other node depends on it.
 
 It breaks the ties that causes leave by the earlier of two times, the one that the author asserts and the one at which
 this node took the commit in: who asserts a time to come is shown when it came. So that causes stay before their effects

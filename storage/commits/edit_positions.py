@@ -1,4 +1,4 @@
-"""Positions of edits, for followers that keep a plain list and cannot sort by place.
+"""Computes list positions of timeline edits, for clients that keep a plain list and cannot sort by key.
 
 An edit's position is that in the timeline of its moment, which is not stored. It is counted back from now: a key stands
 where it would stand today, less what later edits inserted before it, and more what they removed. So all edits up to now

@@ -1,4 +1,4 @@
-"""A branch's timeline as a stream of edits, from any change number on.
+"""Reads a branch's timeline as a stream of edits (insert, move, remove) after a given change number.
 
 An edit names a commit and its *place*: (checkpoints passed, rank, commit id), the key of the canonical order. Anyone who
 keeps commits sorted by place needs no positions, which every insert in front would shift. Read from where one stopped,

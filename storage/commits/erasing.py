@@ -1,4 +1,6 @@
-"""Bodies that are not here: erased, or *missing*, since their commits came without them. Rows and headers are here.
+"""Table of commits whose body is not stored: erased by this node, or absent since it never arrived.
+
+Rows and headers are here.
 
 What rows of erased ones named becomes garbage (`garbage_collection`). Which may go is `node.content.erasing`'s to find, and
 they do not come back: only what is missing is taken when it comes.

@@ -1,4 +1,4 @@
-"""Feeds: what one author wrote in one branch, by sequence, and the places that an author used twice."""
+"""Feeds: one author's numbered commits in a branch, and forks, where one number was used for several commits."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

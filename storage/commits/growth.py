@@ -1,4 +1,4 @@
-"""How the store has grown: what came on each of the last days, by this node's clock."""
+"""Counts the commits and bytes that arrived on each of the last days."""
 
 from typing import Final, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Heads: of each topic the commits that none of it acks, and of a branch those that none at all acks.
+"""Tables of heads: commits that no accepted commit names as parent, per branch and per topic.
 
 There may be as many as somebody likes to make: nothing here that a batch or a commit needs reads all of them.
 """

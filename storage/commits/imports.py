@@ -1,4 +1,4 @@
-"""What was imported from other systems: which item became which commit, so that nothing is imported twice."""
+"""Maps items imported from other systems to their commits, so that a second import adds nothing."""
 
 from sqlalchemy import Connection, insert, select
 

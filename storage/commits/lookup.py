@@ -1,4 +1,4 @@
-"""Commits by the beginning of their id, whatever became of them."""
+"""Finds commits by id prefix, whether accepted, pending or rejected."""
 
 from dataclasses import dataclass
 

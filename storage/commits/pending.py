@@ -1,4 +1,4 @@
-"""Commits that wait for their causes, bounded per topic and author, and commits that were rejected, bounded per branch.
+"""Table of pending commits (bounded per topic and author) and of rejected commits (bounded per branch).
 
 A waiting commit is kept as the publication it came in (a whole one takes the place of a bare one), with how many of its
 causes are not here, and a row for each of these. Of a cause that row has only the key of its id: two causes with one key

@@ -1,4 +1,4 @@
-"""Commits that waited and need wait no longer: their causes are crossed off, and what lacks none is taken up again.
+"""Releases pending commits: removes arrived causes from their lists, and returns commits that lack none.
 
 Of the table `pending` this module changes what the module `pending` keeps. Each step takes and gives counts, so that a
 transaction can stop after so much work and another goes on: what is ready and was not taken up is marked so, and which

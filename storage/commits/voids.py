@@ -1,4 +1,4 @@
-"""Void commits: accepted, kept in the graph, and left out of every view."""
+"""Marks commits as void or valid again in the tables. A void commit stays in the graph and leaves every view."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

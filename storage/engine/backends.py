@@ -1,4 +1,6 @@
-"""What differs between the databases that a store's rows can be in. `Database` does the rest, the same for all.
+"""Interface that hides the difference between SQLite and PostgreSQL, and the choice between them.
+
+`Database` does the rest, the same for all.
 
 Transactions are begun and ended by statements of ours: to the driver, connections are in autocommit mode.
 """

@@ -1,4 +1,4 @@
-"""Many rows into one table, and small queries that run for each of many things, as tuples straight to the driver.
+"""Fast bulk inserts, updates and small repeated queries: passes tuples directly to the database driver.
 
 SQLAlchemy makes the statement for whichever database it is; what it is spared is to bind values by name, which takes
 longer than SQLite does to insert a row. Types that convert values are therefore not for these tables.

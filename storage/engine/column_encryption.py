@@ -1,4 +1,4 @@
-"""Secrets in the store: how they are written, so that a copy of the store opens nothing without the store's key.
+"""Encrypts secret columns with the store's key, so that a copied database opens nothing without it.
 
 Two forms. A *box* (XChaCha20-Poly1305) for the few secrets from which all others follow; its nonce is a keyed hash of
 place and secret, so that equal secrets of one place have equal boxes, which can be looked for. A *mask* for the keys of

@@ -1,4 +1,4 @@
-"""Copies of the database while it is in use, each one moment of the store, whole or not there at all.
+"""Copies a database that is in use, as one consistent snapshot; the copy appears whole or not at all.
 
 SQLite's backup API copies all pages in one step under one read transaction: in WAL mode nobody waits for it. VACUUM INTO
 would make a smaller file, and build every index anew.

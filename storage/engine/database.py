@@ -1,4 +1,4 @@
-"""The database: one writer, many readers, transactions from one place, migrations at start.
+"""Database access: one writer, many readers, all transactions, migrations at start.
 
 `write()` admits one thread at a time; whatever leaves it by an exception is rolled back whole. A store of an older schema
 is copied before it is migrated. Which database it is, and what differs with that: `backends`. Secrets in it are sealed with

@@ -1,5 +1,6 @@
-"""Rows of a whole store from one database to another, in either direction: how a PostgreSQL store is backed up,
-copied before a migration, and restored. The file is an SQLite store of the same schema, whatever that was.
+"""Copies all rows between PostgreSQL and a SQLite file, in either direction: for backups and migrations.
+
+The file is an SQLite store of the same schema, whatever that was.
 
 Tables and types are as PostgreSQL has them: they are stricter.
 """

@@ -1,4 +1,4 @@
-"""What the store says when it cannot be used."""
+"""Exceptions of a store that cannot be used: disk full, damage, no store, wrong schema version."""
 
 
 class StorageError(Exception):

@@ -1,4 +1,4 @@
-"""Folders that are still there after a power cut: a name is durable when the folder that holds it was synced."""
+"""Creates folders and moves files durably: syncs the parent folder, so names survive a power cut."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Narrow integer keys of 32-byte ids, and packing of id and number lists into one column."""
+"""Short integer index keys (8 bytes) for 32-byte ids, and packing of id and number lists into one column."""
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence

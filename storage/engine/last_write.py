@@ -1,4 +1,4 @@
-"""How far the store had come when it last said that a write is durable: kept beside the database, synced before it is said.
+"""File beside the SQLite database that counts durable transactions, to detect acknowledged writes that were lost.
 
 A database that counts fewer transactions than this file has lost some that were acknowledged: its log was damaged, or an
 older file was put in its place. A cut of the power leaves the file behind the database or level with it, never ahead.

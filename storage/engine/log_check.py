@@ -1,4 +1,4 @@
-"""SQLite's log (WAL) as a crash left it: where it ends, and whether it ends there or is damaged there.
+"""Checks SQLite's write-ahead log after a crash: did it end normally, or is it damaged?
 
 SQLite takes frames until the first whose checksum is wrong, and says nothing of what stands behind. A cut of the power may
 leave such a frame in the last transaction, which was not acknowledged. Two transactions behind it, or fewer transactions

@@ -1,4 +1,4 @@
-"""Acknowledged writes that a store has lost: found at its opening, written down, and what is left of them kept aside.
+"""Detects acknowledged writes that a store lost, records the loss, and keeps what is left of them.
 
 Until peers have been asked, nobody can tell which places of the user's own feeds were used. That is written down in the
 folder before anything else is written, so that it is known however often the node is started.

@@ -1,4 +1,4 @@
-"""A store's rows in a PostgreSQL database; packs stay files of the folder.
+"""PostgreSQL backend: rows in a database; pack files stay in the node's folder.
 
 A write is READ COMMITTED: there is one writer, which holds an advisory lock on the schema from its first moment to the end
 of its connection, so nothing can come in between. A read is REPEATABLE READ, which is one snapshot. Where a connection

@@ -1,4 +1,4 @@
-"""Texts in PostgreSQL, which refuses U+0000: a name from a peer may hold one, and must not stop the branch it is in.
+"""Escapes the character U+0000 in texts, which PostgreSQL refuses and a peer may send.
 
 U+0000 is kept as U+0001 "0" and U+0001 as U+0001 "1". Different texts stay different, and equal ones equal. For this one
 module needs the driver; nothing imports it before there is a connection.

@@ -1,4 +1,4 @@
-"""Quarantine: what a start found that it cannot account for is moved or copied here, and deleted by nothing but a request.
+"""Quarantine folder: keeps files that a start could not account for, until a user deletes them.
 
     quarantine/packs/NAME         packs that no row named: of an add that was cut, or of rows that were lost
     quarantine/log-TIME/          the database and its log as they were, where the log was damaged

@@ -1,4 +1,4 @@
-"""A store's rows out into one file, and in again, whichever database they are in: for backups.
+"""Saves the rows of any backend into one SQLite file for a backup, and loads them back.
 
 The file is an SQLite store, so a backup of one kind of database can be restored to the other: that is how a store moves.
 """

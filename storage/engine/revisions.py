@@ -1,4 +1,4 @@
-"""Which schema a store has, which one this Ravel makes and reads, and the way from one to the other.
+"""Schema versions: which one a store has, which ones this Ravel reads, and how to migrate.
 
 A new store is made from the declared tables and marked with the newest revision. Migrations are for stores of an older
 Ravel alone: running all of them takes ten times as long. Tests hold that both ways give the same tables.

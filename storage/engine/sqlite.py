@@ -1,4 +1,4 @@
-"""A store's rows in an SQLite file of its folder: the default.
+"""SQLite backend, the default: rows in one file of the node's folder.
 
 SQLite runs in WAL with `synchronous=FULL`: a commit that was acknowledged survives a power cut (NORMAL loses them). A
 write begins with BEGIN IMMEDIATE, so that it never fails half-way for a lock. Each write that changes rows is counted in

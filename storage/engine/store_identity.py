@@ -1,4 +1,4 @@
-"""Which database a folder's packs belong to, where the rows are not in the folder.
+"""Binds a node's folder to its PostgreSQL database by a store id, so that a wrong URL cannot cost files.
 
 Packs that no row names are swept at start, so a wrong URL in the configuration would cost a node its files. The folder
 therefore says which store it belongs to (`store-id`), the database says the same, and where the two differ nothing starts.

@@ -1,4 +1,4 @@
-"""Sealing a store: at its first opening with a key, all secrets in it are sealed in one transaction, and a mark is left.
+"""Encrypts all secrets of an unencrypted store when it is first opened with a key (one transaction).
 
 After that it is opened with the same key, or without one for what takes no secrets. Where secrets lay in the clear, their
 tables are written anew, since databases leave what was replaced where it was; if that fails, for want of room say, or

@@ -1,4 +1,4 @@
-"""Reading without a bound: rows come some at a time, and anyone who stops early leaves nothing open.
+"""Reads query results in parts, so that memory stays bounded and an early stop leaves no cursor open.
 
 Without this, PostgreSQL's driver has all rows in memory before the first is seen.
 """

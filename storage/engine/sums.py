@@ -1,4 +1,4 @@
-"""Sums, as integers: PostgreSQL makes decimals of what it adds up."""
+"""SQL sum that returns an integer on both backends (PostgreSQL would return a decimal)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Where rows are kept when not in the folder: the URL of a PostgreSQL database, and what of it may be shown."""
+"""Validates the URL of a PostgreSQL store, and hides its passwords when it is shown."""
 
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, quote, urlsplit

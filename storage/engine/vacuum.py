@@ -1,4 +1,4 @@
-"""Giving back to the disk what a store's file does not use any more: SQLite keeps the pages of what was deleted.
+"""Shrinks the SQLite file: returns pages of deleted rows to the disk (VACUUM), when that is worth it.
 
 VACUUM writes all that is there to a temporary file, and from that over the store, as one transaction through the log: who is
 killed in it, or finds the disk full, has the store as it was. It needs room for two copies of what is there, one beside the

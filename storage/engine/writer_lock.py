@@ -1,4 +1,4 @@
-"""The lock of the one writer: what was asked for here goes before what peers caused.
+"""Priority lock for the single writer: local writes go before writes on behalf of peers.
 
 A *patient* writer (work for a peer, a slice at a time) waits while anyone else does. So a user's write waits for the slice
 that is under way, and for no other; so many in a row, or users who write without end would keep peers out for good.

@@ -1,4 +1,4 @@
-"""The blocks of commits, and of what was taken for others, as Arrow batches: what an auditor needs to compute ids again.
+"""Exports blocks as Arrow batches, so that an auditor can recompute commit ids. Contains no keys.
 
 No key is needed and none is told. A commit's own block comes with its encoding, of the others the id and the size, and of
 all the ids of their children, which stand in clear. What a commit names and the node knows that it has not got (bodies

@@ -1,4 +1,7 @@
-"""How a destination of exports is named: by a path, or by a URL that fsspec has a driver for. Pure, and quick to import."""
+"""Parses an export destination: a local path, or a URL with an fsspec driver. Pure, and quick to import.
+
+Pure, and quick to import.
+"""
 
 import re
 from pathlib import Path

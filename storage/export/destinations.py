@@ -1,4 +1,4 @@
-"""Where an export lies: a folder of this machine, or a prefix of a store that fsspec can write to.
+"""Writes an export to its destination: a local folder, or an object store (by fsspec).
 
 Both keep the same promise: a part that a name stands for is whole and never changes, and the manifest is replaced in one
 piece. A folder has renaming for that. An object store puts an object as a whole or not at all; a store that is neither

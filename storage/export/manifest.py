@@ -1,4 +1,4 @@
-"""The manifest of an export as a value: read strictly, changed by one exporter, written whole."""
+"""Manifest of an export: parsed strictly, written atomically by one exporter."""
 
 import re
 from collections.abc import Iterator

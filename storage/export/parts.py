@@ -1,4 +1,4 @@
-"""Parts of an export: written into a scratch folder, measured, named by their checksum; and merged when they get many.
+"""Writes the Parquet part files of an export, names them by checksum, and merges small ones.
 
 Rows become batches here, which parts are written from. Memory is bounded by a group of rows of the table, whatever a part's
 size.

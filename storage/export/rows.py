@@ -1,4 +1,4 @@
-"""The store's rows as Arrow batches, a generator for each table of an export.
+"""Converts database rows to Arrow batches, with one generator per export table.
 
 Columns go from the database's cursor into Arrow's buffers as a whole: ids of a batch are joined into one run of bytes, and
 what many rows share (topics, branches, authors) is looked up in Arrow by its number. No row becomes objects of ours.

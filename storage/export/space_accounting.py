@@ -1,4 +1,4 @@
-"""What a store holds in blocks, and how much of it is named more than once.
+"""Measures deduplication: bytes of blocks in the store, and how often blocks are referenced.
 
 *Held* are all blocks, as rows and in packs. *Referenced* are the blocks of every commit, and those in the tree of every
 file that a commit adds, each as often as it is named, as far as it is here. The database sums up commits. Trees of files

@@ -1,4 +1,4 @@
-"""Where peers were reached: the last address at which each proved its key, and where that address came from.
+"""Table of the last address at which each peer proved its key, and where that address came from.
 
 What was only heard is not kept: a restart forgets it.
 """

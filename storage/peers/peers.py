@@ -1,4 +1,4 @@
-"""Peers that this node keeps a connection to, and peers that it does not speak with."""
+"""Table of peers to stay connected with, their repos, and banned peers."""
 
 from dataclasses import dataclass
 

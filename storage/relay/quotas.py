@@ -1,4 +1,4 @@
-"""How much a relay keeps for whom, and what goes first when all is full.
+"""Relay quotas: storage limits per topic, peer and subnet, and which topics are evicted when it is full.
 
 Peers that the operator knows and strangers: what one peer brings is bounded for both, what strangers bring from one subnet
 as well, since keys cost nothing and addresses do. When all is full, topics are forgotten whole, never pinned ones: those of

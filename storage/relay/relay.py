@@ -1,4 +1,4 @@
-"""What a relay keeps: publications of topics that it cannot open, as they came, with the graph of their acks.
+"""Tables of a relay: encrypted publications of other nodes' topics, and the graph of their parents.
 
 Nothing here opens anything: a topic is a public key, a publication is ciphertext. A publication whose causes are not
 here is kept all the same (they may have been published on another topic), so ranks are only as good as what is known;

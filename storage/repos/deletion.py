@@ -1,4 +1,7 @@
-"""Forgetting repos of which single branches are followed: every row about them. Blocks stay until they are collected."""
+"""Deletes all rows of a repo of which only single branches are followed. Garbage collection removes its blocks.
+
+Blocks stay until they are collected.
+"""
 
 from sqlalchemy import Connection, Select, delete, select
 

@@ -1,4 +1,4 @@
-"""What changes of a repo and its branches once they are stored: names, the epoch that is written in, a join that ended."""
+"""Updates of stored repos and branches: names, the current epoch, a finished join."""
 
 from sqlalchemy import Connection, update
 

@@ -1,4 +1,4 @@
-"""Repos of this node, their epochs and their branches, with the secrets that open them.
+"""Tables of repos, epochs and branches, with their secrets; `Branch` is a branch on one topic.
 
 A branch has a topic for each epoch (and for each renewal inside one). A `Branch` value is the branch as it stands on one
 topic, with the keys of that: many values may be one branch, of which the repo's writing epoch has the current one.

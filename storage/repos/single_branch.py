@@ -1,4 +1,4 @@
-"""Branches that are followed by themselves: their repos are stored without members or epochs.
+"""Adds a branch that is followed by itself; its repo has no members or epochs in this store.
 
 What the link says of the repo is its maker's word. So nothing of it stands in the way of what members state: whatever
 follows from a repo's own secrets displaces it (`repos`), and nothing that came by it is held against a commit.

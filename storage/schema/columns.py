@@ -1,4 +1,4 @@
-"""What all tables are made of: the metadata they belong to, and types of columns that both databases take.
+"""Shared metadata and column types that work on both SQLite and PostgreSQL.
 
 The tables: `schema`, `relay_schema`, `peer_schema`.
 """

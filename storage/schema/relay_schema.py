@@ -1,4 +1,7 @@
-"""The tables of a relay: what it keeps for others, and for whom. `schema` has the rules of all tables."""
+"""Tables of a relay: kept topics, publications, shares per peer. `schema` explains the conventions.
+
+`schema` has the rules of all tables.
+"""
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, String, Table, false
 

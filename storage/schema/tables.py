@@ -1,4 +1,4 @@
-"""All tables together, for what goes through every one of them: who imports `metadata` from here has them declared."""
+"""Collects all table modules, so that one import of `metadata` declares every table."""
 
 from typing import Final
 

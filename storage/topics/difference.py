@@ -1,4 +1,4 @@
-"""What one node should send another on a topic: everything that is not an ancestor of commits both are known to hold.
+"""Computes what to send a peer on a topic: all commits that its heads do not imply.
 
 A node that accepted a commit holds all its ancestors. So where all heads of the other are here, it holds exactly their
 past, and what to send is exact. Where not, nothing is known yet (`protocol.reconciling` finds it out).

@@ -1,4 +1,4 @@
-"""What is kept of each topic to compare it with others at a cost that does not follow its length: digest and symbols.
+"""Stored comparison data per topic (set digest and coded symbols), so that comparing does not read all ids.
 
 Both follow from the set of the topic's commits, which only grows, and are brought up to date when they are asked for:
 commits since then are added, so taking in commits costs nothing more. They are written now and then, with the number of

@@ -1,4 +1,4 @@
-"""The sets that topics are compared by: of commit ids, or of publication ids where one side is a relay.
+"""The id set that peers compare for a topic: commit ids, or publication ids if one side is a relay.
 
 A commit's id does not say how its key is sealed, nor whether its body is there. A relay cannot see either, so a bad
 publication of a commit must not pass for the commit: there the two sides compare what they hold by publications, whose
