@@ -85,7 +85,7 @@ def run(
     giant_from: int | None = None,
     spark: SparkSession | None = None,
 ) -> AnalysisResult:
-    """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, NoSuchBranch, GiantRefused,
+    """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, NoSuchBranch, LargeBranchRefused,
     OSError.
 
     `expected` maps branch ids to timeline digests, both hex. `merge` names more exports, of other nodes, to read as one with
@@ -221,7 +221,7 @@ def count_mismatches(ordered: DataFrame) -> int:
 def place_commits(commits: DataFrame, giant_from: int | None = None) -> DataFrame:
     """All commits with what `linearize` says of them, and what else is compared and counted: all but ids and acks.
 
-    The rank that the export states is `exported_rank`. Raises GiantRefused.
+    The rank that the export states is `exported_rank`. Raises LargeBranchRefused.
     """
     stated = commits.withColumn("exported_rank", F.col("rank"))
     return linearize(stated, giant_from, carried=_CARRIED, with_shapes=True)

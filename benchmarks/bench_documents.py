@@ -18,8 +18,8 @@ import pycrdt
 import trio
 
 from benchmarks.common import STORE_KEY, clock_ms, figure, note
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.content.document_operations import DocumentOperationReader
 from node.content.documents import Documents
 from node.content.texts import Texts

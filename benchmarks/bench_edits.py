@@ -15,14 +15,14 @@ import trio
 
 from benchmarks.common import clock_ms, figure, note, percentile, timed, write_history
 from node.api.edits import EditSource, SharedReads
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.ingest.replica import Replica
 from node.runtime.blocking import threads
 from node.sync.hub import Hub
 from protocol.content import Post
 from protocol.limits.users import EDIT_WINDOW_MAX
 from storage.commits.edits import START, Cursor, load_edits, load_last_change
-from storage.commits.voids import mark_void
+from storage.commits.void_marks import mark_void
 from storage.repos.repos import Branch
 
 _SOURCES = 100

@@ -16,8 +16,8 @@ from pathlib import Path
 from nacl import bindings
 
 from benchmarks.common import STORE_KEY, batches, clock_ms, figure, follow, note, timed
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.ingest.inbound import accept_batch
 from node.ingest.opening import open_batch
 from node.ingest.replica import Replica

@@ -24,7 +24,7 @@ import msgspec
 
 from benchmarks.common import clock_ms, figure, note, percentile, timed, write_history
 from benchmarks.daemons import running
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.client.client import ApiClient
 from node.exports.export_rights import open_rights
 from node.exports.export_worker import ExportAnswer, ExportRequest

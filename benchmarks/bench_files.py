@@ -36,8 +36,8 @@ from sqlalchemy import Connection
 
 from benchmarks.common import STORE_KEY, clock_ms, figure, note, timed
 from benchmarks.memory import peak_growth
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.content.files import Files
 from node.ingest.replica import Replica
 from node.runtime.blocking import threads, tune_interpreter

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.common import clock_ms, figure
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.contract.files import ImportItem
 from node.importers.imports import import_items
 from node.ingest.replica import Replica

@@ -24,8 +24,8 @@ from sqlalchemy import Connection, insert, select, text, update
 
 from benchmarks.common import batches, clock_ms, figure, follow, note, percentile, write_history
 from benchmarks.memory import peak_growth
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.ingest.inbound import accept_batch
 from node.ingest.opening import open_batch
 from node.ingest.replica import Replica
@@ -33,7 +33,7 @@ from protocol.content import Post
 from storage.commits.commits import COMMIT_COLUMNS, load_position, load_rows, load_timeline
 from storage.commits.display import load_display_window
 from storage.commits.edits import Cursor, load_edits, load_last_change
-from storage.commits.order import OrderKey, count_changes
+from storage.commits.position_index import OrderKey, count_changes
 from storage.engine.bulk import insert_rows
 from storage.engine.id_keys import id_key, pack_ids
 from storage.repos.repos import Branch, Repo

@@ -11,8 +11,8 @@ from pathlib import Path
 from nacl import bindings
 from sqlalchemy import Connection
 
+from node.authoring.author import Author
 from node.authoring.drafting import Draft, Written
-from node.authoring.outbound import Author
 from node.ingest.replica import Replica
 from protocol.content import Post
 from protocol.limits.peers import BATCH_COUNT_MAX, BATCH_SIZE_TARGET

@@ -13,8 +13,8 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from benchmarks.common import clock_ms, note
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.home.home import open_home
 from node.home.identity import open_keys
 from node.ingest.replica import Replica

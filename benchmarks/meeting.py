@@ -20,13 +20,13 @@ import trio.testing
 from sqlalchemy import select
 
 from benchmarks.common import STORE_KEY, clock_ms, note, write_history
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.ingest.replica import Replica
 from node.runtime.blocking import threads
 from node.sync.connection import Connection
-from node.sync.exchange import topic_set
 from node.sync.hub import Hub
+from node.sync.session_queries import topic_set
 from node.sync.transport import SecureStream, accept, dial
 from protocol.body import Grant, Permission
 from protocol.content import Post

@@ -19,7 +19,7 @@ from node.api.api import create_app
 from node.api.event_streams import EventStreams
 from node.api.http_server import open_api_listener, serve_api
 from node.api.service import NodeService
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.exports.exports import Exports
 from node.home.config import PeerConfig
 from node.home.home import Home, lock_home, run_file
@@ -49,8 +49,8 @@ from protocol.limits.peers import RELAY_TOPIC_COUNT_MAX
 from protocol.signing import public_key
 from protocol.text import id_text
 from storage.commits.blocks import DamagedBlock
-from storage.engine.copying import drop_open_copies
 from storage.engine.database import NewerSchema, StorageError
+from storage.engine.snapshot_copy import drop_open_copies
 from storage.peers.addresses import load_reached
 from storage.peers.peers import load_links, load_peers
 from storage.relay.quotas import RelayQuotas

@@ -116,13 +116,13 @@ class TextState:
 def reduce_set(said: Iterable[DocumentOperation]) -> dict[str, Entry]:
     """Entries of all items that anything stands about; an item is in the set where its entry has values.
 
-    Raises ErasedWords.
+    Raises ErasedValues.
     """
     return _reduce_values(list(said))
 
 
 def reduce_dict(said: Iterable[DocumentOperation]) -> dict[str, Entry]:
-    """Entries of all keys that anything stands about; the first of an entry's values is the key's. Raises ErasedWords."""
+    """Entries of all keys that anything stands about; the first of an entry's values is the key's. Raises ErasedValues."""
     return _reduce_values(list(said))
 
 
@@ -176,7 +176,7 @@ def find_snapshotted(said: Iterable[DocumentOperation]) -> list[DocumentOperatio
 
 
 def reduce_text(said: Iterable[DocumentOperation]) -> TextState:
-    """The updates and counting snapshots that no counting snapshot names. Raises ErasedWords where one of them is erased."""
+    """The updates and counting snapshots that no counting snapshot names. Raises ErasedValues where one is erased."""
     updates = [one for one in said if one.body is None or isinstance(one.body, TextUpdate | TextSnapshot)]
     snapshots = [(one, one.body.replaces) for one in updates if isinstance(one.body, TextSnapshot)]
     counting = {one.name for one in updates if not isinstance(one.body, TextSnapshot)}

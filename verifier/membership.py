@@ -63,12 +63,12 @@ from protocol.epochs import EpochAdd, EpochHistory, EpochInit
 from protocol.hashing import epoch_mark, root_topic_seed
 from protocol.proofs import verify_certificate, verify_invitation_proof
 from protocol.signing import BadSignature, public_key, verify_public_key
-from verifier.deciding import find_counting
 from verifier.devices import is_signed
 from verifier.epochs import describe_epoch
 from verifier.operations import Demand, Operation, Operations
 from verifier.quorums import authorise_checkpoint, check_approval, check_quorum, demand_removal
 from verifier.refusal import Refused, need
+from verifier.removal_conflicts import find_counting
 from verifier.resolution import Resolution
 
 _MARKS_REMEMBERED_MAX: Final = 4096

@@ -78,7 +78,7 @@ def run(
     giant_from: int | None = None,
     spark: SparkSession | None = None,
 ) -> AuditResult:
-    """Audit exports into `out_dir`/tables. Raises ExportError, JavaMissing, MasterRefused, GiantRefused, OSError.
+    """Audit exports into `out_dir`/tables. Raises ExportError, JavaMissing, MasterRefused, LargeBranchRefused, OSError.
 
     Branches of `giant_from` commits and more are ordered by many tasks. A session given as `spark` is used instead of a
     new one, and left running.

@@ -51,7 +51,7 @@ def order_giants(commits: DataFrame, sizes: Mapping[bytes, int], range_size: int
     """Order these branches out of `commits` (branch_id, commit_id, acks, sequence, rank, mark); `sizes` count theirs.
 
     No task gets much more than `range_size` commits. `commits` are read several times: persist them if they cost much.
-    Raises GiantRefused, and ValueError if an id stands twice in a branch.
+    Raises LargeBranchRefused, and ValueError if an id stands twice in a branch.
     """
     named = [f"branch {raw.hex()[:16]} of {size:,} commits" for raw, size in sizes.items()]
     more = f" and {len(named) - _NAMED_MAX} more" if len(named) > _NAMED_MAX else ""

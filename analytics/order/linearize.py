@@ -66,7 +66,7 @@ def linearize(
     Branches of `giant_from` commits and more are giants; by default `limits.LARGE_BRANCH_FROM`. Branches are counted and
     giants ordered at once, the rest when Spark comes to it. `carried` are more columns of `commits` to go with the rows,
     which saves anyone who needs them a join. `with_shapes` adds the columns of SHAPES_SCHEMA, which need the commits'
-    `time`. Raises GiantRefused.
+    `time`. Raises LargeBranchRefused.
     """
     _ship_code()
     threshold = giant_from or limits.LARGE_BRANCH_FROM
@@ -116,7 +116,7 @@ def _linearize_small(
 def _add_shapes(order: DataFrame, rows: DataFrame, sizes: Mapping[bytes, int]) -> DataFrame:
     """What `analytics.order.shapes` finds in a task, of branches too large for one: what has a place acks nothing elsewhere.
 
-    `sizes` count the commits of these branches. Raises GiantRefused.
+    `sizes` count the commits of these branches. Raises LargeBranchRefused.
     """
     placed = (
         order.where(F.col("fault").isNull())

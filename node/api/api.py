@@ -10,11 +10,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from node.api.authentication import Gate, error_response
 from node.api.binding import bind
 from node.api.event_streams import EventStreams
 from node.api.events import EventEndpoints
 from node.api.files import FileHandlers
-from node.api.gate import Gate, error_response
 from node.api.meter import Meter
 from node.api.openapi import describe_api
 from node.api.requests import Handler, answer_json

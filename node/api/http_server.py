@@ -18,8 +18,8 @@ from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from node.api.authentication import TRUSTED
 from node.api.event_streams import CUT
-from node.api.gate import TRUSTED
 from protocol.limits.formats import KIB
 from protocol.limits.users import API_CONNECTIONS_MAX, API_STRANGER_SECONDS, API_STRANGERS_MAX
 

@@ -12,7 +12,7 @@ from node.api.edits import Edits
 from node.api.node_events import NodeSource
 from node.api.qr import draw_qr
 from node.api.relay_admin import Relaying
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.files import Files
@@ -38,7 +38,7 @@ from node.membership.pairing import Pairing
 from node.membership.peers import Peers
 from node.membership.quorums import Quorums
 from node.membership.sharing import Sharing
-from node.observe.storage_view import StorageView
+from node.observe.disk_use import StorageView
 from node.observe.watching import Watching
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve

@@ -1,4 +1,4 @@
 """From what a user writes to a commit, its blocks and its publication.
 
-The result passes `node.ingest` as everybody's does. Start with `outbound`.
+The result passes `node.ingest` as everybody's does. Start with `author`.
 """

@@ -2,7 +2,7 @@
 
 Pure, but for fresh nonces.
 
-Where a commit stands (its place in the author's feed, its acks, the keys to them) is `node.authoring.outbound`'s to find
+Where a commit stands (its place in the author's feed, its acks, the keys to them) is `node.authoring.author`'s to find
 out.
 """
 

@@ -29,11 +29,11 @@ from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION
 from protocol.limits.files import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
 from storage.blobs.packs import FOLDER_NAME as PACKS_NAME
-from storage.engine.copying import sync_file, sync_folder
+from storage.engine.backup_rows import load_database, save_database
 from storage.engine.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError
 from storage.engine.folders import make_folder
 from storage.engine.losses import Loss, write_loss
-from storage.engine.restoring import load_database, save_database
+from storage.engine.snapshot_copy import sync_file, sync_folder
 from storage.engine.sqlite import UNREADABLE
 from storage.engine.store_identity import STORE_ID_NAME
 

@@ -30,7 +30,7 @@ from node.ingest.stored_commits import (
     wanted_columns,
     wanted_files,
 )
-from node.ingest.voiding import Review
+from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
 from protocol.body import Checkpoint, ErasedBody
 from protocol.commit import Commit
@@ -149,7 +149,7 @@ class _Judging:
         self._branch = branch
         self._membership = membership
         self._findings = findings
-        self._review = Review(connection, tables, branch.repo_num, membership)
+        self._review = VoidRecheck(connection, tables, branch.repo_num, membership)
         self._checkpoints = set(load_checkpoint_ids(connection, branch.num))
         self._facts: dict[bytes, CommitFacts] = {}
         self.walks = AckWalks(IMPLIED_ACK_VISITS_MAX)  # (`CommitLookup`)

@@ -28,7 +28,7 @@ from node.ingest.stored_commits import (
     wanted_columns,
     wanted_files,
 )
-from node.ingest.voiding import Review
+from node.ingest.void_recheck import VoidRecheck
 from protocol.body import Checkpoint
 from protocol.commit import Commit
 from storage.blobs.packs import Packs
@@ -277,13 +277,13 @@ class _Work:
                 membership = load_membership(self._connection, tables, repo.repo_id)
             except UNREADABLE:
                 continue
-            review = Review(self._connection, tables, repo.num, membership)
+            review = VoidRecheck(self._connection, tables, repo.num, membership)
             for branch in tables.branches.values():
                 if branch.repo_num == repo.num:
                     moved += self._restate_voids_of(branch, review)
         return moved
 
-    def _restate_voids_of(self, branch: Branch, review: Review) -> Counter[int]:
+    def _restate_voids_of(self, branch: Branch, review: VoidRecheck) -> Counter[int]:
         query = select(commits.c.num, commits.c.commit_id, commits.c.is_void)
         rows = self._connection.execute(query.where(commits.c.branch_num == branch.num)).all()
         moved: Counter[int] = Counter()

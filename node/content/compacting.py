@@ -8,8 +8,8 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.content.documents import Documents
 from node.content.erasing import Erased, find_compactable, find_erasable, find_unneeded
 from node.content.texts import Texts
@@ -20,8 +20,8 @@ from node.sync.hub import Hub
 from protocol.body import Permission
 from protocol.content import Compaction
 from protocol.text import id_text
+from storage.commits.absent_bodies import count_erased, measure_bodies
 from storage.commits.commits import TimelineRow
-from storage.commits.erasing import count_erased, measure_bodies
 from storage.repos.repos import Branch
 
 _ANY_TIME: Final = 1 << 62

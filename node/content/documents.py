@@ -10,8 +10,8 @@ from typing import Final, TypedDict
 
 from sqlalchemy import Connection
 
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.content.document_operations import DocumentOperationReader, deps_of, not_here
 from node.content.snapshotting import snapshot
 from node.contract.documents import (

@@ -29,9 +29,9 @@ from protocol.body import kind_name
 from protocol.commit import open_commit
 from protocol.content import Compaction, DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextUpdate
 from protocol.declared_kind import ERASABLE, WORDS, declared_kind
+from storage.commits.absent_bodies import Erasure, erase_bodies, load_compactions, load_whole, measure_bodies
 from storage.commits.blocks import DamagedBlock, read_blocks
 from storage.commits.commits import TimelineRow
-from storage.commits.erasing import Erasure, erase_bodies, load_compactions, load_whole, measure_bodies
 from storage.engine.database import Database, read_store
 from storage.engine.id_keys import chunks, unpack_nums
 from storage.repos.repos import Branch

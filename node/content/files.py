@@ -14,10 +14,10 @@ from typing import Final
 
 import trio
 
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.contract.files import FileList, FileView, RemovedFile
-from node.ingest.intake import IngestResult
+from node.ingest.ingest_result import IngestResult
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN
 from node.sync.fetching import fetch_blocks

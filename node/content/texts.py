@@ -17,8 +17,8 @@ import msgspec
 import structlog
 import trio
 
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.content.document_operations import DocumentOperationReader, deps_of, not_here
 from node.contract.documents import TextPush, TextView
 from node.runtime.errors import ServiceError

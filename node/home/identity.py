@@ -30,7 +30,7 @@ from node.home.private_files import create_file, read_file, replace_file, sweep_
 from node.home.system_keyring import drop_key, get_key, put_key
 from node.runtime.errors import ServiceError
 from protocol.limits.files import KEY_FILE_SIZE_MAX
-from storage.engine.copying import drop_open_copies
+from storage.engine.snapshot_copy import drop_open_copies
 
 KEYS_NAME: Final = "keys.json"
 OLDER_NODE_NAME: Final = "node.key"

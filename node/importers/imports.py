@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from node.authoring.author import Author
 from node.authoring.draft_graph import DraftGraph
 from node.authoring.drafting import Draft, Written
-from node.authoring.outbound import Author
 from node.contract.files import ImportedWindow, ImportItem, ImportResult
-from node.ingest.intake import IngestResult
+from node.ingest.ingest_result import IngestResult
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.content import Imported

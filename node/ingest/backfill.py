@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from node.ingest.intake import IngestResult
+from node.ingest.ingest_result import IngestResult
 from node.ingest.opening import Opened, OpenedBatch
 from node.ingest.replica import Replica
 from protocol.block import Block
+from storage.commits.absent_bodies import fill_bodies, is_any_missing
 from storage.commits.damaged import find_damaged, restore_commit
-from storage.commits.erasing import fill_bodies, is_any_missing
 from storage.engine.database import Database
 from storage.repos.repos import Branch
 

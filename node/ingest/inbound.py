@@ -20,21 +20,21 @@ import structlog
 from sqlalchemy import Connection
 
 from node.ingest.backfill import fill_missing, restore_damaged
-from node.ingest.intake import IngestResult
+from node.ingest.ingest_result import IngestResult
 from node.ingest.membership_effects import add_stated, choose_writing_epoch, follow_stated, show_names
 from node.ingest.opening import Opened, OpenedBatch, open_batch, open_kept_back, prove_topics
 from node.ingest.release import Budget, find_released
 from node.ingest.replica import Change, Replica, Tables
-from node.ingest.voiding import Review
+from node.ingest.void_recheck import VoidRecheck
 from protocol.body import Adopt, BranchAdd, BranchRenew, RepoInit
 from protocol.commit import Commit
 from protocol.epochs import EpochAdd, EpochInit
 from protocol.limits.peers import RELEASED_COUNT_MAX, WANT_COUNT_MAX
 from storage.blobs.files import apply_files
+from storage.commits.absent_bodies import keep_bare
 from storage.commits.blocks import DamagedBlock
 from storage.commits.checkpoints import keep_checkpoints
 from storage.commits.commits import NewCommit, accept_commits, load_facts, load_places
-from storage.commits.erasing import keep_bare
 from storage.commits.heads import find_heads
 from storage.commits.pending import (
     PendingPublication,
@@ -382,7 +382,7 @@ class _Acceptance:
                 DamagedBlock
             ):  # of commits that are back: void marks are as they were, until it can be computed
                 continue
-            review = Review(connection, self.tables, repo_num, membership, self._replica.database)
+            review = VoidRecheck(connection, self.tables, repo_num, membership, self._replica.database)
             for (content_repo_num, branch_num), ids in self._new_content.items():
                 if content_repo_num == repo_num:
                     review.of_commits(branch_num, ids)

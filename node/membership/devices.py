@@ -15,9 +15,9 @@ from typing import Final
 
 import structlog
 
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
-from node.ingest.intake import IngestResult
+from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from node.membership.repo_actions import sealed_grant
 from node.runtime.errors import ServiceError

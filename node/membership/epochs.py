@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 
 import structlog
 
+from node.authoring.author import Author
 from node.authoring.epoch_setup import open_earlier, topic_in
-from node.authoring.outbound import Author
-from node.ingest.intake import IngestResult
+from node.ingest.ingest_result import IngestResult
 from node.ingest.opening import read_pending
 from node.ingest.replica import Replica, choose_epoch
 from node.runtime.errors import ServiceError

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from hmac import compare_digest
 from typing import Final
 
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.contract.branches import MergeResult
 from node.contract.inbox import CommentList, CommentView, OfferAnswer, OfferList, OfferMade, OfferView
 from node.ingest.replica import load_blocks_of, load_tables, open_stored

@@ -10,8 +10,8 @@ from typing import Final
 import structlog
 import trio
 
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.membership.devices import DeviceKeeper
 from node.membership.epochs import EpochKeeper
 from node.membership.offers import follow_accepted

@@ -3,7 +3,7 @@
 from node.authoring.epoch_setup import topic_in
 from node.contract.branches import BranchRenewal
 from node.contract.repos import EpochList, EpochView, NewEpoch, RekeyedMember
-from node.ingest.intake import IngestResult
+from node.ingest.ingest_result import IngestResult
 from node.membership.epochs import EpochKeeper
 from node.membership.members import find_user
 from node.membership.repo_actions import RepoActions

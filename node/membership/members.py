@@ -25,7 +25,7 @@ from protocol.limits.formats import ADOPTED_COUNT_MAX, REMOVED_FEED_COUNT_MAX
 from protocol.signing import BadSignature, verify_public_key
 from protocol.text import id_text, parse_id
 from storage.commits.feeds import load_feed_tip
-from storage.commits.voids import load_void_ids
+from storage.commits.void_marks import load_void_ids
 from storage.repos.repos import Branch, Repo
 
 _REVOKED_AT_ONCE_MAX: Final = 1000

@@ -12,14 +12,14 @@ from functools import partial
 
 from sqlalchemy import Connection
 
+from node.authoring.author import Author
 from node.authoring.draft_graph import DraftGraph
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.contract.branches import BranchMerge, MergeResult
 from node.contract.commits import StateItem
 from node.contract.repos import RepoFork
 from node.contract.timelines import BranchState
-from node.ingest.intake import IngestResult
+from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica, load_blocks_of, open_encoded, open_stored
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub

@@ -5,8 +5,8 @@
 
 from typing import Final
 
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.contract.devices import (
     DeviceLinkView,
     DeviceList,
@@ -17,7 +17,7 @@ from node.contract.devices import (
     LeftRepo,
     RemovedDevice,
 )
-from node.ingest.intake import IngestResult
+from node.ingest.ingest_result import IngestResult
 from node.membership.devices import DeviceKeeper, DevicesHome, find_devices, find_home, last_end
 from node.membership.members import Members
 from node.membership.sharing import Sharing

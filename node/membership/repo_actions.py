@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.contract.values import RootCommit
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError

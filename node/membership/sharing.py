@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 import trio
 
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.contract.members import InvitationLinkView
 from node.contract.values import Capability
 from node.home.config import is_dialable

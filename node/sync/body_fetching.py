@@ -16,7 +16,7 @@ import trio
 
 from node.sync.hub import BlockSource, Hub
 from protocol.limits.peers import BODIES_LOOK_SECONDS, FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
-from storage.commits.erasing import count_missing, find_missing, load_missing
+from storage.commits.absent_bodies import count_missing, find_missing, load_missing
 from storage.engine.database import StorageError
 from storage.repos.repos import Branch
 

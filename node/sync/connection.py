@@ -18,15 +18,23 @@ import structlog
 import trio
 
 from node.ingest.opening import CARRIER_FAULTS
-from node.sync.allowance import Allowance
 from node.sync.batch_order import BatchOrder, Previous
 from node.sync.block_requests import BlockRequests, RequestTimeout
-from node.sync.exchange import Load, RangeSet, is_fruitful, read_store, reconcile, topic_place, topic_set
 from node.sync.hub import Hub, NotFetched
 from node.sync.introductions import Introducer
+from node.sync.rate_limit import TokenBucket
 from node.sync.scheduling import Bill
+from node.sync.send_queue import SendQueue
+from node.sync.session_queries import (
+    Load,
+    RangeSet,
+    is_fruitful,
+    read_store,
+    reconcile,
+    topic_place,
+    topic_set,
+)
 from node.sync.transport import SecureStream, TransportError
-from node.sync.writing import Outgoing
 from protocol.codec import DecodeError
 from protocol.limits.peers import (
     BYTE_SECONDS,
@@ -133,7 +141,7 @@ class Connection:
             is_relay=hub.relay is not None,
             introduces=introducer is not None,
         )
-        self.outgoing = Outgoing()
+        self.outgoing = SendQueue()
         self._nursery: trio.Nursery | None = None
         self._followed: dict[bytes, tuple[TopicTables, int]] = {}  # topics, and what they are here
         self._reconcilers: dict[bytes, tuple[Reconciler, RangeSet]] = {}  # by topic
@@ -144,8 +152,8 @@ class Connection:
         self._reading = trio.CancelScope()
         self._written = trio.Event()
         self._turns = BatchOrder()
-        self._keep_alives = Allowance(KEEP_ALIVES_AT_ONCE_MAX, 1 / KEEP_ALIVE_SECONDS)
-        self._messages = Allowance(MESSAGES_AT_ONCE_MAX, MESSAGES_PER_SECOND_MAX)
+        self._keep_alives = TokenBucket(KEEP_ALIVES_AT_ONCE_MAX, 1 / KEEP_ALIVE_SECONDS)
+        self._messages = TokenBucket(MESSAGES_AT_ONCE_MAX, MESSAGES_PER_SECOND_MAX)
 
     @property
     def topics(self) -> list[TopicProgress]:

@@ -16,7 +16,7 @@ import structlog
 import trio
 
 from node.ingest.inbound import Share, accept_batch, release_more
-from node.ingest.intake import IngestResult
+from node.ingest.ingest_result import IngestResult
 from node.ingest.opening import OpenedBatch, ReadBatch, read_batch, settle_batch
 from node.ingest.replica import Replica
 from node.runtime.blocking import RunBlocking

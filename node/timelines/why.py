@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from node.contract.commits import Verdict, VerdictFields, VoidView
 from node.ingest.opening import read_pending
 from node.ingest.replica import Replica
-from node.ingest.voiding import Review
+from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN
 from protocol.body import Grant, Join, Remove, RepoInit
@@ -16,12 +16,12 @@ from protocol.text import id_text, parse_id_prefix
 from storage.commits.commits import load_facts
 from storage.commits.lookup import FoundCommit, find_commits
 from storage.commits.pending import load_one_pending
-from storage.commits.voids import load_judged, load_void_ids
+from storage.commits.void_marks import load_judged, load_void_ids
 from storage.repos.repos import Branch
 from verifier.membership import Membership
 from verifier.operations import Operation
 from verifier.verify import find_causes
-from verifier.voiding import Void, find_adoption
+from verifier.void_rules import Void, find_adoption
 
 _VOIDS_SHOWN_MAX: Final = 1000
 
@@ -57,7 +57,7 @@ def explain(replica: Replica, text: str) -> Verdict:
         membership = replica.membership(branch.facts.repo_id)
         if branch.facts.is_root_branch:
             return {**judged, **_explain_operation(membership, membership.operations[found.commit_id])}
-        review = Review(connection, replica.tables, branch.repo_num, membership)
+        review = VoidRecheck(connection, replica.tables, branch.repo_num, membership)
         (commit,) = load_judged(connection, branch.num, [found.commit_id])
         adoption = find_adoption(membership, commit.commit_id, branch.branch_id)
         if adoption is not None:
@@ -75,7 +75,7 @@ def list_voids(replica: Replica, branch: Branch) -> list[VoidView]:
     """Void commits of a branch, the first of them, each with the rule and the operations that made it so."""
     with replica.membership_lock, replica.database.read() as connection:
         membership = replica.membership(branch.facts.repo_id)
-        review = Review(connection, replica.tables, branch.repo_num, membership)
+        review = VoidRecheck(connection, replica.tables, branch.repo_num, membership)
         ids = load_void_ids(connection, branch.num)[:_VOIDS_SHOWN_MAX]
         judged = {one.commit_id: one for one in load_judged(connection, branch.num, ids)}
         voids = [(judged[raw], review.find_void(branch, judged[raw])) for raw in ids]

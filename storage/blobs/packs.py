@@ -20,11 +20,11 @@ from protocol.block import Block, decode_block
 from protocol.codec import DecodeError
 from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
 from storage.engine.bulk import insert_rows, select_rows
-from storage.engine.copying import sync_folder
 from storage.engine.database import Database, StorageError
 from storage.engine.folders import make_folder
 from storage.engine.id_keys import chunks, id_key
 from storage.engine.quarantine import set_packs_aside, take_packs_back
+from storage.engine.snapshot_copy import sync_folder
 from storage.engine.store_identity import PACKS_NAME
 from storage.schema.schema import pack_blocks, packs
 

@@ -14,7 +14,7 @@ from protocol.hashing import symbol_key
 from protocol.riblt import Prefix
 from protocol.set_digest import SetDigest
 from storage.check.check_integrity import Findings
-from storage.commits.order import CANONICAL_ORDER, FIRST, OrderKey
+from storage.commits.position_index import CANONICAL_ORDER, FIRST, OrderKey
 from storage.engine.database import StorageError
 from storage.engine.id_keys import chunks, id_key, unpack_ids
 from storage.engine.streaming import stream_rows

@@ -25,7 +25,7 @@ from storage.check.check_derived import (
 )
 from storage.check.check_integrity import Findings
 from storage.check.check_pending import find_wrong_pending
-from storage.commits.order import FIRST, count_changes
+from storage.commits.position_index import FIRST, count_changes
 from storage.engine.database import Database, remember_last_number
 from storage.engine.id_keys import chunks, id_key, pack_ids, unpack_ids
 from storage.engine.streaming import stream_rows

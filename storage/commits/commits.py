@@ -18,7 +18,7 @@ from storage.commits.blocks import put_blocks
 from storage.commits.display import find_display_times
 from storage.commits.feeds import FeedPlace, keep_feed_forks
 from storage.commits.heads import advance_heads
-from storage.commits.order import CANONICAL_ORDER, OrderKey, count_changes, find_position, find_start
+from storage.commits.position_index import CANONICAL_ORDER, OrderKey, count_changes, find_position, find_start
 from storage.engine.bulk import insert_rows
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from protocol.body import Body, UnknownBody, body_kind
 from protocol.commit import Commit
 from protocol.publication import Publication
+from storage.commits.absent_bodies import keep_bare
 from storage.commits.blocks import put_blocks
-from storage.commits.erasing import keep_bare
 from storage.engine.column_encryption import cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key, pack_ids, pack_nums

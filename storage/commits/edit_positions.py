@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from protocol.limits.users import EDIT_POSITIONS_MAX, EDIT_WINDOW_MAX
 from storage.commits.edits import Edit, EditWindow, load_edits
-from storage.commits.order import OrderKey, find_position
+from storage.commits.position_index import OrderKey, find_position
 
 
 @dataclass(frozen=True, slots=True)

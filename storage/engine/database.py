@@ -16,9 +16,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from storage.engine.backends import Backend, choose_backend
 from storage.engine.column_encryption import BadSecret, as_option
-from storage.engine.copying import OLDER
 from storage.engine.errors import NewerSchema, NoStore, OlderSchema, StorageError
 from storage.engine.revisions import create, newest_revision, revision_of, upgrade
+from storage.engine.snapshot_copy import OLDER
 from storage.engine.sqlite import DATABASE_NAME, UNREADABLE, FileUse
 from storage.engine.store_seal import OtherStoreKey, find_cipher, seal_store
 from storage.engine.writer_lock import WriterLock

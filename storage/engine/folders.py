@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from storage.engine.copying import sync_folder
+from storage.engine.snapshot_copy import sync_folder
 
 
 def make_folder(path: Path) -> None:

@@ -14,9 +14,9 @@ from sqlalchemy import Connection, create_engine, event, make_url
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
-from storage.engine.copying import take_place
 from storage.engine.dump_load import copy_to_file
 from storage.engine.errors import StorageError
+from storage.engine.snapshot_copy import take_place
 from storage.engine.sqlite import DATABASE_NAME
 from storage.engine.store_identity import has_packs, read_store_id, write_store_id
 from storage.engine.urls import check_url, hide_secrets

@@ -17,10 +17,10 @@ from sqlalchemy.engine import Engine, ExceptionContext
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
-from storage.engine.copying import copy_database, take_place
 from storage.engine.errors import StorageError
 from storage.engine.last_write import LastWrite, next_count, read_last_write
 from storage.engine.losses import check_count, guard_log, guard_unused
+from storage.engine.snapshot_copy import copy_database, take_place
 from storage.engine.store_identity import check_unbound
 
 DATABASE_NAME: Final = "ravel.sqlite"

@@ -20,8 +20,8 @@ from protocol import signing
 from protocol.limits.peers import SUMMARY_HEAD_COUNT_MAX, VARIANTS_WANTED_MAX
 from protocol.publication import encode_bare, encode_publication, sign_publication
 from protocol.riblt import SHORT_ID_SIZE
+from storage.commits.absent_bodies import load_body_ids
 from storage.commits.blocks import read_blocks
-from storage.commits.erasing import load_body_ids
 from storage.commits.pending import find_unread, load_unread
 from storage.engine.id_keys import chunks, id_key, unpack_ids, unpack_nums
 from storage.repos.repos import Branch

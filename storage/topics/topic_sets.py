@@ -13,8 +13,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, Select, select
 
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, publication_id
+from storage.commits.absent_bodies import load_body_ids
 from storage.commits.blocks import read_blocks
-from storage.commits.erasing import load_body_ids
 from storage.engine.id_keys import LOOKUP_COUNT_MAX, chunks, id_key, unpack_nums
 from storage.engine.streaming import stream_parts
 from storage.schema.schema import awaited_commits

@@ -41,6 +41,7 @@ def _fill(peer: Peer) -> str:
     return branch
 
 
+@pytest.mark.extended
 def test_a_backup_beside_a_daemon_becomes_the_same_node(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         branch = _fill(alice)

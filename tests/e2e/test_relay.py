@@ -22,6 +22,7 @@ def _digest(peer: Peer) -> str:
     return str(peer.client.digest("main")["digest"])
 
 
+@pytest.mark.extended
 def test_two_members_who_are_never_online_together(tmp_path: Path) -> None:
     alice, bob, relay = (Peer(tmp_path / name) for name in ("alice", "bob", "relay"))
     try:

@@ -14,6 +14,7 @@ from tests.support.ssb import Feed, key_of_line
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.extended
 def test_a_log_is_imported_again_and_again_and_replicates(tmp_path: Path) -> None:
     log, refused = tmp_path / "log.jsonl", tmp_path / "refused.jsonl"
     first, second = Feed("a"), Feed("b")

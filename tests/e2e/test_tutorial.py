@@ -30,6 +30,7 @@ def test_the_tutorial_quotes_its_apps() -> None:
         assert len((EXAMPLES / name).read_text().splitlines()) < 100
 
 
+@pytest.mark.extended
 def test_two_people_chat_and_see_one_order(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         _, branch = join(alice, bob)

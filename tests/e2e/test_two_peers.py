@@ -246,6 +246,7 @@ def test_no_secret_is_logged(tmp_path: Path) -> None:
             assert "ravel:invite" not in log
 
 
+@pytest.mark.extended
 def test_repo_sync_returns_when_all_is_here_and_says_what_is_missing_else(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.create_repo("notes")

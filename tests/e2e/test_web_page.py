@@ -70,6 +70,7 @@ def test_a_code_opens_the_page_once_and_the_token_stays_in_its_tab(tmp_path: Pat
         assert not any(token in url for url in page.requested())
 
 
+@pytest.mark.extended
 def test_the_timeline_is_followed_and_what_others_wrote_is_text(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo(f"notes {HOSTILE[:40]}")

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.ingest.replica import Replica
 from protocol.body import Adopt, Body, FeedEnd, Grant, Invite, Join, Permission, Remove, Revoke, encode_body
 from protocol.commit import Content, HeaderKeys, Links, TanglePlace, seal_commit

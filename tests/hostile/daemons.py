@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.client.client import ApiClient
 from node.home.home import read_run_file
 from node.home.identity import open_keys

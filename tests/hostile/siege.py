@@ -22,7 +22,7 @@ from node.ingest import inbound as inbound_module
 from node.ingest import opening as opening_module
 from node.runtime.blocking import inline
 from node.sync import connection as connection_module
-from node.sync import exchange as exchange_module
+from node.sync import session_queries
 from node.sync.connection import Connection
 from node.sync.network import Network
 from node.sync.relay import Relay
@@ -273,7 +273,7 @@ def watched(victim: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
         monkeypatch.setattr(victim.hub.relay, "_check", check)
     counting(opening_module, "open_commit", lambda _: add("opened", 1))
     counting(inbound_module, "load_places", lambda found: add("places", len(found)))
-    counting(exchange_module, "load_set", lambda found: add("listed", len(found[1])))
+    counting(session_queries, "load_set", lambda found: add("listed", len(found[1])))
     counting(connection_module, "decode_message", lambda _: counts.frame())
     event.listen(Engine, "before_cursor_execute", executed)
     steps = _Steps(counts)

@@ -11,8 +11,8 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from node.authoring.author import Author
 from node.authoring.drafting import Draft, Written
-from node.authoring.outbound import Author
 from node.ingest.replica import Replica
 from protocol import signing
 from protocol.body import Grant, Permission, Remove

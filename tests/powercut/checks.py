@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from analytics.reading.export_reader import ExportError, read_export
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.care.backup import restore_backup
 from node.care.fsck import check_store
 from node.home.home import create_home, lock_home, open_home
@@ -20,8 +20,8 @@ from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
 from protocol.content import Post
 from protocol.text import id_text, parse_id
-from storage.engine.copying import drop_open_copies
 from storage.engine.database import StorageError
+from storage.engine.snapshot_copy import drop_open_copies
 from storage.export.schema import MANIFEST_NAME
 from tests.powercut.disk import State
 from tests.powercut.looking import find_ids, hash_files

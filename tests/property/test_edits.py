@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from node.ingest.replica import Replica
 from storage.commits.edit_positions import find_edit_positions
 from storage.commits.edits import START, Cursor, load_edits
-from storage.commits.voids import load_judged, mark_void
+from storage.commits.void_marks import load_judged, mark_void
 from storage.repos.repos import Branch
 from tests.support.builders import STORE_KEY, World, give, timeline
 from tests.support.replicas import ListCopy, TableCopy, follow
@@ -69,7 +69,7 @@ def test_copies_are_kept_right_by_nothing_but_edits(
         tempfile.TemporaryDirectory() as folder,
         closing(World(Path(folder) / "world")) as world,
         patch("storage.commits.changes.CHANGES_KEPT_MAX", kept),
-        patch("storage.commits.order.COMMITS_PER_SPAN_MAX", 4),
+        patch("storage.commits.position_index.COMMITS_PER_SPAN_MAX", 4),
         closing(TableCopy()) as table,
         closing(TableCopy()) as late_table,
     ):

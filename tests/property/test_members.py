@@ -25,7 +25,7 @@ from protocol.text import id_text
 from storage.commits.commits import count_commits, digest_timeline, load_timeline
 from storage.commits.heads import load_heads
 from storage.commits.pending import count_pending
-from storage.commits.voids import load_void_ids
+from storage.commits.void_marks import load_void_ids
 from storage.engine import database
 from storage.schema.schema import commits, rejections
 from tests.histories.plots import tell

@@ -16,8 +16,8 @@ from storage.check.check_derived import recount_order
 from storage.check.check_integrity import Findings
 from storage.commits.checkpoints import _count_up
 from storage.commits.commits import load_rows, load_timeline
-from storage.commits.order import FIRST, OrderKey, find_position, find_start
-from storage.commits.voids import mark_void
+from storage.commits.position_index import FIRST, OrderKey, find_position, find_start
+from storage.commits.void_marks import mark_void
 from storage.engine.database import Database
 from tests.support.rows import put_branch, put_commits, some_id
 
@@ -52,8 +52,8 @@ _RANKS = st.lists(st.integers(min_value=0, max_value=12), min_size=1, max_size=2
 @given(data=st.data(), steps=st.lists(st.sampled_from(["come", "come", "void", "move"]), max_size=8))
 def test_positions_are_those_in_a_list(database: Database, data: st.DataObject, steps: list[str]) -> None:
     with (
-        patch("storage.commits.order.COMMITS_PER_SPAN_MAX", 4),
-        patch("storage.commits.order.SPANS_PER_SPAN_MAX", 4),
+        patch("storage.commits.position_index.COMMITS_PER_SPAN_MAX", 4),
+        patch("storage.commits.position_index.SPANS_PER_SPAN_MAX", 4),
         suppress(_Undone),
         database.write() as connection,
     ):

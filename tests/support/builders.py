@@ -9,10 +9,10 @@ import secrets
 from dataclasses import replace
 from pathlib import Path
 
+from node.authoring.author import Author
 from node.authoring.drafting import Draft, Written
-from node.authoring.outbound import Author
 from node.ingest.inbound import accept_batch
-from node.ingest.intake import IngestResult
+from node.ingest.ingest_result import IngestResult
 from node.ingest.opening import open_batch
 from node.ingest.replica import Replica
 from protocol.body import Approve, Checkpoint, Grant, Permission, ProposeCheckpoint, Quorum, Remove

@@ -34,9 +34,9 @@ def endpoints_page(made: str) -> str:
         lines += ["", f"## {subject}"]
         for endpoint in endpoints:
             lines += _endpoint_lines(endpoint)
-    lines += ["", "## Types of answers"]
+    lines += ["", "## Types"]
     schemas = _schemas()
-    for kind in _answer_types():
+    for kind in _types():
         lines += _type_lines(kind, schemas)
     return "\n".join(lines) + "\n"
 
@@ -99,14 +99,17 @@ def _request_rows(endpoint: AnyEndpoint) -> list[str]:
     return rows
 
 
-def _answer_types() -> list[Any]:
-    """All types of answers and events, and those that they are made of, by name."""
+def _types() -> list[Any]:
+    """All types of answers and events, and those that these and requests are made of, by name."""
     found: dict[str, Any] = {}
     ahead: list[Any] = [endpoint.answer for endpoint in ENDPOINTS]
     ahead += [event.data for endpoint in ENDPOINTS for event in endpoint.events]
+    for endpoint in ENDPOINTS:
+        ahead += get_type_hints(endpoint.request).values() if endpoint.request is not None else ()
     while ahead:
         kind = ahead.pop()
-        if is_typeddict(kind) and kind.__name__ not in found:
+        is_struct = isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+        if (is_struct or is_typeddict(kind)) and kind.__name__ not in found:
             found[kind.__name__] = kind
             ahead += get_type_hints(kind).values()
         else:
@@ -115,7 +118,7 @@ def _answer_types() -> list[Any]:
 
 
 def _schemas() -> JsonObject:
-    return msgspec.json.schema_components(_answer_types(), ref_template="{name}")[1]
+    return msgspec.json.schema_components(_types(), ref_template="{name}")[1]
 
 
 def _type_lines(kind: Any, schemas: JsonObject) -> list[str]:  # noqa: ANN401  # a TypedDict class has no type

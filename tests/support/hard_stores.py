@@ -1,9 +1,9 @@
 """What can be in a store and not be whole, all of it legal: nothing that looks for faults may find one."""
 
 from protocol.publication import decode_publication
+from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.commits import load_rows
 from storage.commits.damaged import await_commits
-from storage.commits.erasing import Erasure, erase_bodies
 from storage.engine.id_keys import unpack_nums
 from storage.schema.schema import blocks
 from tests.support.builders import NOW_MS, World, give

@@ -8,8 +8,8 @@ from pathlib import Path
 import trio
 from trio.testing import memory_stream_pair
 
-from node.authoring.outbound import Author
-from node.ingest.intake import IngestResult
+from node.authoring.author import Author
+from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner, link_of
 from node.membership.key_rotation import KeyRotation

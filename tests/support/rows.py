@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from storage.commits.order import OrderKey, count_changes
+from storage.commits.position_index import OrderKey, count_changes
 from storage.engine.database import Database
 from storage.engine.id_keys import id_key
 from storage.schema.schema import authors, branches, commits, repos

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.ingest.replica import Replica
 from node.membership.epochs import EpochKeeper
 from node.timelines.views import place_text

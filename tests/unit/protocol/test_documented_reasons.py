@@ -75,7 +75,9 @@ def table(heading: str) -> list[list[str]]:
 
 def faults_in_exchange() -> set[str]:
     """What `Reconciled` may say that is wrong."""
-    keywords = (keyword for call in calls("node/sync/exchange.py", "Reconciled") for keyword in call.keywords)
+    keywords = (
+        keyword for call in calls("node/sync/session_queries.py", "Reconciled") for keyword in call.keywords
+    )
     return {code for keyword in keywords if keyword.arg == "fault" for code in codes(keyword.value)}
 
 

@@ -16,7 +16,7 @@ from analytics.audit import command as audit_command
 from analytics.audit.blocks import BlockCounts
 from analytics.command import EXIT_BAD_REQUEST, EXIT_MISMATCH, EXIT_UNEXPECTED
 from analytics.reading.limits import BLOCK_SIZE_MAX
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from protocol.block import seal_block
 from protocol.body import Grant, Permission, Remove
 from protocol.publication import decode_publication

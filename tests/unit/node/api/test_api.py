@@ -17,7 +17,7 @@ from trio.testing import MockClock, memory_stream_pair
 from node.api import http_server as http_server_module
 from node.api import requests as api_requests
 from node.api.api import create_app
-from node.api.gate import TRUSTED
+from node.api.authentication import TRUSTED
 from node.api.http_server import serve_connection
 from node.api.service import NodeService
 from node.client.calls import path_part

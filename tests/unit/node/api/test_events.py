@@ -22,7 +22,7 @@ from node.sync.hub import Hub
 from protocol.limits.formats import TEXT_SIZE_MAX
 from protocol.text import parse_id
 from storage.commits.edits import START, Cursor
-from storage.commits.voids import load_judged, mark_void
+from storage.commits.void_marks import load_judged, mark_void
 from storage.repos.repos import Branch
 from tests.support.answers import check_event
 from tests.support.machine import fail_after

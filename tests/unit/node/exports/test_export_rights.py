@@ -14,8 +14,8 @@ import pytest
 from sqlalchemy import Connection, Row, delete, insert, select, update
 from sqlalchemy.exc import OperationalError
 
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.exports.export_rights import open_rights
 from node.ingest.replica import Tables, load_membership
 from protocol.body import Grant, Invite, Join, Permission, Remove, Revoke

@@ -10,7 +10,7 @@ from node.content.document_operations import DocumentOperationReader
 from node.content.erasing import ERASABLE_KINDS, find_compactable, find_erasable
 from node.contract.commits import TimelineItem
 from node.contract.peers import TopicView
-from node.ingest.intake import IngestResult
+from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from node.timelines.commit_history import describe
 from node.timelines.views import timeline_items
@@ -35,8 +35,8 @@ from protocol.object import MissingBlocks
 from protocol.publication import decode_publication, is_bare, open_sealed_key
 from protocol.text import id_text
 from storage.commits import pending as waiting_module
+from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.commits import load_timeline
-from storage.commits.erasing import Erasure, erase_bodies
 from storage.commits.pending import count_rejections
 from storage.engine.id_keys import id_key
 from storage.repos.repos import Branch

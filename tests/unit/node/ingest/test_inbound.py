@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.ingest.inbound import accept_batch, retry_kept
 from node.ingest.opening import open_batch
 from node.ingest.replica import Replica

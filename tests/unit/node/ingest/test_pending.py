@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 
 from node.ingest import inbound, opening
 from node.ingest.inbound import accept_batch, release_more, retry_kept
-from node.ingest.intake import IngestResult
+from node.ingest.ingest_result import IngestResult
 from node.ingest.opening import open_batch, open_kept_back
 from node.ingest.release import Budget
 from node.ingest.replica import Replica

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sqlalchemy import insert
 from trio.testing import MockClock
 
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.membership.peers import Peers
 from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError

@@ -9,8 +9,8 @@ import trio
 from sqlalchemy import Connection
 from trio.testing import MockClock
 
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.membership.devices import find_devices, find_home
 from node.runtime.errors import ServiceError
 from protocol.body import Body, Join, Permission

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.runtime.clock import LATEST_MS, now_ms, now_seconds
 from node.runtime.errors import ServiceError
 from protocol.content import Post

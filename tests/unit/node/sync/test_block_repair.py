@@ -13,7 +13,7 @@ from node.care.fsck import check_store
 from node.care.repair import repair_store
 from node.content.files import Files
 from node.sync.block_repair import BlockRepairer
-from node.sync.exchange import read_store
+from node.sync.session_queries import read_store
 from node.timelines.commit_history import describe
 from node.timelines.timelines import Timelines
 from protocol.limits.formats import LEAF_SIZE

@@ -14,8 +14,8 @@ from node.timelines.views import timeline_items
 from protocol.content import Post
 from protocol.limits.peers import FETCH_TIMEOUT_SECONDS, WANT_COUNT_MAX
 from protocol.publication import decode_publication
+from storage.commits.absent_bodies import find_missing
 from storage.commits.commits import load_timeline
-from storage.commits.erasing import find_missing
 from storage.topics.difference import load_publications, plan_sending
 from tests.support.builders import STORE_KEY, give
 from tests.support.forging import bare_of

@@ -11,13 +11,13 @@ import trio
 from sqlalchemy import Connection as SqlConnection
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from node.authoring import outbound
+from node.authoring import author as author_module
 from node.authoring.epoch_setup import set_up_epoch
 from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.texts import Texts
 from node.ingest.inbound import accept_batch
-from node.ingest.intake import IngestResult
+from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from node.membership.epochs import EpochKeeper
 from node.membership.peers import Peers
@@ -88,10 +88,10 @@ def test_secrets_that_could_not_be_handed_over_are_handed_over_later(
     repo, _ = alice.create_repo()
     keeper = EpochKeeper(alice.replica, alice.author)
     with monkeypatch.context() as patch:
-        patch.setattr(outbound, "set_up_epoch", lambda *_: None)
+        patch.setattr(author_module, "set_up_epoch", lambda *_: None)
         alice.author.start_epoch(repo)
     with monkeypatch.context() as patch:
-        patch.setattr(outbound, "accept_batch", _full)
+        patch.setattr(author_module, "accept_batch", _full)
         with pytest.raises(StorageError):
             keeper.hand_over(repo)
     assert _said(alice) == (0, 0)
@@ -105,7 +105,7 @@ def test_an_epoch_that_was_started_is_told_of_though_it_could_not_be_furnished(
     alice = nodes[0]
     repo, _ = alice.create_repo()
     with monkeypatch.context() as patch:
-        patch.setattr(outbound, "set_up_epoch", _full)
+        patch.setattr(author_module, "set_up_epoch", _full)
         intake = alice.author.start_epoch(repo)
     assert sum(map(len, intake.accepted.values())) == 1
     assert EpochKeeper(alice.replica, alice.author).hand_over(repo).accepted
@@ -148,7 +148,7 @@ def test_an_epoch_is_furnished_once_though_its_secrets_are_looked_after_meanwhil
         assert met.wait(10)
         set_up_epoch(*args)
 
-    monkeypatch.setattr(outbound, "set_up_epoch", set_up)
+    monkeypatch.setattr(author_module, "set_up_epoch", set_up)
     alice.author.start_epoch(repo)
     looking.join(10)
     assert _said(alice) == (1, 1)
@@ -177,7 +177,7 @@ def test_no_snapshot_is_held_while_a_commit_is_stored(
         return accept_batch(*args, **options)
 
     monkeypatch.setattr(database, "read", counted)
-    monkeypatch.setattr(outbound, "accept_batch", watched)
+    monkeypatch.setattr(author_module, "accept_batch", watched)
     if write == "create_branch":
         alice.author.create_branch(repo, "side")
     else:

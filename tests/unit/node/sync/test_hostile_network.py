@@ -107,7 +107,7 @@ async def test_a_peer_that_asks_on_and_reads_nothing_is_left_at_the_bound(
         ours, theirs = memory_stream_pair()
         return ours, _Clogging(theirs, 2000)
 
-    monkeypatch.setattr("node.sync.writing.OUTGOING_SIZE_MAX", 20_000)
+    monkeypatch.setattr("node.sync.send_queue.OUTGOING_SIZE_MAX", 20_000)
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         (commit_id,) = alice.heads(branch)

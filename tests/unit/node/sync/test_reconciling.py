@@ -11,9 +11,9 @@ from sqlalchemy import text
 from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
-from node.sync import exchange
+from node.sync import session_queries
 from node.sync.connection import Connection
-from node.sync.exchange import RangeSet, StoredSet, topic_set
+from node.sync.session_queries import RangeSet, StoredSet, topic_set
 from protocol.content import Post
 from protocol.hashing import symbol_key
 from protocol.range_items import END, START
@@ -73,7 +73,7 @@ async def test_what_symbols_missed_is_found_by_ranges(
                 return Reconciled(work.topic, (), (), is_over=True)
         return really(*arguments)  # type: ignore[arg-type]  # whatever it is given, it passes on
 
-    really = exchange.reconcile
+    really = session_queries.reconcile
     monkeypatch.setattr("node.sync.connection.reconcile", open_blindly)
     with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _apart(alice, bob, 300, 40)
@@ -222,8 +222,8 @@ def test_a_set_for_ranges_is_read_once_until_the_topic_changes(
         loads.append(kept)
         return load_set(connection, kept)
 
-    monkeypatch.setattr(exchange, "load_set", count_loads)
-    monkeypatch.setattr(exchange, "RANGE_SET_KEPT_COUNT_MAX", bound)
+    monkeypatch.setattr(session_queries, "load_set", count_loads)
+    monkeypatch.setattr(session_queries, "RANGE_SET_KEPT_COUNT_MAX", bound)
     with open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
         _write(alice, 2)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.ingest.inbound import accept_batch
 from node.ingest.opening import open_batch
 from node.runtime.errors import ServiceError

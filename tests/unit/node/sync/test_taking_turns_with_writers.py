@@ -12,7 +12,7 @@ from sqlalchemy import Engine, event
 
 from node.runtime.blocking import threads
 from node.runtime.errors import ServiceError
-from node.sync.exchange import topic_set
+from node.sync.session_queries import topic_set
 from protocol.content import Post
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.outbound import Author
 from node.ingest import replica as replica_module
 from node.runtime.errors import ServiceError
 from node.timelines.why import explain, list_voids

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from protocol.body import Grant, Permission, Remove
 from storage.schema.schema import commits
 from tests.support.builders import NOW_MS, World

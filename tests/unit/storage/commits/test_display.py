@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.ingest.inbound import accept_batch
 from node.ingest.opening import open_batch
 from node.ingest.replica import Replica
 from protocol.body import Grant, Permission
 from storage.commits.commits import load_numbered
 from storage.commits.display import load_display_window
-from storage.commits.voids import load_judged, mark_void
+from storage.commits.void_marks import load_judged, mark_void
 from storage.repos.repos import Branch
 from tests.support.builders import NOW_MS, World
 

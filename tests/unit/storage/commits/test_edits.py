@@ -9,7 +9,7 @@ from storage.commits import changes as changes_module
 from storage.commits import edit_positions as edit_positions_module
 from storage.commits.edit_positions import EditPosition, find_edit_positions
 from storage.commits.edits import START, Cursor, EditWindow, load_edits
-from storage.commits.voids import load_judged, mark_void
+from storage.commits.void_marks import load_judged, mark_void
 from tests.support.builders import World, timeline
 from tests.support.replicas import ListCopy, follow
 

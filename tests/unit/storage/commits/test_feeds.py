@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from protocol.content import Post
 from storage.commits.feeds import load_feed_forks, load_feeds
 from tests.support.builders import NOW_MS, World, give

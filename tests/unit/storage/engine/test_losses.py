@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select, text
 
+from storage.engine.backup_rows import save_database
 from storage.engine.database import Database, StorageError, read_store
 from storage.engine.last_write import LAST_WRITE_NAME, LastWrite, count_lost, next_count, read_last_write
 from storage.engine.log_check import examine_log
 from storage.engine.losses import LOSS_NAME, Loss, read_loss, settle_loss, write_loss
-from storage.engine.restoring import save_database
 from storage.schema.peer_schema import peers
 
 pytestmark = pytest.mark.sqlite

@@ -20,6 +20,7 @@ from protocol.block import seal_block
 from storage.blobs.packs import FOLDER_NAME, Packs
 from storage.check.check_integrity import count_rows
 from storage.commits.commits import digest_timeline, iterate_arrivals
+from storage.engine.backup_rows import load_database, save_database
 from storage.engine.database import (
     DATABASE_NAME,
     Database,
@@ -30,7 +31,6 @@ from storage.engine.database import (
     read_store,
 )
 from storage.engine.postgresql import PostgresqlBackend, find_risks
-from storage.engine.restoring import load_database, save_database
 from storage.engine.revisions import upgrade
 from storage.repos.repos import load_epochs, load_repos
 from storage.schema.peer_schema import peers

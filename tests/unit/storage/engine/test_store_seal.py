@@ -16,8 +16,8 @@ from protocol.text import BranchCapability, BranchChannel
 from storage.blobs.files import load_files
 from storage.commits.commits import iterate_arrivals, load_commit_keys
 from storage.engine.column_encryption import BadSecret, Sealed, commit_place, file_place
-from storage.engine.copying import copy_database, drop_open_copies
 from storage.engine.database import Database, StorageError, read_store
+from storage.engine.snapshot_copy import copy_database, drop_open_copies
 from storage.engine.sqlite import SqliteBackend
 from storage.repos.repos import load_branches, load_epochs, load_repos
 from storage.repos.single_branch import add_branch_alone

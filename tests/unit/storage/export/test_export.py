@@ -15,7 +15,7 @@ from blake3 import blake3
 from msgspec import structs
 from sqlalchemy import Connection, select, update
 
-from node.authoring.outbound import Author
+from node.authoring.author import Author
 from node.exports.export_rights import open_rights
 from node.exports.export_worker import ExportRequest, write_export
 from protocol.body import Adopt, Grant, Invite, Permission, Remove

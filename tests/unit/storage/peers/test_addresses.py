@@ -30,6 +30,7 @@ def test_the_last_place_of_a_peer_counts(tmp_path: Path) -> None:
     database.close()
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_so_many_are_kept(tmp_path: Path) -> None:
     database = Database(tmp_path)

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Select, select, update
 
 from storage.commits.changes import Change, record_changes
 from storage.commits.checkpoints import recount_checkpoints
-from storage.commits.order import CANONICAL_ORDER, Gain, count_changes
+from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 from node.authoring.drafting import AuthorKeys, Draft, Place, Sealed, Written, new_branch, publish, seal_draft
 from node.authoring.epoch_setup import is_due, set_up_epoch
 from node.ingest.inbound import InTransaction, OwnCommitRejected, accept_batch
-from node.ingest.intake import IngestResult
+from node.ingest.ingest_result import IngestResult
 from node.ingest.opening import open_batch
 from node.ingest.replica import Replica
 from node.runtime.clock import check_now

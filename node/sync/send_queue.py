@@ -17,7 +17,7 @@ from protocol.messages import Message, encode_message
 _COALESCED_COUNT_MAX: Final = 64
 
 
-class Outgoing:
+class SendQueue:
     """Messages of one connection that wait to be written."""
 
     def __init__(self) -> None:

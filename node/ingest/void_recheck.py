@@ -14,18 +14,18 @@ from protocol.commit import Commit, open_commit
 from protocol.content import Compaction
 from storage.commits.blocks import DamagedBlock, read_blocks
 from storage.commits.checkpoints import load_checkpoint_ids
-from storage.commits.voids import Judged, are_forked, has_forks, load_judged, load_judged_by, mark_void
+from storage.commits.void_marks import Judged, are_forked, has_forks, load_judged, load_judged_by, mark_void
 from storage.engine.database import Database
 from storage.engine.id_keys import unpack_nums
 from storage.repos.repos import Branch
 from verifier.membership import Membership
 from verifier.tangle_kinds import GROUP
-from verifier.voiding import Void, find_affected, find_void
+from verifier.void_rules import Void, find_affected, find_void
 
 _COMPACTION: Final = kind_name(Compaction)
 
 
-class Review:
+class VoidRecheck:
     """Judges content commits of one repo again, as its membership stands now. Belongs to one transaction."""
 
     def __init__(

@@ -4,7 +4,7 @@ No clock inside: who asks says what time it is.
 """
 
 
-class Allowance:
+class TokenBucket:
     """A bucket that fills at a steady rate up to a size, and from which each use takes one."""
 
     def __init__(self, at_once: float, per_second: float) -> None:

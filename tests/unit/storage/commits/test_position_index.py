@@ -12,8 +12,8 @@ from storage.check.check_integrity import Findings
 from storage.commits.commits import load_position, load_rows, load_timeline
 from storage.commits.display import DISPLAY_ORDER, load_display_window
 from storage.commits.heads import load_heads
-from storage.commits.order import OrderKey, find_position, find_start
-from storage.commits.voids import mark_void
+from storage.commits.position_index import OrderKey, find_position, find_start
+from storage.commits.void_marks import mark_void
 from storage.engine.database import Database
 from storage.engine.id_keys import id_key
 from storage.engine.revisions import upgrade
@@ -25,8 +25,8 @@ from tests.support.rows import counted_steps, put_branch, put_commits, some_id
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     """A store in which few commits make many levels of counts."""
-    monkeypatch.setattr("storage.commits.order.COMMITS_PER_SPAN_MAX", 32)
-    monkeypatch.setattr("storage.commits.order.SPANS_PER_SPAN_MAX", 16)
+    monkeypatch.setattr("storage.commits.position_index.COMMITS_PER_SPAN_MAX", 32)
+    monkeypatch.setattr("storage.commits.position_index.SPANS_PER_SPAN_MAX", 16)
     with closing(Database(tmp_path)) as database:
         yield database
 

@@ -4,8 +4,8 @@ import pytest
 import trio
 from trio.testing import MockClock, memory_stream_pair
 
+from node.sync.send_queue import SendQueue
 from node.sync.transport import accept, dial
-from node.sync.writing import Outgoing
 from protocol.limits.peers import OUTGOING_COUNT_MAX, OUTGOING_SIZE_MAX
 from protocol.messages import Blocks, KeepAlive, encode_message
 from protocol.signing import public_key
@@ -16,14 +16,14 @@ BLOCK = Blocks(b"t" * 32, (bytes(MIB),))
 
 
 def test_no_more_bytes_wait_than_the_bound() -> None:
-    outgoing = Outgoing()
+    outgoing = SendQueue()
     room = OUTGOING_SIZE_MAX // len(encode_message(BLOCK))
     assert [outgoing.put(BLOCK) for _ in range(room + 1)] == [True] * room + [False]
     assert outgoing.count == room
 
 
 def test_no_more_messages_wait_than_the_bound() -> None:
-    outgoing = Outgoing()
+    outgoing = SendQueue()
     assert all(outgoing.put(KeepAlive()) for _ in range(OUTGOING_COUNT_MAX))
     assert not outgoing.put(KeepAlive())
 
@@ -32,7 +32,7 @@ def test_no_more_messages_wait_than_the_bound() -> None:
 async def test_what_was_written_makes_room_and_nothing_is_put_after_the_end(
     autojump_clock: MockClock,
 ) -> None:
-    outgoing = Outgoing()
+    outgoing = SendQueue()
     while outgoing.put(BLOCK):
         pass
     waiting = outgoing.count

@@ -5,13 +5,13 @@ The file is an SQLite store, so a backup of one kind of database can be restored
 
 from pathlib import Path
 
-from storage.engine.copying import copy_database
 from storage.engine.database import FAILURES, explain, read_store
 from storage.engine.dump_load import copy_to_file, load_from_file
 from storage.engine.errors import NoStore, StorageError
 from storage.engine.losses import guard_unused
 from storage.engine.postgresql import PostgresqlBackend
 from storage.engine.revisions import newest_revision, revision_of
+from storage.engine.snapshot_copy import copy_database
 from storage.engine.sqlite import DATABASE_NAME
 from storage.engine.store_identity import check_unbound
 
