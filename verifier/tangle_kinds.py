@@ -10,6 +10,7 @@ is decided before (`verify`), and what is built here decides nothing about it.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final, Protocol
 
 from protocol.body import Body, Grant, Invite, Join, Remove, RepoInit, Revoke, UnknownBody
@@ -40,6 +41,14 @@ Predicate = Callable[[ReadCommit, ReadCommit], bool]
 """Of a commit other than the root, and the root."""
 
 
+class Span(StrEnum):
+    """In which branches of a repo the commits of a kind stand; where the repo's init is the root, in the root branch."""
+
+    BRANCH = "branch"
+    ROOT_BRANCH = "root branch"
+    REPO = "repo"
+
+
 def _never(_commit: ReadCommit, _root: ReadCommit) -> bool:
     return False
 
@@ -57,6 +66,7 @@ class TangleKind:
     is_candidate: Predicate
     recipe: Callable[[ReadCommit], tuple[bytes, ...]]
     hands_on: Predicate = _never
+    span: Span = Span.REPO
 
 
 class KindTangle:
@@ -167,13 +177,13 @@ def _starts_epoch(commit: ReadCommit, root: ReadCommit) -> bool:
 
 _BUILT_IN: Final = (
     # What one author wrote in one branch, from the first on. An author forks it by using a place twice.
-    TangleKind("feed", _is_of_feed, _feed_previous),
+    TangleKind("feed", _is_of_feed, _feed_previous, span=Span.BRANCH),
     # All commits of a branch, from the branch's root on.
-    TangleKind("branch", _is_of_branch, _acks),
+    TangleKind("branch", _is_of_branch, _acks, span=Span.BRANCH),
     # All commits of a repo, from its init on: what caused what across branches.
     TangleKind(GROUP, _is_of_group, _acks_and_group_previous),
     # Who came and went in one epoch, from the epoch's init on.
-    TangleKind("members", _is_about_members, _acks, hands_on=_is_of_branch),
+    TangleKind("members", _is_about_members, _acks, hands_on=_is_of_branch, span=Span.ROOT_BRANCH),
     # The commits that start epochs, from the repo's init on.
-    TangleKind("epoch", _starts_epoch, _acks, hands_on=_is_of_branch),
+    TangleKind("epoch", _starts_epoch, _acks, hands_on=_is_of_branch, span=Span.ROOT_BRANCH),
 )

@@ -1,6 +1,5 @@
 """tangle: the graphs that commits form, as tables or as pictures."""
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,22 +15,13 @@ tangle = typer.Typer(no_args_is_help=True, help="The graphs that commits form.")
 _ID_WIDTH = 12
 
 
-class TangleKindName(StrEnum):
-    """The kinds that are built in (docs/explanation/tangles.md)."""
-
-    BRANCH = "branch"
-    FEED = "feed"
-    GROUP = "group"
-    MEMBERS = "members"
-    EPOCH = "epoch"
-    THREAD = "thread"
-
-
 @tangle.command("show")
 def show(
     context: typer.Context,
     repo: RepoArgument,
-    kind: TangleKindName,
+    kind: Annotated[
+        str, typer.Argument(help="A kind of tangle: branch, feed, group, members, epoch or thread.")
+    ],
     branch: Annotated[
         str, typer.Option(help="Of a branch's or a feed's tangle: the branch, by name or id.")
     ] = "main",
@@ -56,7 +46,7 @@ def show(
 ) -> None:
     """Show the end of a tangle: its commits in canonical order with their parents."""
     parts = {"branch": branch, "author": author, "epoch": epoch, "message": message, "name": name}
-    answer = client(context).tangle(repo, kind.value, limit, **parts)
+    answer = client(context).tangle(repo, kind, limit, **parts)
     if as_json:
         print_json(answer)
     elif dot:
