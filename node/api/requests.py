@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import trio
@@ -13,12 +13,7 @@ from starlette.responses import JSONResponse, Response
 from node.contract.endpoint import QueryParameter
 from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
-from protocol.limits.formats import MIB
-
-REQUEST_SIZE_MAX: Final = 8 * MIB
-"""Bytes of a request's body: an import batch of the largest legal texts is cut smaller by its sender."""
-BODY_WAIT_SECONDS: Final = 30
-"""Longest pause in a request's body."""
+from protocol.limits.users import BODY_WAIT_SECONDS, REQUEST_SIZE_MAX
 
 T = TypeVar("T")
 Handler = Callable[[Request], Awaitable[Response]]

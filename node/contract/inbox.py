@@ -7,9 +7,9 @@ from msgspec import Meta
 from node.contract.branches import MergeResult
 from node.contract.commits import BodyFields, BodyKind, PostRequest
 from node.contract.endpoint import WRITE_ERRORS, Endpoint, limit_parameter
-from node.contract.timelines import TIMELINE_WINDOW_MAX
 from node.contract.values import Count, Id, Name, Request, one_of
 from protocol.limits.formats import OFFER_NOTE_SIZE_MAX
+from protocol.limits.users import TIMELINE_WINDOW_MAX
 
 OfferStatus = Annotated[str, one_of("open", "accepted", "refused", description="What became of the offer.")]
 

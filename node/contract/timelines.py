@@ -13,10 +13,8 @@ from node.contract.endpoint import (
     limit_parameter,
 )
 from node.contract.values import Count, Id, UnixSeconds, one_of
-from protocol.limits.users import EDIT_WINDOW_MAX, TANGLE_WINDOW_MAX
+from protocol.limits.users import EDIT_WINDOW_MAX, TANGLE_WINDOW_MAX, TIMELINE_WINDOW_MAX
 
-TIMELINE_WINDOW_MAX: Final = 1000
-"""Items of one answer."""
 Cursor = Annotated[str, Meta(description="A cursor of the branch's edits.")]
 
 

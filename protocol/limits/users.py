@@ -92,3 +92,9 @@ LOG_LINE_SIZE_MAX: Final = 8 * KIB
 """Characters of one remembered line: a traceback fits."""
 IMPORTED_WINDOW_MAX: Final = 10_000
 """Ids of imported items in one answer: some 2 MB at the longest names."""
+REQUEST_SIZE_MAX: Final = 8 * MIB
+"""Bytes of a request's body: the sender of an import cuts a batch of the largest legal texts into smaller ones."""
+BODY_WAIT_SECONDS: Final = 30
+"""Longest pause in a request's body."""
+TIMELINE_WINDOW_MAX: Final = 1000
+"""Items of one timeline answer."""
