@@ -1,4 +1,4 @@
-"""Decoding a small commit through door one, against bare msgspec decoding of the same bytes; one thread.
+"""Decoding a small commit by the strict parser, against bare msgspec decoding of the same bytes; one thread.
 
 python benchmarks/bench_decode.py [commits]
 

@@ -138,7 +138,7 @@ def seal_commit(
     signature = signing.sign(author_secret, hashing.commit_digest(encode(_Signed(acks, links, content))))
     plaintext = encode(_CommitEncoding(links, content, signature))
     block, key = seal_block(plaintext, convergence_secret, acks=acks)
-    # Through the same door as everyone's commits: an illegal value must not leave this node.
+    # Parsed like a stranger's commit: an illegal value must not leave this node.
     return open_commit(block, key, convergence_secret), block
 
 

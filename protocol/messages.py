@@ -1,7 +1,7 @@
 """Wire messages between two nodes, one per frame: types, encoding, strict decoding.
 
 Topics are named by their blinded form (see `hashing.blind_topic`), which only a peer that knows the topic can make.
-Every count is bounded by its type; `decode_message` is the door.
+Every count is bounded by its type; `decode_message` is the only parser.
 """
 
 from typing import Annotated, Final, get_args

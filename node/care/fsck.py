@@ -4,7 +4,7 @@ Every hash, reference and verdict, computed anew and compared.
 
 It reads one moment of the store, beside the daemon or without one, and changes nothing. It does not go through the API,
 for the store is looked at hardest when no daemon can start on it, and a check of a million commits is no request. Every
-commit passes both doors again: its blocks are opened, its signature is checked, its rights are judged in its own past.
+commit is parsed and validated again: its blocks are opened, its signature is checked, its rights are judged in its own past.
 Content of files that has not come to this node is no fault; what is here of it must be what its ids say.
 """
 

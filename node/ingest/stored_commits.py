@@ -61,7 +61,7 @@ def load_kept_rows(connection: Connection, nums: Sequence[int]) -> list[dict[str
 def open_kept(
     connection: Connection, branch: Branch, nums: Sequence[int]
 ) -> Iterator[tuple[int, Opened | str]]:
-    """Commits of one topic, by ascending numbers, through door one; or why one does not open. Damage is found one by one."""
+    """Commits of one topic, by ascending numbers, parsed again; or why one does not open. Damage is found one by one."""
     try:
         items = load_publications(connection, branch, nums, _NO_BOUND)
         batch = open_batch(branch, items, with_bare=True)

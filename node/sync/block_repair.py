@@ -1,7 +1,7 @@
 """Requests damaged commits and file blocks from peers until all are restored.
 
 Only a repair begins to await anything, and it needs the daemon stopped; so this task ends when all is back. What comes goes
-the way of everything: a commit's publication passes door one (`node.ingest.backfill`), a block is what its id
+the way of everything: a commit's publication is parsed (`node.ingest.backfill`), a block is what its id
 says.
 """
 

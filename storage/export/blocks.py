@@ -122,7 +122,7 @@ def _read(key: int, encoded: bytes) -> Mapping[bytes, tuple[int, Sequence[bytes]
     try:
         return {found: (len(encoded), decode_block(encoded).child_ids)}
     except DecodeError:
-        return {}  # the door lets no such block in: damage that took the key's column, too
+        return {}  # the parser accepts no such block: damage that took the key's column, too
 
 
 def _taken(num: int, commit_id: bytes, encoded: bytes) -> Iterator[_BlockRow]:

@@ -1,4 +1,4 @@
-"""Door one, for any bytes: a value that encodes to the same bytes, or DecodeError; nothing else."""
+"""The parser, for any bytes: a value that encodes to the same bytes, or DecodeError; nothing else."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What door one refuses: each vector is named by its defect, and has the reason code that names it.
+"""What the parser refuses: each vector is named by its defect, and has the reason code that names it.
 
 Values are put together from MessagePack by hand, since our own encoders would not make them. Each differs from a legal
 value in its defect alone. `open_vector` is how a vector is read: what to call with what.
