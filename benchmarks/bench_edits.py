@@ -91,9 +91,9 @@ async def _tell_many(replica: Replica, branch: Branch, author: Author) -> list[f
             nursery.start_soon(follow, EditSource(hub, reads, branch, since))
         await trio.sleep(_PAUSE_SECONDS)
         for number in range(_WRITES):
-            _, intake = await hub.run_blocking(author.write, branch, Post(f"told {number}"))
+            _, ingested = await hub.run_blocking(author.write, branch, Post(f"told {number}"))
             written_at, all_told = time.perf_counter(), trio.Event()
-            hub.announce(intake)
+            hub.announce(ingested)
             await all_told.wait()
             await trio.sleep(_PAUSE_SECONDS)
         nursery.cancel_scope.cancel()

@@ -39,8 +39,8 @@ async def _ingest(replica: Replica, branch: Branch, made: list[list[bytes]], poo
     turn.set()
 
     async def take(items: list[bytes], previous: trio.Event, done: trio.Event) -> None:
-        intake = await hub.take(branch, items, previous, None)
-        assert intake.accepted or intake.already, "the history is legal"
+        ingested = await hub.take(branch, items, previous, None)
+        assert ingested.accepted or ingested.already, "the history is legal"
         done.set()
         slots.release()
 

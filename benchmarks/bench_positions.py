@@ -81,8 +81,8 @@ def _same(drafts: Sequence[Draft], _connection: Connection) -> Sequence[Draft]:
 def _take(replica: Replica, branch: Branch, made: Sequence[list[bytes]]) -> int:
     count = 0
     for items in made:
-        intake = accept_batch(replica, branch, open_batch(branch, items), clock_ms())
-        count += len(intake.accepted[branch.topic])
+        ingested = accept_batch(replica, branch, open_batch(branch, items), clock_ms())
+        count += len(ingested.accepted[branch.topic])
     return count
 
 

@@ -92,8 +92,8 @@ class Side:
                     return
 
     def _write(self, drafts: Sequence[Draft]) -> None:
-        _, intake = self.author.write_many(self.branch, lambda _: drafts)
-        self.hub.announce(intake)
+        _, ingested = self.author.write_many(self.branch, lambda _: drafts)
+        self.hub.announce(ingested)
 
 
 def build(folder: Path, commit_count: int) -> None:

@@ -141,8 +141,8 @@ class NodeService:
         """Create a repo with a first branch called `main`."""
         check_name(name)
         create = partial(self._author.create_repo, name, "main", is_unique=True)
-        repo, intake = await self._hub.write(create)
-        self._hub.announce(intake)
+        repo, ingested = await self._hub.write(create)
+        self._hub.announce(ingested)
         return await self._repo_view(repo)
 
     async def fork_repo(self, repo: str, name: str) -> RepoFork:
@@ -213,8 +213,8 @@ class NodeService:
         target = self._whole_repo(repo)
         check_name(name)
         create = partial(self._author.create_branch, target, name, is_unique=True)
-        branch, intake = await self._hub.write(create)
-        self._hub.announce(intake)
+        branch, ingested = await self._hub.write(create)
+        self._hub.announce(ingested)
         return await self._branch_view(branch)
 
     async def fork_branch(self, branch: str, name: str, commit: str) -> BranchView:
@@ -226,8 +226,8 @@ class NodeService:
     async def write(self, branch: str, text: str) -> WrittenCommit:
         """Write one post on the branch's heads; it is durable when this returns."""
         target = self._branch(branch)
-        written, intake = await self._hub.write(self._author.write, target, Post(text))
-        self._hub.announce(intake)
+        written, ingested = await self._hub.write(self._author.write, target, Post(text))
+        self._hub.announce(ingested)
         return await self._hub.run_blocking(self._commit_view, target, written.commit_id)
 
     async def list_voids(self, branch: str) -> VoidList:

@@ -83,8 +83,8 @@ class Author:
         Raises ServiceError where the rules refuse it, or the secrets to write with are not here.
         """
         with self._readied(branch) as current:
-            written, intake = self.write_on(current, draft, after=after)
-        return written, self._with_begun(intake)
+            written, ingested = self.write_on(current, draft, after=after)
+        return written, self._with_begun(ingested)
 
     def write_sealed(
         self, branch: Branch, draft: Draft, *, after: InTransaction
@@ -98,8 +98,8 @@ class Author:
                 raise ServiceError(
                     "interrupted", "the repo got new secrets while the file was coming in", "add it again"
                 )
-            written, intake = self.write_on(current, draft, after=after)
-        return written, self._with_begun(intake)
+            written, ingested = self.write_on(current, draft, after=after)
+        return written, self._with_begun(ingested)
 
     def write_on(
         self, branch: Branch, draft: Draft | Body, *, after: InTransaction | None = None
@@ -112,8 +112,8 @@ class Author:
                 written = self._seal(
                     connection, branch, [draft if isinstance(draft, Draft) else Draft(draft)]
                 )
-            intake = self._take(branch, written, after=after)
-        return written[0], intake
+            ingested = self._take(branch, written, after=after)
+        return written[0], ingested
 
     def write_many(
         self,
@@ -126,10 +126,10 @@ class Author:
             with self._replica.database.read() as connection:  # closed before it is stored, as above
                 _check_begun(connection, current)
                 written = self._seal(connection, current, plan(connection))
-            intake = IngestResult()
+            ingested = IngestResult()
             if written:
-                intake = self._take(current, written, after=lambda transaction: after(transaction, written))
-        return written, self._with_begun(intake)
+                ingested = self._take(current, written, after=lambda transaction: after(transaction, written))
+        return written, self._with_begun(ingested)
 
     def seal_secret(self, repo: Repo, user: bytes, secret: bytes) -> bytes:
         """A secret of the repo for another user."""
@@ -185,7 +185,7 @@ class Author:
                 place = Place(repo.init_id, 2, init.commit_id, acks=(init.commit_id,), keys=keys)
                 pin = publish(root, self._seal_draft(root, Draft(new.pin), place))
                 followups += [(root.topic, pin.encoded), (new.branch.topic, new.root_commit.encoded)]
-            intake = accept_batch(
+            ingested = accept_batch(
                 self._replica,
                 None,
                 open_batch(root, ()),
@@ -193,7 +193,7 @@ class Author:
                 before=lambda connection: _store_repo(self._replica, connection, repo, epoch),
                 followups=followups,
             )
-        return next(repo for repo in self._replica.repos.values() if repo.repo_id == repo_id), intake
+        return next(repo for repo in self._replica.repos.values() if repo.repo_id == repo_id), ingested
 
     def create_branch(
         self,
@@ -225,8 +225,8 @@ class Author:
             seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
             new = self._seal_branch(repo, epoch, name, first or BranchRoot(), seen)
             pin = self._seal(connection, root, [Draft(new.pin)])
-        intake = self._take(root, pin, followups=[(new.branch.topic, new.root_commit.encoded)])
-        return self._replica.by_topic[new.branch.topic], self._with_begun(intake)
+        ingested = self._take(root, pin, followups=[(new.branch.topic, new.root_commit.encoded)])
+        return self._replica.by_topic[new.branch.topic], self._with_begun(ingested)
 
     def _seal_branch(
         self, repo: Repo, epoch: Epoch, name: str, first: BranchRoot | BranchFork, seen: tuple[bytes, ...]
@@ -276,10 +276,10 @@ class Author:
         with self._lock:
             self.hold(self.write_on(branch, draft)[1])
 
-    def hold(self, intake: IngestResult) -> None:
+    def hold(self, ingested: IngestResult) -> None:
         """Keep what one of several writes came to until the last is made, or one fails: `take_begun` gives it."""
         with self._lock:
-            self._begun = self._begun.with_more(intake)
+            self._begun = self._begun.with_more(ingested)
 
     def take_begun(self) -> IngestResult:
         """What was written as one of several, and was told to nobody yet."""
@@ -314,11 +314,11 @@ class Author:
                 )
             yield current
 
-    def _with_begun(self, intake: IngestResult) -> IngestResult:
+    def _with_begun(self, ingested: IngestResult) -> IngestResult:
         """Also what was begun for this write or for one that failed."""
         with self._lock:
             begun, self._begun = self._begun, IngestResult()
-        return begun.with_more(intake)
+        return begun.with_more(ingested)
 
     def _start_whole_epoch(self, repo: Repo) -> IngestResult:
         """Start and furnish it before anybody else writes as this user: else `node.membership.epochs` would furnish it once
@@ -326,8 +326,8 @@ class Author:
 
         Once it has begun it is told of, whether or not it could be furnished: `node.membership.epochs` makes up for that.
         """
-        epoch, intake = self._start_epoch(repo)
-        self.hold(intake)
+        epoch, ingested = self._start_epoch(repo)
+        self.hold(ingested)
         try:
             set_up_epoch(self._replica, repo, epoch, self.write_begun)
         except (ServiceError, StorageError) as error:
@@ -358,12 +358,12 @@ class Author:
             )
             written = self._seal(connection, root, [Draft(body, heads)])
             epoch = replace(epoch, epoch_id=written[0].commit_id)
-        intake = self._take(
+        ingested = self._take(
             root,
             written,
             before=lambda transaction: _store_epoch(self._replica, transaction, repo, epoch),
         )
-        return epoch, intake
+        return epoch, ingested
 
     def _take(
         self,

@@ -65,8 +65,8 @@ class Compacting:
             commits += [] if snapshot is None else [snapshot]
             found = await self._hub.run_blocking(self._measure, target, _find_let_go)
             if await self._hub.run_blocking(self._measure, target, find_unneeded) != found:
-                written, intake = await self._hub.write(self._author.write, target, Draft(Compaction()))
-                self._hub.announce(intake)
+                written, ingested = await self._hub.write(self._author.write, target, Draft(Compaction()))
+                self._hub.announce(ingested)
                 commits.append(id_text(written.commit_id))
                 found = await self._hub.run_blocking(self._measure, target, _find_let_go)
         return {

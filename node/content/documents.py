@@ -151,8 +151,8 @@ class Documents:
             entries = self._reduce_said(kind, pass_over_missing(said, kind) if without_missing else said)
             return [Draft(body) for body in snapshot(entries, kind)]
 
-        written, intake = await self._hub.write(self._author.write_many, target, plan)
-        self._hub.announce(intake)
+        written, ingested = await self._hub.write(self._author.write_many, target, plan)
+        self._hub.announce(ingested)
         return {
             "branch": id_text(target.branch_id),
             "commits": [id_text(one.commit_id) for one in written],
@@ -176,8 +176,8 @@ class Documents:
             own = self._reader.depths(connection, branch)[branch.num]
             return [_draft(kind, group, own) for group in group_values(words, count_max)]
 
-        written, intake = await self._hub.write(self._author.write_many, branch, plan)
-        self._hub.announce(intake)
+        written, ingested = await self._hub.write(self._author.write_many, branch, plan)
+        self._hub.announce(ingested)
         return [id_text(one.commit_id) for one in written], said
 
     def _load(self, branch: Branch, kind: str) -> dict[str, Entry]:

@@ -84,8 +84,8 @@ class Files:
                         if builder.size + len(piece) > FILE_SIZE_MAX:
                             raise ServiceError("too_large", f"a file has at most {FILE_SIZE_MAX} bytes")
                         await run(builder.add, piece)
-                row, intake = await self._hub.write(self._keep, branch, name, builder, draft)
-        self._hub.announce(intake)
+                row, ingested = await self._hub.write(self._keep, branch, name, builder, draft)
+        self._hub.announce(ingested)
         return _view(row)
 
     async def window(self, branch: str, after: int, limit: int) -> FileList:
@@ -136,8 +136,8 @@ class Files:
         rows = await self._hub.run_blocking(self._resolve, target, file)
         adders = tuple(dict.fromkeys(row.commit_id for row in rows))
         draft = Draft(FilesBody(()), deps=adders, removed_files=(rows[0].object_id,))
-        written, intake = await self._hub.write(self._author.write, target, draft)
-        self._hub.announce(intake)
+        written, ingested = await self._hub.write(self._author.write, target, draft)
+        self._hub.announce(ingested)
         return {
             "commit": id_text(written.commit_id),
             "file": id_text(rows[0].object_id),
@@ -160,10 +160,10 @@ class Files:
         reference = builder.finish()
         draft.finish()
         commit = Draft(FilesBody((FileEntry(name, builder.size),)), files=(reference,))
-        written, intake = self._author.write_sealed(branch, commit, after=draft.keep)
+        written, ingested = self._author.write_sealed(branch, commit, after=draft.keep)
         draft.is_kept = True
         with self._hub.replica.database.read() as connection:
-            return load_files_of(connection, branch.num, written.commit_id)[0], intake
+            return load_files_of(connection, branch.num, written.commit_id)[0], ingested
 
     def _load(self, branch: Branch, after: int, limit: int) -> list[FileRow]:
         with self._hub.replica.database.read() as connection:

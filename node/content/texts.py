@@ -73,8 +73,8 @@ class Texts:
             )
         if merged.update == merged.update_before:
             return {"branch": id_text(target.branch_id), "commit": None, "snapshot": None}
-        written, intake = await self._hub.write(self._author.write, target, TextUpdate(update))
-        self._hub.announce(intake)
+        written, ingested = await self._hub.write(self._author.write, target, TextUpdate(update))
+        self._hub.announce(ingested)
         taken = [one for one, is_taken in zip(state.standing, merged.taken[:-1], strict=True) if is_taken]
         return {
             "branch": id_text(target.branch_id),
@@ -149,8 +149,8 @@ class Texts:
         named = [*chosen, *missing]
         body = TextSnapshot(merged.update, tuple(dict.fromkeys(one.name for one in named)))
         draft = Draft(body, deps=deps_of(named, await self._hub.run_blocking(self._own_depth, branch)))
-        written, intake = await self._hub.write(self._author.write, branch, draft)
-        self._hub.announce(intake)
+        written, ingested = await self._hub.write(self._author.write, branch, draft)
+        self._hub.announce(ingested)
         return id_text(written.commit_id)
 
     async def _merge(self, updates: list[bytes], root: str | None = None) -> Merged:

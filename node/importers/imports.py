@@ -46,8 +46,8 @@ class Imports:
     async def add(self, branch: str, items: list[ImportItem], source: str) -> ImportResult:
         """Import one bounded batch of another system's commits."""
         target = self._find_branch(branch)
-        summary, intake = await self._hub.write(import_items, self._author, target, source, items)
-        self._hub.announce(intake)
+        summary, ingested = await self._hub.write(import_items, self._author, target, source, items)
+        self._hub.announce(ingested)
         return {"imported": summary.imported, "already": summary.already, "heads": summary.heads}
 
     async def window(self, branch: str, source: str, after: int, limit: int) -> ImportedWindow:
@@ -81,10 +81,10 @@ def import_items(
         ids = {item.id: commit.commit_id for item, commit in zip(fresh, written, strict=True)}
         keep_imported(author.database, connection, branch.num, source, ids)
 
-    written, intake = author.write_many(branch, plan, after)
+    written, ingested = author.write_many(branch, plan, after)
     with author.database.read() as connection:
         heads = count_heads(connection, branch.num)
-    return ImportSummary(len(written), len(items) - len(written), heads), intake
+    return ImportSummary(len(written), len(items) - len(written), heads), ingested
 
 
 def list_imported(author: Author, branch: Branch, source: str, after: int, limit: int) -> ImportedWindow:

@@ -36,9 +36,13 @@ def restore_damaged(replica: Replica, branch: Branch, batch: OpenedBatch, now_ms
 
 
 def fill_missing(
-    database: Database, connection: Connection, branch: Branch, again: Sequence[Opened], intake: IngestResult
+    database: Database,
+    connection: Connection,
+    branch: Branch,
+    again: Sequence[Opened],
+    ingested: IngestResult,
 ) -> None:
-    """Keep what is missing of the bodies of these commits, which are known here; say in `intake` what came of it.
+    """Keep what is missing of the bodies of these commits, which are known here; say in `ingested` what came of it.
 
     Each body is what its commit names, no matter who sent it: the way in has looked at that.
     """
@@ -49,4 +53,4 @@ def fill_missing(
         publication = opened.publication
         if publication.body_id is None and len(publication.blocks) == 2:
             bodies[publication.commit_id] = publication.blocks[1]
-    intake.filled |= fill_bodies(database, connection, bodies)
+    ingested.filled |= fill_bodies(database, connection, bodies)

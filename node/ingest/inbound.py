@@ -117,29 +117,29 @@ def accept_batch(
     """
     restored = [] if branch is None else restore_damaged(replica, branch, batch, now_ms)
     share = share or Share()
-    intake = _judge_batch(
+    ingested = _judge_batch(
         replica, branch, batch, now_ms, restored, before, after, followups, share, is_own=is_own
     )
-    left = intake.left
+    left = ingested.left
     try:
-        if branch is not None and intake.unproven:
-            proven = prove_topics(intake.unproven)
-            intake.unproven = []
+        if branch is not None and ingested.unproven:
+            proven = prove_topics(ingested.unproven)
+            ingested.unproven = []
             again = replace(
                 share, is_over=lambda: False
             )  # it has been judged once: as much as fits one slice
-            intake = intake.with_more(
+            ingested = ingested.with_more(
                 _judge_batch(replica, branch, proven, now_ms, [], None, None, (), again, is_own=False)
             )
         # For an own commit nothing waits; what others left is not for a user's write to wait for.
-        while intake.is_unfinished and not (in_slices or is_own):
-            intake = intake.with_more(release_more(replica, now_ms, share))
+        while ingested.is_unfinished and not (in_slices or is_own):
+            ingested = ingested.with_more(release_more(replica, now_ms, share))
     except (
         StorageError
     ) as error:  # what was accepted is to be told; the rest comes again, or is released later
         log.error("what waits could not be kept or released", error=str(error))
-    intake.left = left
-    return intake
+    ingested.left = left
+    return ingested
 
 
 def _judge_batch(
@@ -163,11 +163,11 @@ def _judge_batch(
             work.note_changed_tables()
             work.reload_tables()
         if branch is not None and branch.topic_num not in work.tables.on_topics:
-            return work.intake  # it was forgotten while the batch was on its way
+            return work.ingested  # it was forgotten while the batch was on its way
         if branch is not None:
             work.run_round(connection, [(branch, batch)], is_proven=is_own, may_leave=True)
-            if is_own and work.intake.rejected:
-                raise OwnCommitRejected(work.intake.rejected[0])
+            if is_own and work.ingested.rejected:
+                raise OwnCommitRejected(work.ingested.rejected[0])
             if is_own and work.fault is not None:
                 raise work.fault
         for topic, encoded in followups:
@@ -177,7 +177,7 @@ def _judge_batch(
         work.release(connection, share.budget())
         if after is not None:
             after(connection)
-    return work.intake
+    return work.ingested
 
 
 def retry_kept(replica: Replica, now_ms: int) -> IngestResult:
@@ -192,11 +192,11 @@ def retry_kept(replica: Replica, now_ms: int) -> IngestResult:
             # An older one kept it without looking at the topic's signature.
             work.run_round(connection, [(branch, open_batch(branch, items, checks_topics=True))])
         work.settled.update(find_settled(connection))
-        work.intake.is_unfinished = is_any_pending(connection)
-    intake = work.intake
-    while intake.is_unfinished:
-        intake = intake.with_more(release_more(replica, now_ms))
-    return intake
+        work.ingested.is_unfinished = is_any_pending(connection)
+    ingested = work.ingested
+    while ingested.is_unfinished:
+        ingested = ingested.with_more(release_more(replica, now_ms))
+    return ingested
 
 
 def release_more(replica: Replica, now_ms: int, share: Share | None = None) -> IngestResult:
@@ -204,7 +204,7 @@ def release_more(replica: Replica, now_ms: int, share: Share | None = None) -> I
     share = share or Share()
     with _transaction(replica, now_ms, share, takes_over=True) as (work, connection):
         work.release(connection, share.budget(), with_ready=True)
-    return work.intake
+    return work.ingested
 
 
 @contextmanager
@@ -248,7 +248,7 @@ class _Acceptance:
         self._again: list[Opened] = []  # of the batch, what was settled before
         self._of_root: set[bytes] = set()  # commits that are missing of root branches
         self._is_releasing = False
-        self.intake = IngestResult()
+        self.ingested = IngestResult()
         self.is_slice_over: Callable[[], bool] = lambda: False
         self.settled: dict[int, bool] = {}
         """Keys of commits for which others may wait, and whether they were rejected."""
@@ -268,9 +268,9 @@ class _Acceptance:
     def take_restored(self, branch: Branch, ids: Sequence[bytes]) -> None:
         """Look again at what waits for commits that are back, and at whether they are void."""
         self._settle(ids)
-        self.intake.restored += len(ids)
+        self.ingested.restored += len(ids)
         if ids and branch.facts.is_root_branch:
-            self.intake.is_about_repos = True
+            self.ingested.is_about_repos = True
         elif ids:
             self._new_content.setdefault((branch.repo_num, branch.num), []).extend(ids)
 
@@ -320,14 +320,14 @@ class _Acceptance:
             self._again = []
             for place, opened in enumerate(batch.opened):
                 if may_leave and place and self.is_slice_over():
-                    self.intake.left = batch.opened[place:]
+                    self.ingested.left = batch.opened[place:]
                     break
                 self._judge(branch, opened, new, waiting, rejected, is_proven or opened.is_from_topic)
             self._rejected.update(item.commit_id for item in rejected)
             self._store(connection, branch, new, waiting, rejected)
-            fill_missing(self._replica.database, connection, branch, self._again, self.intake)
-            self.intake.dropped.update(batch.dropped)
-            self.intake.rejected += rejected
+            fill_missing(self._replica.database, connection, branch, self._again, self.ingested)
+            self.ingested.dropped.update(batch.dropped)
+            self.ingested.rejected += rejected
             self._settle((item.commit_id for item in rejected), is_rejected=True)
 
     def _settle(self, ids: Iterable[bytes], *, is_rejected: bool = False) -> None:
@@ -349,7 +349,7 @@ class _Acceptance:
                     break
         change.has_ready = budget.has_left_some or (change.has_ready and not with_ready)
         # A release that failed is taken up by the next.
-        self.intake.is_unfinished = bool(self.settled or change.unreleased or change.has_ready)
+        self.ingested.is_unfinished = bool(self.settled or change.unreleased or change.has_ready)
 
     def _run_released(self, connection: Connection, released: Sequence[ReleasedCommit]) -> None:
         """Judge commits that are no longer to wait, causes before effects."""
@@ -395,7 +395,7 @@ class _Acceptance:
             for adopted_repo_num, body in self._adopted:
                 if adopted_repo_num == repo_num:
                     review.of_adopted(body.branch, body.commits)
-            self.intake.voided.update(review.changed)
+            self.ingested.voided.update(review.changed)
 
     def _look_up(self, connection: Connection, branch: Branch, batch: OpenedBatch) -> None:
         named: set[bytes] = {item.commit_id for item in batch.rejected}
@@ -423,7 +423,7 @@ class _Acceptance:
     ) -> None:
         commit = opened.signed.commit
         if commit.commit_id in self._facts or commit.commit_id in self._rejected:
-            self.intake.already += 1
+            self.ingested.already += 1
             self._again.append(opened)
             return
         membership = self._membership(branch)
@@ -433,7 +433,7 @@ class _Acceptance:
             if is_proven:
                 waiting.append(PendingPublication(commit.commit_id, opened.encoded, cause, author=author))
             else:
-                self.intake.unproven.append(opened)
+                self.ingested.unproven.append(opened)
             return
         match judge(opened.signed, branch.facts, self, membership):
             case Accepted(verified):
@@ -451,14 +451,14 @@ class _Acceptance:
                 self._settle([commit.commit_id])
                 new.append(NewCommit(verified, opened.publication))
             case Pending() | Rejected() if not is_proven:  # of what is kept so, who sent it is asked for
-                self.intake.unproven.append(opened)
+                self.ingested.unproven.append(opened)
             case Pending(_, missing):
                 is_content = branch.facts.has_members and not branch.facts.is_root_branch
                 place = commit.place(GROUP) if is_content else None
                 self._of_root.update(() if place is None else place.previous)
                 waiting.append(PendingPublication(commit.commit_id, opened.encoded, missing, author=author))
             case Misplaced(code):
-                self.intake.dropped[code] += 1
+                self.ingested.dropped[code] += 1
             case Rejected() as verdict:
                 self._rejected.add(commit.commit_id)
                 rejected.append(verdict)
@@ -491,27 +491,27 @@ class _Acceptance:
             ids = self._new_content.setdefault((branch.repo_num, branch.num), [])
             ids.extend(commit.verified.commit.commit_id for commit in new)
         if nums:
-            self.intake.accepted.setdefault(branch.topic, []).extend(nums)
+            self.ingested.accepted.setdefault(branch.topic, []).extend(nums)
             apply_files(database, connection, branch.num, nums, new)
             keep_checkpoints(database, connection, branch.num, nums, new)
         if branch.facts.is_root_branch:
-            self.intake.is_about_repos |= bool(new or waiting)
+            self.ingested.is_about_repos |= bool(new or waiting)
             for commit in new:
                 self._apply_root_body(connection, branch, commit.verified)
         if self._is_releasing:
-            self.intake.released.update(
+            self.ingested.released.update(
                 zip(nums, (one.verified.commit.commit_id for one in new), strict=True)
             )
         kept = keep_pending(database, connection, branch, waiting)
-        self.intake.waiting += kept.count
+        self.ingested.waiting += kept.count
         if not self._is_releasing:  # what waits on came before, from others
-            self.intake.waited |= kept.ids
+            self.ingested.waited |= kept.ids
         if kept.refused:
-            self.intake.dropped["pending_full"] += kept.refused
+            self.ingested.dropped["pending_full"] += kept.refused
         if kept.ids:
             self._ask_for_causes(connection, branch, [item for item in waiting if item.commit_id in kept.ids])
         if kept.unread:
-            self.intake.unread.setdefault(branch.topic, []).extend(kept.unread)
+            self.ingested.unread.setdefault(branch.topic, []).extend(kept.unread)
         if branch.facts.has_members:  # else who made the link said what to hold against commits
             keep_rejections(database, connection, branch.num, rejected)
 
@@ -526,7 +526,7 @@ class _Acceptance:
         for cause in wanted:
             topics = self._topics_of_root(branch) if cause in self._of_root else [branch.topic]
             for topic in topics:
-                self.intake.wanted.setdefault(topic, {})[cause] = None
+                self.ingested.wanted.setdefault(topic, {})[cause] = None
 
     def _topics_of_root(self, branch: Branch) -> list[bytes]:
         """Of the branch's repo: in its epoch, where its authors wrote last, and in the one that is written in now."""

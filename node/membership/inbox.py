@@ -67,8 +67,8 @@ class Inbox(RepoActions):
             raise ServiceError("not_permitted", "only members comment", "ask for an invitation to read")
         own = await self._own_branch(target)
         self._sharing.capability_of(own)  # before anything is written
-        written, intake = await self._hub.write(self._author.write, own, Post(text))
-        self._hub.announce(intake)
+        written, ingested = await self._hub.write(self._author.write, own, Post(text))
+        self._hub.announce(ingested)
         offers = await self._hub.run_blocking(self._offers, repo)
         mine = [one for one in offers if one.operation.author == self._author.user and not one.body.pulls]
         known = [one for one in mine if _opens(one.body, own) and one.is_accepted is not False]
@@ -90,8 +90,8 @@ class Inbox(RepoActions):
         found = await self._find_offer(target, offer)
         root = self._hub.replica.root_branch(target)
         body = Answer(found.operation.commit_id, accepts)
-        written, intake = await self._hub.write(self._author.write, root, body)
-        self._hub.announce(intake)
+        written, ingested = await self._hub.write(self._author.write, root, body)
+        self._hub.announce(ingested)
         return {
             "commit": id_text(written.commit_id),
             "offer": id_text(found.operation.commit_id),
@@ -132,8 +132,8 @@ class Inbox(RepoActions):
         link = encode(self._sharing.capability_of(own))
         root = self._hub.replica.root_branch(self._hub.replica.repos[target.repo_num])
         body = Offer(target.branch_id, pulls, note, link)
-        written, intake = await self._hub.write(self._author.write, root, body)
-        self._hub.announce(intake)
+        written, ingested = await self._hub.write(self._author.write, root, body)
+        self._hub.announce(ingested)
         return {"offer": id_text(written.commit_id), "status": _STATUS[None]}
 
     async def _own_branch(self, target: Branch) -> Branch:
@@ -147,14 +147,14 @@ class Inbox(RepoActions):
                 members = await run(replica.members, one)
                 owned += [one] if members == {self._author.user: Permission.OWNER} else []
         if not owned:
-            repo, intake = await self._hub.write(self._author.create_repo, COMMENTS_REPO)
-            self._hub.announce(intake)
+            repo, ingested = await self._hub.write(self._author.create_repo, COMMENTS_REPO)
+            self._hub.announce(ingested)
             owned = [repo]
         for branch in replica.branches.values():
             if (branch.repo_num, branch.name) == (owned[0].num, name):
                 return branch
-        branch, intake = await self._hub.write(self._author.create_branch, owned[0], name)
-        self._hub.announce(intake)
+        branch, ingested = await self._hub.write(self._author.create_branch, owned[0], name)
+        self._hub.announce(ingested)
         return branch
 
     async def _find_offer(self, repo: Repo, text: str) -> FoundOffer:

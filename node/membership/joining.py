@@ -157,7 +157,7 @@ class Joiner:
             return
         root = self._hub.replica.root_branch(repo)
         try:
-            _, intake = await self._hub.write(
+            _, ingested = await self._hub.write(
                 self._author.write_many, root, lambda _: [Draft(body) for body in bodies]
             )
         except ServiceError as error:
@@ -165,7 +165,7 @@ class Joiner:
             await self._hub.write(self._forget_link, repo)
             return
         self._hub.announce(
-            intake
+            ingested
         )  # before anything else that can fail: it is stored, and is never announced again
         log.info("joined", repo=id_text(repo.repo_id), permission=link.permission.name.lower())
         await self._hub.write(self._forget_link, repo)
@@ -178,11 +178,11 @@ class Joiner:
         if await self._hub.write(follow_accepted, self._hub.replica, repo):
             self._hub.topics_changed()
         try:
-            intake = await self._hub.write(self._epochs.hand_over, repo)
+            ingested = await self._hub.write(self._epochs.hand_over, repo)
         except ServiceError as error:
             log.warning("could not hand secrets over", repo=id_text(repo.repo_id), reason=error.message)
             return
-        self._hub.announce(intake)
+        self._hub.announce(ingested)
 
     async def _keep_devices(self) -> bool:
         """Hand on what this user has to its devices, or take up what was handed on to it; whether that went well."""

@@ -35,8 +35,8 @@ class KeyRotation(RepoActions):
     async def renew_branch(self, branch: str) -> BranchRenewal:
         """Give a branch new secrets: a link to it opens the past and nothing new."""
         target = self._find_branch(branch)
-        intake = await self._hub.write(self._renew_branch, target)
-        self._hub.announce(intake)
+        ingested = await self._hub.write(self._renew_branch, target)
+        self._hub.announce(ingested)
         current = self._hub.replica.branches[target.num]
         return {"branch": id_text(target.branch_id), "generation": current.generation}
 

@@ -156,16 +156,16 @@ class Members(RepoActions):
     async def _write_planned(self, repo: Repo, plan: Callable[[], Sequence[Body]]) -> MembershipChange:
         """The same, of bodies that are made when it is settled in which epoch they are published."""
         root = self._hub.replica.root_branch(repo)
-        written, intake = await self._hub.write(
+        written, ingested = await self._hub.write(
             self._author.write_many,
             root,
             lambda _: [Draft(body) for body in plan()],
         )
-        self._hub.announce(intake)
+        self._hub.announce(ingested)
         return {
             "commit": id_text(written[0].commit_id),
             "repo": id_text(repo.repo_id),
-            "voided": sum(intake.voided.values()),
+            "voided": sum(ingested.voided.values()),
         }
 
     def _feed_ends(self, repo: Repo, user: bytes) -> tuple[FeedEnd, ...]:

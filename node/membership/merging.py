@@ -64,8 +64,8 @@ class Merging:
     async def fork(self, branch_text: str, name: str, commit_text: str) -> Branch:
         """Add a branch that continues another from a commit (empty: from its heads)."""
         origin = self._find_branch(branch_text)
-        branch, intake = await self._hub.write(self._fork, origin, name, commit_text)
-        self._hub.announce(intake)
+        branch, ingested = await self._hub.write(self._fork, origin, name, commit_text)
+        self._hub.announce(ingested)
         return branch
 
     async def fork_repo(self, repo: Repo, name: str) -> RepoFork:
@@ -77,12 +77,12 @@ class Merging:
             if one.repo_num == repo.num and not one.facts.is_root_branch and not one.is_archived
         ]
         await run(self._check_sizes, sources)
-        made, intake = await self._hub.write(partial(self._author.create_repo, name, is_unique=True))
-        self._hub.announce(intake)
+        made, ingested = await self._hub.write(partial(self._author.create_repo, name, is_unique=True))
+        self._hub.announce(ingested)
         answer: RepoFork = {"repo": id_text(made.repo_id), "name": name, "branches": [], "files_left": []}
         for source in sources:
-            target, intake = await self._hub.write(self._author.create_branch, made, source.name)
-            self._hub.announce(intake)
+            target, ingested = await self._hub.write(self._author.create_branch, made, source.name)
+            self._hub.announce(ingested)
             merge = MergePlan(self._hub.replica, source, target, needs_ancestor=False)
             made_of_it = await run_merge(self._hub, self._author, merge)
             answer["branches"].append({"branch": made_of_it["branch"], "carried": made_of_it["carried"]})
@@ -312,8 +312,8 @@ class MergePlan:
 
 async def run_merge(hub: Hub, author: Author, merge: MergePlan) -> MergeResult:
     """Write what a merge plans. Raises ServiceError."""
-    written, intake = await hub.write(author.write_many, merge.target, merge.plan)
-    hub.announce(intake)
+    written, ingested = await hub.write(author.write_many, merge.target, merge.plan)
+    hub.announce(ingested)
     return {
         "branch": id_text(merge.target.branch_id),
         "commit": id_text(written[-1].commit_id) if written else None,

@@ -55,8 +55,8 @@ class Pairing:
                 "not_permitted", f"this is a device of {id_text(home.person)} already", _ON_THE_FIRST
             )
         if home is None:
-            founded, intake = await self._hub.write(self._found)
-            self._hub.announce(intake)
+            founded, ingested = await self._hub.write(self._found)
+            self._hub.announce(ingested)
             home = founded
         others = await self._hub.run_blocking(self._others, home)
         if len(others) + 1 >= DEVICE_COUNT_MAX:
@@ -141,9 +141,9 @@ class Pairing:
             "advice": "",
         }
         try:
-            intake = await self._hub.write(self._take_back, home, repo, device)
-            if intake is not None:
-                self._hub.announce(intake)
+            ingested = await self._hub.write(self._take_back, home, repo, device)
+            if ingested is not None:
+                self._hub.announce(ingested)
                 done["taken_back"] = True
             if is_home and me != home.person and device in (me, home.person):
                 await self._members.leave(id_text(repo.repo_id), force=False)
@@ -185,12 +185,12 @@ class Pairing:
         replica = self._hub.replica
         taken = {repo.name for repo in replica.repos.values()}
         names = [_REPO_NAME, *(f"{_REPO_NAME}-{number}" for number in range(2, len(taken) + 3))]
-        repo, intake = self._author.create_repo(next(name for name in names if name not in taken))
-        self._author.hold(intake)  # told with what follows, also where that fails
+        repo, ingested = self._author.create_repo(next(name for name in names if name not in taken))
+        self._author.hold(ingested)  # told with what follows, also where that fails
         root = replica.root_branch(repo)
         body = DevicesRepo(self._author.user)
-        _, intake = self._author.write_many(root, lambda _: [Draft(body)])
-        return DevicesHome(repo, self._author.user), intake
+        _, ingested = self._author.write_many(root, lambda _: [Draft(body)])
+        return DevicesHome(repo, self._author.user), ingested
 
     def _take_back(self, home: DevicesHome, repo: Repo, device: bytes) -> IngestResult | None:
         """Take back that the device and this user, or this user as a device, are one person; None where nothing was said."""

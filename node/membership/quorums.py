@@ -114,8 +114,8 @@ class Quorums(RepoActions):
         if not await self._hub.run_blocking(self._is_open, branch, proposal):
             raise ServiceError("already_exists", "that checkpoint was made already")
         draft = Draft(Checkpoint(proposal.commit_id), tuple(body.commits))
-        written, intake = await self._hub.write(self._author.write, branch, draft)
-        self._hub.announce(intake)
+        written, ingested = await self._hub.write(self._author.write, branch, draft)
+        self._hub.announce(ingested)
         return {
             "proposal": id_text(proposal.commit_id),
             "repo": id_text(repo.repo_id),

@@ -30,8 +30,8 @@ class RepoActions:
     async def _write_root(self, repo: Repo, body: Body) -> RootCommit:
         """Write one commit of the root branch. Raises ServiceError where the rules refuse it."""
         root = self._hub.replica.root_branch(repo)
-        written, intake = await self._hub.write(self._author.write, root, body)
-        self._hub.announce(intake)
+        written, ingested = await self._hub.write(self._author.write, root, body)
+        self._hub.announce(ingested)
         return {"commit": id_text(written.commit_id), "repo": id_text(repo.repo_id)}
 
 

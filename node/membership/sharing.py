@@ -83,8 +83,8 @@ class Sharing:
         expires_at = int((self._clock() + expires_seconds) * 1000)
         body = Invite(key_pair(seed)[0], wanted, uses, expires_at)
         root = self._hub.replica.root_branch(repo)
-        written, intake = await self._hub.write(self._author.write, root, body)
-        self._hub.announce(intake)
+        written, ingested = await self._hub.write(self._author.write, root, body)
+        self._hub.announce(ingested)
         epoch = self._hub.replica.writing_epoch(repo)
         link = link_of(repo, epoch, written.commit_id, seed, wanted, expires_at, peers)
         return {

@@ -424,13 +424,13 @@ class Connection:
             return
         bill = Bill(self.account)
         if isinstance(followed, Branch):
-            intake = await self._hub.take(followed, output.items, previous, self, bill)
-            useful, repeated = intake.count_useful(), intake.already
-            for topic, ids in intake.wanted.items():
+            ingested = await self._hub.take(followed, output.items, previous, self, bill)
+            useful, repeated = ingested.count_useful(), ingested.already
+            for topic, ids in ingested.wanted.items():
                 if topic != output.topic:
                     self.want(topic, tuple(ids))
-            dropped, accepted = intake.dropped, len(intake.accepted.get(output.topic, ()))
-            wanted = tuple(intake.wanted.get(output.topic, ()))
+            dropped, accepted = ingested.dropped, len(ingested.accepted.get(output.topic, ()))
+            wanted = tuple(ingested.wanted.get(output.topic, ()))
             taken = BatchTaken(
                 output.topic,
                 accepted,

@@ -95,16 +95,16 @@ class Totals:
     refused: Counter[str] = field(default_factory=Counter)  # rejected and dropped ones, by code
     intake_seconds: Histogram = field(default_factory=Histogram)
 
-    def count(self, intake: IngestResult) -> None:
+    def count(self, ingested: IngestResult) -> None:
         """Count what became of a batch."""
-        self.rejected += len(intake.rejected)
-        self.dropped += intake.dropped.total()
-        self.accepted += sum(map(len, intake.accepted.values()))
-        self.already += intake.already
-        self.waiting += intake.waiting
-        self.unread += sum(map(len, intake.unread.values()))
-        self.refused.update(intake.dropped)
-        self.refused.update(item.code for item in intake.rejected)
+        self.rejected += len(ingested.rejected)
+        self.dropped += ingested.dropped.total()
+        self.accepted += sum(map(len, ingested.accepted.values()))
+        self.already += ingested.already
+        self.waiting += ingested.waiting
+        self.unread += sum(map(len, ingested.unread.values()))
+        self.refused.update(ingested.dropped)
+        self.refused.update(item.code for item in ingested.rejected)
 
 
 class Hub:
@@ -171,16 +171,16 @@ class Hub:
         bill = bill or Bill(self.account)
         read = await self._read_in_slices(branch, items, bill)
         await previous.wait()
-        intake = IngestResult()
+        ingested = IngestResult()
         for batch in read:
-            intake = intake.with_more(await self._store_in_slices(branch, batch, source, bill))
+            ingested = ingested.with_more(await self._store_in_slices(branch, batch, source, bill))
         try:
-            while intake.is_unfinished:
-                intake = intake.with_more(await self._release_slice(branch, source, bill))
+            while ingested.is_unfinished:
+                ingested = ingested.with_more(await self._release_slice(branch, source, bill))
         except StorageError as error:  # what was accepted was told; the rest is released later
             log.error("what waits could not be released", error=str(error))
         self.totals.intake_seconds.observe(time.perf_counter() - began)
-        return intake
+        return ingested
 
     async def _read_in_slices(self, branch: Branch, items: Sequence[bytes], bill: Bill) -> list[OpenedBatch]:
         found: list[OpenedBatch] = []
@@ -207,15 +207,15 @@ class Hub:
             count = bill.account.storing.count
             first = OpenedBatch(rest[:count], batch.rejected, batch.waiting, batch.dropped)
             async with self._storing.held(bill, len(rest)):
-                intake, seconds = await self.run_blocking(self._accept, branch, first, count)
+                ingested, seconds = await self.run_blocking(self._accept, branch, first, count)
                 bill.charge(seconds)
-            rest = intake.left + rest[count:]
-            judged = len(first.opened) - len(intake.left) + len(intake.released)
+            rest = ingested.left + rest[count:]
+            judged = len(first.opened) - len(ingested.left) + len(ingested.released)
             bill.account.storing.note(max(1, judged), seconds)
             if source is not None:
-                self._senders.note(intake.waited, source)
-            self.announce(intake, branch.topic, source)
-            together = together.with_more(intake)
+                self._senders.note(ingested.waited, source)
+            self.announce(ingested, branch.topic, source)
+            together = together.with_more(ingested)
             if not rest:
                 return together
             batch = OpenedBatch()
@@ -224,11 +224,11 @@ class Hub:
         """Judge some of what waited, and tell what came of it. Who brought what it waited for pays."""
         count = bill.account.storing.count
         async with self._storing.held(bill):
-            intake, seconds = await self.run_blocking(self._release, count)
+            ingested, seconds = await self.run_blocking(self._release, count)
             bill.charge(seconds)
-        bill.account.storing.note(max(1, len(intake.released)), seconds)
-        self.announce(intake, branch.topic, source)
-        return intake
+        bill.account.storing.note(max(1, len(ingested.released)), seconds)
+        self.announce(ingested, branch.topic, source)
+        return ingested
 
     def _read(self, branch: Branch, items: Sequence[bytes]) -> tuple[ReadBatch, float]:
         with self._turn:
@@ -237,10 +237,10 @@ class Hub:
 
     def _accept(self, branch: Branch, batch: OpenedBatch, count: int) -> tuple[IngestResult, float]:
         began = self.cpu_clock()
-        intake = accept_batch(
+        ingested = accept_batch(
             self.replica, branch, batch, self.clock_ms(), share=self._share(count), in_slices=True
         )
-        return intake, self.cpu_clock() - began
+        return ingested, self.cpu_clock() - began
 
     def _release(self, count: int) -> tuple[IngestResult, float]:
         began = self.cpu_clock()
@@ -311,32 +311,32 @@ class Hub:
         return relayed
 
     def announce(
-        self, intake: IngestResult, source_topic: bytes | None = None, source: Listener | None = None
+        self, ingested: IngestResult, source_topic: bytes | None = None, source: Listener | None = None
     ) -> None:
         """Tell listeners what was accepted, but none what it sent: now, or as what waited until now."""
-        self.totals.count(intake)
-        if intake.rejected:
-            first = intake.rejected[0]
+        self.totals.count(ingested)
+        if ingested.rejected:
+            first = ingested.rejected[0]
             log.warning(
                 "commits rejected",
-                count=len(intake.rejected),
+                count=len(ingested.rejected),
                 first=first.commit_id.hex(),
                 code=first.code,
                 detail=first.detail,
             )
-        if intake.dropped:
-            log.warning("publications dropped", reasons=dict(intake.dropped))
-        if not (intake.accepted or intake.unread or intake.is_about_repos or intake.filled):
+        if ingested.dropped:
+            log.warning("publications dropped", reasons=dict(ingested.dropped))
+        if not (ingested.accepted or ingested.unread or ingested.is_about_repos or ingested.filled):
             return
-        sent_by = self._senders.take(intake.released)
+        sent_by = self._senders.take(ingested.released)
         for listener in list(self._listeners):
-            if intake.is_about_repos:
+            if ingested.is_about_repos:
                 self._tell(listener, listener.topics_changed)
             its_own = sent_by.get(listener, set())
-            for topic, nums in [*intake.accepted.items(), *intake.unread.items()]:
+            for topic, nums in [*ingested.accepted.items(), *ingested.unread.items()]:
                 is_sources = listener is source and topic == source_topic
                 new = tuple(
-                    num for num in nums if num not in its_own and (not is_sources or num in intake.released)
+                    num for num in nums if num not in its_own and (not is_sources or num in ingested.released)
                 )
                 if new:
                     self._tell(listener, partial(listener.commits_accepted, topic, new))

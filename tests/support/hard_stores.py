@@ -20,8 +20,8 @@ def harden(world: World) -> None:
     forger = Forger(world)
     world.write("erased, awaited")
     items = [forger.write(b"a bare one's body"), forger.write(BAD_BODIES["a tree"])]
-    intake = give(world.replica, world.branch, [bare_of(items[0]), items[1]])
-    assert [len(nums) for nums in intake.accepted.values()] == [2]
+    ingested = give(world.replica, world.branch, [bare_of(items[0]), items[1]])
+    assert [len(nums) for nums in ingested.accepted.values()] == [2]
     rows = {name: world.commits[name].commit_id for name in ("erased", "awaited")}
     with world.replica.database.write() as connection:
         found = load_rows(connection, rows.values())

@@ -51,17 +51,17 @@ class Node:
 
     def create_repo(self, name: str = "repo") -> tuple[Repo, Branch]:
         """A repo with a branch called main."""
-        repo, intake = self.author.create_repo(name)
-        self.hub.announce(intake)
-        branch, intake = self.author.create_branch(repo, "main")
-        self.hub.announce(intake)
+        repo, ingested = self.author.create_repo(name)
+        self.hub.announce(ingested)
+        branch, ingested = self.author.create_branch(repo, "main")
+        self.hub.announce(ingested)
         return repo, branch
 
     def write(self, branch: Branch, text: str) -> IngestResult:
         """Write a post."""
-        _, intake = self.author.write(branch, Post(text))
-        self.hub.announce(intake)
-        return intake
+        _, ingested = self.author.write(branch, Post(text))
+        self.hub.announce(ingested)
+        return ingested
 
     def invite(
         self,
@@ -73,8 +73,8 @@ class Node:
         """An invitation link without addresses."""
         seed = bytes(reversed(self.seed))
         body = Invite(key_pair(seed)[0], permission, uses, expires_at)
-        written, intake = self.author.write(self.replica.root_branch(repo), body)
-        self.hub.announce(intake)
+        written, ingested = self.author.write(self.replica.root_branch(repo), body)
+        self.hub.announce(ingested)
         return link_of(
             repo, self.replica.writing_epoch(repo), written.commit_id, seed, permission, expires_at, ()
         )

@@ -88,9 +88,9 @@ def following(folder: Path, vector: Vector) -> Iterator[Replica]:
             topic = decode_publication(encoded).topic
             if topic not in replica.by_topic:
                 keeper.take_secrets(next(iter(replica.repos.values())))
-            intake = give(replica, replica.by_topic[topic], [encoded])
-            accepted = sum(map(len, intake.accepted.values()))
-            assert (accepted, intake.waiting, intake.rejected) == (1, 0, []), told["name"]
+            ingested = give(replica, replica.by_topic[topic], [encoded])
+            accepted = sum(map(len, ingested.accepted.values()))
+            assert (accepted, ingested.waiting, ingested.rejected) == (1, 0, []), told["name"]
         yield replica
 
 

@@ -56,8 +56,8 @@ async def _values(node: Node, key: str) -> list[str]:
 
 
 def _say(node: Node, said: Body, branch: str = "main") -> bytes:
-    written, intake = node.author.write(node.branch(branch), Draft(said))
-    node.hub.announce(intake)
+    written, ingested = node.author.write(node.branch(branch), Draft(said))
+    node.hub.announce(ingested)
     return written.commit_id
 
 

@@ -73,8 +73,8 @@ async def _shown(node: Node, branch: str = "main") -> str:
 
 
 def _say(node: Node, said: Body) -> None:
-    _, intake = node.author.write(node.branch(), Draft(said))
-    node.hub.announce(intake)
+    _, ingested = node.author.write(node.branch(), Draft(said))
+    node.hub.announce(ingested)
 
 
 def _kinds(node: Node) -> list[str]:

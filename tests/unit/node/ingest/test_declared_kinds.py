@@ -46,8 +46,8 @@ from tests.support.forging import BAD_BODIES, Forger, bare_of
 from verifier.documents import DOCUMENTS, reduce_dict, reduce_set, reduce_text
 
 
-def _reasons(intake: IngestResult) -> list[str]:
-    return [*(one.code for one in intake.rejected), *intake.dropped]
+def _reasons(ingested: IngestResult) -> list[str]:
+    return [*(one.code for one in ingested.rejected), *ingested.dropped]
 
 
 def _shown(replica: Replica, branch: Branch) -> list[TimelineItem]:
@@ -119,8 +119,8 @@ def test_a_body_that_is_not_what_was_said_is_kept_and_says_nothing(world: World,
     item = forger.write(BAD_BODIES[name])
     seen, unseen = world.copy(), world.copy()
     for (replica, branch), publication in ((seen, item), (unseen, bare_of(item))):
-        intake = give(replica, branch, [publication])
-        assert (_reasons(intake), len(intake.accepted[branch.topic])) == ([], 1)
+        ingested = give(replica, branch, [publication])
+        assert (_reasons(ingested), len(ingested.accepted[branch.topic])) == ([], 1)
         assert timeline(replica, branch) == [world.branch.facts.root_id, decode_publication(item).commit_id]
         assert _problems(replica) == []
     commit = id_text(decode_publication(item).commit_id)
@@ -229,8 +229,8 @@ def test_a_body_that_comes_later_is_taken_and_then_all_is_as_if_it_had_come_at_o
     assert timeline(*whole) == timeline(*late)
     assert [item["text"] for item in _shown(*late)[1:]] == [None] * 4
     assert _missing(replica) == [True] * 4
-    intake = give(replica, branch, [bare_of(items[0]), *items[1:3]])
-    assert (intake.already, len(intake.filled)) == (3, 2)
+    ingested = give(replica, branch, [bare_of(items[0]), *items[1:3]])
+    assert (ingested.already, len(ingested.filled)) == (3, 2)
     assert give(replica, branch, items).filled == {
         decode_publication(item).commit_id for item in (items[0], items[3])
     }
@@ -243,8 +243,8 @@ def test_a_body_that_comes_later_is_taken_and_then_all_is_as_if_it_had_come_at_o
 def test_bare_and_whole_of_one_batch_come_to_the_whole_one(world: World) -> None:
     (item,) = world.write("a")
     replica, branch = world.copy()
-    intake = give(replica, branch, [bare_of(item), item])
-    assert (len(intake.accepted[branch.topic]), len(intake.filled)) == (1, 1)
+    ingested = give(replica, branch, [bare_of(item), item])
+    assert (len(ingested.accepted[branch.topic]), len(ingested.filled)) == (1, 1)
     assert _shown(replica, branch)[-1]["text"] == "a"
 
 

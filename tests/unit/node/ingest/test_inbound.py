@@ -94,9 +94,9 @@ def _publish(branch: Branch, key: bytes, blocks: tuple[object, ...]) -> bytes:
 
 
 def _verdict(replica: Replica, branch: Branch, item: bytes) -> str:
-    intake = give(replica, branch, [item])
-    assert not intake.accepted
-    return (intake.rejected[0].code if intake.rejected else "") or next(iter(intake.dropped), "")
+    ingested = give(replica, branch, [item])
+    assert not ingested.accepted
+    return (ingested.rejected[0].code if ingested.rejected else "") or next(iter(ingested.dropped), "")
 
 
 def test_what_a_member_wrote_is_accepted_whole_and_once(world: World) -> None:
@@ -111,9 +111,9 @@ def test_commits_out_of_order_wait_for_their_causes_and_are_released(world: Worl
     items = world.write("a, a <- b, b <- c, c <- d")
     replica, branch = world.copy()
     for item in reversed(items[1:]):
-        intake = give(replica, branch, [item])
-        assert not intake.accepted
-        assert intake.waiting == 1
+        ingested = give(replica, branch, [item])
+        assert not ingested.accepted
+        assert ingested.waiting == 1
     with replica.database.read() as connection:
         assert count_pending(connection, branch.num) == 3
     assert len(give(replica, branch, items[:1]).accepted[branch.topic]) == 4
@@ -153,8 +153,8 @@ def test_an_ack_of_a_rejected_commit_is_rejected_whichever_comes_first(world: Wo
     after = _forge(world, acks=(bad_id,))
     replica, branch = world.copy()
     assert give(replica, branch, [after]).waiting == 1
-    intake = give(replica, branch, [bad])
-    assert [verdict.code for verdict in intake.rejected] == ["bad_signature", "rejected_cause"]
+    ingested = give(replica, branch, [bad])
+    assert [verdict.code for verdict in ingested.rejected] == ["bad_signature", "rejected_cause"]
     other, other_branch = world.copy()
     assert _verdict(other, other_branch, bad) == "bad_signature"
     assert _verdict(other, other_branch, after) == "rejected_cause"
@@ -278,8 +278,8 @@ def test_a_body_that_does_not_decode_is_rejected_and_an_unknown_kind_is_carried(
 def test_an_unknown_commit_version_is_kept_not_interpreted(world: World) -> None:
     replica, branch = world.copy()
     block, key = seal_block(b"\x92\xa7commit2\xc0", world.branch.convergence_secret, acks=(b"a" * 32,))
-    intake = give(replica, branch, [_publish(world.branch, key, (block,))])
-    assert (intake.waiting, intake.rejected, intake.dropped.total()) == (1, [], 0)
+    ingested = give(replica, branch, [_publish(world.branch, key, (block,))])
+    assert (ingested.waiting, ingested.rejected, ingested.dropped.total()) == (1, [], 0)
     with replica.database.read() as connection:
         assert count_pending(connection, branch.num) == 0
         assert count_pending(connection, branch.num, reason=UNREAD) == 1
@@ -293,8 +293,8 @@ def test_what_an_older_version_could_not_read_is_taken_up_at_start(world: World)
         keep_pending(replica.database, connection, branch, [unread])
     give(replica, branch, [items[0], items[2]])
     assert len(timeline(replica, branch)) == 2, "c waits for b"
-    intake = retry_kept(replica, NOW_MS)
-    assert len(intake.accepted[branch.topic]) == 2
+    ingested = retry_kept(replica, NOW_MS)
+    assert len(ingested.accepted[branch.topic]) == 2
     assert timeline(replica, branch) == timeline(world.replica, world.branch)
     block, key = seal_block(b"\x92\xa7commit2\xc0", world.branch.convergence_secret, acks=(b"a" * 32,))
     give(replica, branch, [_publish(world.branch, key, (block,))])
@@ -315,9 +315,9 @@ def test_a_bad_publication_of_what_cannot_be_read_yet_does_not_stand_in_for_the_
     with replica.database.write() as connection:
         assert len(keep_pending(replica.database, connection, branch, unread).unread) == 2, "each once"
         assert keep_pending(replica.database, connection, branch, unread).unread == ()
-    intake = retry_kept(replica, NOW_MS)
-    assert intake.dropped == {"missing_body": 1}
-    assert len(intake.accepted[branch.topic]) == 1
+    ingested = retry_kept(replica, NOW_MS)
+    assert ingested.dropped == {"missing_body": 1}
+    assert len(ingested.accepted[branch.topic]) == 1
 
 
 def test_faults_of_the_publication_are_dropped_and_do_not_poison_the_commit(world: World) -> None:
@@ -408,8 +408,8 @@ def _root_verdict(world: World, body: object, *, seed: bytes = b"w" * 32, **chan
     if seed == b"w" * 32:
         changes |= {"feed_sequence": 2, "feed_previous": world.repo.init_id}
     item = _forge(world, branch=root, seed=seed, body=encode(body), **changes)  # type: ignore[arg-type]  # overrides
-    intake = give(replica, replica.by_topic[root.topic], [item])
-    return "accepted" if intake.accepted else intake.rejected[0].code
+    ingested = give(replica, replica.by_topic[root.topic], [item])
+    return "accepted" if ingested.accepted else ingested.rejected[0].code
 
 
 @pytest.mark.slow

@@ -108,12 +108,12 @@ def test_what_is_released_is_judged_in_short_transactions_and_a_crash_between_th
         items += [forger.write(BODY, acks=[_id(items[0])]) for forger in forgers]
     replica, branch = world.copy()
     give(replica, branch, items[:0:-1])
-    intake = accept_batch(replica, branch, open_batch(branch, items[:1]), NOW_MS, in_slices=True)
-    assert intake.is_unfinished
-    done = [len(intake.accepted[branch.topic])]
-    while intake.is_unfinished and len(done) < 3:
-        intake = release_more(replica, NOW_MS)
-        done.append(len(intake.accepted.get(branch.topic, ())))
+    ingested = accept_batch(replica, branch, open_batch(branch, items[:1]), NOW_MS, in_slices=True)
+    assert ingested.is_unfinished
+    done = [len(ingested.accepted[branch.topic])]
+    while ingested.is_unfinished and len(done) < 3:
+        ingested = release_more(replica, NOW_MS)
+        done.append(len(ingested.accepted.get(branch.topic, ())))
     assert all(count <= 4 for count in done), "the first transaction has what came, too"
     replica.close()
     again = Replica(replica.database.folder, STORE_KEY)
@@ -162,8 +162,8 @@ async def test_each_slice_of_a_release_takes_its_turn_and_is_paid_for(
         yield
 
     monkeypatch.setattr(hub._storing, "held", hold)
-    intake = await hub.take(branch, [items[0], items[5]], _Now(), None, bill)
-    assert len(intake.accepted[branch.topic]) == 6
+    ingested = await hub.take(branch, [items[0], items[5]], _Now(), None, bill)
+    assert len(ingested.accepted[branch.topic]) == 6
     assert _state(replica) == (0, 0, 0)
     assert (replica.unreleased, replica.has_ready) == ({}, False)
     assert len(held) >= 5
@@ -182,8 +182,8 @@ def test_what_was_left_ready_is_not_forgotten_by_a_later_slice(
     give(replica, branch, waiting)
     _small(monkeypatch, commits=1)
     accept_batch(replica, branch, open_batch(branch, items), NOW_MS, in_slices=True)
-    intake = accept_batch(replica, branch, open_batch(branch, [other]), NOW_MS, in_slices=True)
-    assert intake.is_unfinished
+    ingested = accept_batch(replica, branch, open_batch(branch, [other]), NOW_MS, in_slices=True)
+    assert ingested.is_unfinished
     own = accept_batch(replica, branch, open_batch(branch, []), NOW_MS, is_own=True)
     assert own.is_unfinished, "a user's write does not wait for what peers have left"
     assert not give(replica, branch, []).is_unfinished
@@ -269,10 +269,10 @@ def test_one_author_fills_half_of_a_topics_room_and_all_its_authors_the_whole(
     items = [first, *(forger.write(BODY, acks=acks) for forger in forgers[1:])]
     monkeypatch.setattr(waiting_module, name, 2 * _ROOMS[name](first))
     replica, branch = world.copy()
-    intake = give(replica, branch, [first, second])
-    assert (intake.waiting, intake.dropped) == (1, {"pending_full": 1}), "one over an author's"
-    intake = give(replica, branch, items[1:])
-    assert (intake.waiting, intake.dropped) == (1, {"pending_full": 1}), "one over the topic's"
+    ingested = give(replica, branch, [first, second])
+    assert (ingested.waiting, ingested.dropped) == (1, {"pending_full": 1}), "one over an author's"
+    ingested = give(replica, branch, items[1:])
+    assert (ingested.waiting, ingested.dropped) == (1, {"pending_full": 1}), "one over the topic's"
     assert _state(replica)[0] == 2
     give(replica, branch, causes)
     for item in [second, *items]:  # what was dropped comes again when topics are compared
@@ -337,12 +337,12 @@ def test_what_is_kept_without_being_accepted_was_signed_by_the_topics_key(
     }
     item = make[kind]()
     replica, branch = world.copy(is_writer=is_writer)
-    intake = give(replica, branch, [_with_bad_topic_signature(item)])
+    ingested = give(replica, branch, [_with_bad_topic_signature(item)])
     if kind == "accepted" and is_writer:
-        assert intake.accepted
+        assert ingested.accepted
     else:
-        assert intake.dropped == {"bad_topic_signature": 1}
-        assert not intake.accepted
+        assert ingested.dropped == {"bad_topic_signature": 1}
+        assert not ingested.accepted
     assert _kept(replica, branch) == (0, 0, 0)
     give(replica, branch, [item])
     assert _kept(replica, branch) == expected
@@ -367,8 +367,8 @@ def test_a_missing_root_branch_commit_is_asked_for_on_the_root_branchs_topic(wor
     replica, branch = world.copy()
     forger = Forger(world)  # whose grant the copy has not got
     (absent,) = world.write("a")
-    intake = give(replica, branch, [forger.write(BODY, acks=[_id(absent)])])
-    assert {topic: list(ids) for topic, ids in intake.wanted.items()} == {
+    ingested = give(replica, branch, [forger.write(BODY, acks=[_id(absent)])])
+    assert {topic: list(ids) for topic, ids in ingested.wanted.items()} == {
         branch.topic: [_id(absent)],
         root.topic: [forger._seen],
     }

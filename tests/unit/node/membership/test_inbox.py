@@ -166,8 +166,8 @@ async def test_an_offer_of_something_unrelated_is_not_merged_and_one_that_is_unr
         offer = (await _inbox(bob).offer("other:main", "repo:main", "", pulls=True))["offer"]
         root = bob.replica.root_branch(_repo(bob, "repo"))
         document = _branch(bob, "repo:main").branch_id
-        written, intake = bob.author.write(root, Offer(document, False, "", b"\xff not a link"))
-        bob.hub.announce(intake)
+        written, ingested = bob.author.write(root, Offer(document, False, "", b"\xff not a link"))
+        bob.hub.announce(ingested)
         await meet(alice, bob)
         for one in (offer, id_text(written.commit_id)):
             await _inbox(alice).answer("repo", one, accepts=True)
@@ -215,8 +215,8 @@ async def test_an_accepted_link_that_lies_is_passed_over_for_good(
         document = _branch(bob, "repo:main")
         link = replace(_inbox(bob)._sharing.capability_of(document), repo=b"r" * 32)
         body = Offer(document.branch_id, False, "", encode(link))
-        written, intake = bob.author.write(bob.replica.root_branch(_repo(bob, "repo")), body)
-        bob.hub.announce(intake)
+        written, ingested = bob.author.write(bob.replica.root_branch(_repo(bob, "repo")), body)
+        bob.hub.announce(ingested)
         await meet(alice, bob)
         await _inbox(alice).answer("repo", id_text(written.commit_id), accepts=True)
         await meet(alice, bob)

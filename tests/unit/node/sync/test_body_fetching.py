@@ -170,8 +170,8 @@ async def test_who_had_all_before_is_asked_for_what_comes_bare_later(
         await trio.sleep(10)
         silent = _Source()
         carol.hub.sources.append(silent)
-        _, intake = alice.author.write(alice.branch(), Post("not told to carol"))
-        assert len(intake.accepted) == 1
+        _, ingested = alice.author.write(alice.branch(), Post("not told to carol"))
+        assert len(ingested.accepted) == 1
         item = _publications(alice)[-1]
         carol.hub.announce(give(carol.replica, carol.branch(), [bare_of(item)]))
         assert _is_awaiting(carol)

@@ -106,8 +106,8 @@ def test_an_epoch_that_was_started_is_told_of_though_it_could_not_be_furnished(
     repo, _ = alice.create_repo()
     with monkeypatch.context() as patch:
         patch.setattr(author_module, "set_up_epoch", _full)
-        intake = alice.author.start_epoch(repo)
-    assert sum(map(len, intake.accepted.values())) == 1
+        ingested = alice.author.start_epoch(repo)
+    assert sum(map(len, ingested.accepted.values())) == 1
     assert EpochKeeper(alice.replica, alice.author).hand_over(repo).accepted
     assert _said(alice) == (1, 1)
 

@@ -222,8 +222,8 @@ async def test_clocks_that_are_wrong_by_ages_change_no_order(
         await share(alice, bob)
         async with connected(bob, alice):
             for node, stamp in ((alice, TIMESTAMP_MAX_MS), (bob, 0), (alice, 1)):
-                _, intake = node.author.write(node.branch(), Draft(Post(str(stamp)), timestamp=stamp))
-                node.hub.announce(intake)
+                _, ingested = node.author.write(node.branch(), Draft(Post(str(stamp)), timestamp=stamp))
+                node.hub.announce(ingested)
                 await until_equal(alice, bob)
                 assert len(node.heads(node.branch())) == 1, "each stands on what its author had seen"
 

@@ -221,9 +221,9 @@ async def test_a_batch_is_stored_in_slices_and_whole_at_the_end(
         happened = trio.Event()
         happened.set()
         bill = Bill(Account(_Clock()))
-        intake = await hub.take(branch, items, happened, None, bill)
-        assert len(intake.accepted[branch.topic]) == 6
-        assert intake.left == []
+        ingested = await hub.take(branch, items, happened, None, bill)
+        assert len(ingested.accepted[branch.topic]) == 6
+        assert ingested.left == []
         assert transactions >= 3
         assert bill.total > 3 * SLICE_SECONDS
 

@@ -39,8 +39,8 @@ def _write(world: World, name: str, hour: int, acks: list[str]) -> None:
 def _take(world: World, name: str, there: tuple[Replica, Branch], hour: int) -> None:
     replica, branch = there
     batch = open_batch(branch, [world.commits[name].encoded])
-    intake = accept_batch(replica, branch, batch, NOW_MS + hour * _HOUR_MS)
-    assert len(intake.accepted[branch.topic]) == 1
+    ingested = accept_batch(replica, branch, batch, NOW_MS + hour * _HOUR_MS)
+    assert len(ingested.accepted[branch.topic]) == 1
 
 
 def _shown(

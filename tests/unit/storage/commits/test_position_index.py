@@ -128,10 +128,10 @@ def test_a_commit_that_very_many_ack_costs_those_who_follow_nothing(tmp_path: Pa
                 row = {"topic_num": branch.topic_num, "branch_num": branch.num, "rank": 1, "is_acked": False}
                 connection.execute(insert(heads), [{"commit_id": key[2], **row} for key in keys])
             with counted_steps(connection) as counted:
-                intake = give(replica, branch, items)
+                ingested = give(replica, branch, items)
                 with replica.database.read() as reader:
                     assert len(load_heads(reader, branch.num, 100)) == min(count, 99) + 1
-            assert len(intake.accepted[branch.topic]) == len(items)
+            assert len(ingested.accepted[branch.topic]) == len(items)
             steps.append(counted[0])
     assert steps[1] < 2 * steps[0]
 
