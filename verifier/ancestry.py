@@ -9,14 +9,14 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-LoadPlaces = Callable[[Iterable[bytes]], "Mapping[bytes, Place]"]
+LoadPlaces = Callable[[Iterable[bytes]], "Mapping[bytes, GraphNode]"]
 """Gives the places of commits, all of which must be known."""
 
 _LINES_KEPT_MAX: Final = 4
 """Walks that are remembered, the latest used: a history of some branches that are merged into each other has as many."""
 
 
-class Place(NamedTuple):
+class GraphNode(NamedTuple):
     """Where a commit stands in its branch: its rank, and what it acks."""
 
     rank: int
@@ -58,7 +58,7 @@ class AckWalks:
             self._lines = [walk, *self._lines[: _LINES_KEPT_MAX - 1]]
         return found
 
-    def _go_on(self, own: Mapping[bytes, Place], load_places: LoadPlaces, floor: int) -> "_Walk | None":
+    def _go_on(self, own: Mapping[bytes, GraphNode], load_places: LoadPlaces, floor: int) -> "_Walk | None":
         """The walk of these acks, continued from one that it meets; None where that one has missed too much since."""
         walk = _Walk(self._visits_max, own)
         for line in sorted(self._lines, key=lambda line: -line.tip_rank):
@@ -84,7 +84,7 @@ class _Walk:
     A level (all that is known of one rank) is *open* until it was walked over. All above the highest open one is known.
     """
 
-    def __init__(self, visits_max: int, places: Mapping[bytes, Place]) -> None:
+    def __init__(self, visits_max: int, places: Mapping[bytes, GraphNode]) -> None:
         self.tip = b""
         self.tip_rank = -1
         self.ranks: dict[bytes, int] = {}
@@ -134,7 +134,7 @@ class _Walk:
             if self._acked_by.get(ack, (-1, b"")) < acker:
                 self._acked_by[ack] = acker
 
-    def _add(self, places: Mapping[bytes, Place]) -> None:
+    def _add(self, places: Mapping[bytes, GraphNode]) -> None:
         for commit_id, (rank, acks) in places.items():
             self.ranks[commit_id] = rank
             self._count += self._edge is not None and rank >= self._edge

@@ -37,7 +37,7 @@ from typing import Final
 from protocol.content import DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextSnapshot, TextUpdate
 from verifier.snapshots import Coverage, PlacedSnapshot
 
-Place = tuple[int, int, int, bytes]
+OrderKey = tuple[int, int, int, bytes]
 """Where a commit stands in canonical order: its branch among those that continue one another (the first is 0),
 checkpoints passed, rank, commit id."""
 Snapshot = SetSnapshot | DictSnapshot
@@ -70,7 +70,7 @@ class DocumentOperation:
     """
 
     name: bytes
-    place: Place
+    place: OrderKey
     body: DocumentBody | None
     bit: int = 0
     covered_by: int = 0
@@ -81,7 +81,7 @@ class DocumentValue:
     """A word that stands: the value of an item or key, or None where it says that it is gone. An item's value is ""."""
 
     name: bytes
-    place: Place
+    place: OrderKey
     value: str | None
 
 
@@ -241,7 +241,7 @@ def _reduce_values(said: list[DocumentOperation]) -> dict[str, Entry]:
     if missing:
         raise ErasedValues(missing)
     said = sorted(said, key=lambda one: one.place)
-    places: dict[bytes, Place] = {}
+    places: dict[bytes, OrderKey] = {}
     covered_by: dict[bytes, int] = {}  # by name: what was carried twice is one word
     for one in said:
         if one.covered_by:
@@ -286,7 +286,7 @@ def _reduce_values(said: list[DocumentOperation]) -> dict[str, Entry]:
     return {key: Entry(tuple(found.values())) for key, found in tips.items()}
 
 
-def _place_of(word: DocumentValue) -> Place:
+def _place_of(word: DocumentValue) -> OrderKey:
     return word.place
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from protocol.codec import Value
-from verifier.ancestry import AckWalks, Place
+from verifier.ancestry import AckWalks, GraphNode
 
 
 class CommitFacts(Value, frozen=True):
@@ -30,7 +30,7 @@ class CommitLookup(Protocol):
         """Facts of an accepted commit, or None."""
         ...
 
-    def ancestors(self, ids: Iterable[bytes]) -> Mapping[bytes, Place]:
+    def ancestors(self, ids: Iterable[bytes]) -> Mapping[bytes, GraphNode]:
         """Places of commits that accepted ones ack, which are thus accepted too."""
         ...
 

@@ -15,7 +15,16 @@ from typing import Final
 import structlog
 from sqlalchemy import Connection
 
-from node.authoring.drafting import AuthorKeys, Draft, Place, Sealed, Written, new_branch, publish, seal_draft
+from node.authoring.drafting import (
+    AuthorKeys,
+    CommitPosition,
+    Draft,
+    EncodedCommit,
+    WrittenCommit,
+    new_branch,
+    publish,
+    seal_draft,
+)
 from node.authoring.epoch_setup import is_due, set_up_epoch
 from node.ingest.inbound import InTransaction, OwnCommitRejected, accept_batch
 from node.ingest.ingest_result import IngestResult
@@ -49,7 +58,7 @@ _NEXT_STEPS: Final = {
 }
 
 
-def _nothing_more(_connection: Connection, _written: Sequence[Written]) -> None:
+def _nothing_more(_connection: Connection, _written: Sequence[WrittenCommit]) -> None:
     """Nothing else belongs into the transaction."""
 
 
@@ -77,7 +86,7 @@ class Author:
 
     def write(
         self, branch: Branch, draft: Draft | Body, *, after: InTransaction | None = None
-    ) -> tuple[Written, IngestResult]:
+    ) -> tuple[WrittenCommit, IngestResult]:
         """Write one commit on the branch's current topic; a body alone goes on its heads. `after` runs in its transaction.
 
         Raises ServiceError where the rules refuse it, or the secrets to write with are not here.
@@ -88,7 +97,7 @@ class Author:
 
     def write_sealed(
         self, branch: Branch, draft: Draft, *, after: InTransaction
-    ) -> tuple[Written, IngestResult]:
+    ) -> tuple[WrittenCommit, IngestResult]:
         """Write a commit whose files were sealed for the topic that `branch` is on.
 
         Raises ServiceError `interrupted` where that is not the current one any more: its secrets would not open them.
@@ -103,7 +112,7 @@ class Author:
 
     def write_on(
         self, branch: Branch, draft: Draft | Body, *, after: InTransaction | None = None
-    ) -> tuple[Written, IngestResult]:
+    ) -> tuple[WrittenCommit, IngestResult]:
         """The same on the very topic that `branch` is on, whatever epoch there is now."""
         with self._lock:
             # Not read while it is stored: a snapshot that is older than a transaction keeps SQLite from using its log anew.
@@ -119,8 +128,8 @@ class Author:
         self,
         branch: Branch,
         plan: Callable[[Connection], Sequence[Draft]],
-        after: Callable[[Connection, Sequence[Written]], None] = _nothing_more,
-    ) -> tuple[list[Written], IngestResult]:
+        after: Callable[[Connection, Sequence[WrittenCommit]], None] = _nothing_more,
+    ) -> tuple[list[WrittenCommit], IngestResult]:
         """Write the commits that `plan` makes of the store as it stands; `after` runs in their transaction."""
         with self._readied(branch) as current:
             with self._replica.database.read() as connection:  # closed before it is stored, as above
@@ -172,7 +181,7 @@ class Author:
                 raise ServiceError(
                     "already_exists", f"there is a repo called {name!r}", "choose another name"
                 )
-            init = publish(root, self._seal_draft(root, Draft(body), Place(NO_EPOCH, sequence=1)))
+            init = publish(root, self._seal_draft(root, Draft(body), CommitPosition(NO_EPOCH, sequence=1)))
             repo = Repo(0, repo_id, name, init.commit_id, init.key, 0, is_behind=False, invitation=None)
             epoch = replace(epoch, epoch_id=init.commit_id)
             followups = [(root.topic, init.encoded)]
@@ -182,7 +191,7 @@ class Author:
                     replace(facts, init_id=repo.init_id, root_id=repo.init_id, epoch_id=repo.init_id), epoch
                 )
                 keys = HeaderKeys(acks=(init.key,))
-                place = Place(repo.init_id, 2, init.commit_id, acks=(init.commit_id,), keys=keys)
+                place = CommitPosition(repo.init_id, 2, init.commit_id, acks=(init.commit_id,), keys=keys)
                 pin = publish(root, self._seal_draft(root, Draft(new.pin), place))
                 followups += [(root.topic, pin.encoded), (new.branch.topic, new.root_commit.encoded)]
             ingested = accept_batch(
@@ -235,7 +244,7 @@ class Author:
         unnamed = new_branch(
             BranchFacts(repo.repo_id, repo.init_id, NO_BRANCH, NO_EPOCH, epoch.epoch_id), epoch
         )
-        place = Place(epoch.epoch_id, sequence=1, seen=seen)
+        place = CommitPosition(epoch.epoch_id, sequence=1, seen=seen)
         sealed = self._seal_draft(unnamed, Draft(first), place)
         branch_id = sealed.commit.commit_id
         facts = BranchFacts(repo.repo_id, repo.init_id, branch_id, branch_id, epoch.epoch_id)
@@ -368,7 +377,7 @@ class Author:
     def _take(
         self,
         branch: Branch,
-        written: Sequence[Written],
+        written: Sequence[WrittenCommit],
         *,
         before: InTransaction | None = None,
         after: InTransaction | None = None,
@@ -395,7 +404,7 @@ class Author:
             next_step = _NEXT_STEPS.get(error.verdict.code, "")
             raise ServiceError(code, f"the rules refuse it: {error}", next_step) from None
 
-    def _seal(self, connection: Connection, branch: Branch, drafts: Sequence[Draft]) -> list[Written]:
+    def _seal(self, connection: Connection, branch: Branch, drafts: Sequence[Draft]) -> list[WrittenCommit]:
         """Seal drafts in order as the next commits of the user's feed. Raises ServiceError `feed_uncertain`."""
         self._replica.own_feeds.check(branch.facts.repo_id)
         tip = load_feed_tip(connection, branch.num, self.user)
@@ -414,7 +423,7 @@ class Author:
         if not branch.facts.is_root_branch:
             root = self._replica.root_branch(self._replica.repos[branch.repo_num])
             seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
-        written: list[Written] = []
+        written: list[WrittenCommit] = []
         for draft in drafts:
             acks = heads
             if draft.acks is not None:
@@ -422,7 +431,7 @@ class Author:
             deps = tuple(written[dep].commit_id if isinstance(dep, int) else dep for dep in draft.deps)
             sequence += 1
             skip = lipmaa(sequence)
-            place = Place(
+            place = CommitPosition(
                 branch.facts.epoch_id,
                 sequence,
                 previous,
@@ -443,7 +452,7 @@ class Author:
             written.append(item)
         return written
 
-    def _seal_draft(self, branch: Branch, draft: Draft, place: Place) -> Sealed:
+    def _seal_draft(self, branch: Branch, draft: Draft, place: CommitPosition) -> EncodedCommit:
         now_ms = self._clock_ms()
         if draft.timestamp is None:
             check_now(now_ms)
@@ -455,7 +464,7 @@ class _NewBranch:
     """A branch that is about to be added: its root commit, and what pins it."""
 
     branch: Branch
-    root_commit: Written
+    root_commit: WrittenCommit
     pin: BranchAdd
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from protocol.limits.formats import IMPLIED_ACK_VISITS_MAX
 from storage.commits.commits import load_places
-from verifier.ancestry import AckWalks, Place
+from verifier.ancestry import AckWalks, GraphNode
 
 
 class DraftGraph:
@@ -17,7 +17,7 @@ class DraftGraph:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._places: dict[bytes, Place] = {}
+        self._places: dict[bytes, GraphNode] = {}
         self._acked: set[bytes] = set()
         self._count = 0
         self._walks = AckWalks(2 * IMPLIED_ACK_VISITS_MAX)
@@ -33,11 +33,11 @@ class DraftGraph:
             acks = tuple(ack for ack in acks if ack not in implied)
         self._acked.update(acks)
         rank = 1 + max(place.rank for place in places.values())
-        self._places[_key(self._count)] = Place(rank, acks)
+        self._places[_key(self._count)] = GraphNode(rank, acks)
         self._count += 1
         return tuple(int.from_bytes(ack, "big") if len(ack) == 4 else ack for ack in acks)
 
-    def _load(self, ids: Iterable[bytes]) -> Mapping[bytes, Place]:
+    def _load(self, ids: Iterable[bytes]) -> Mapping[bytes, GraphNode]:
         wanted = list(ids)
         self._places.update(load_places(self._connection, [raw for raw in wanted if raw not in self._places]))
         return {raw: self._places[raw] for raw in wanted}

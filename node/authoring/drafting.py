@@ -48,7 +48,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenCommit:
     """A commit as written, ready for the way in."""
 
     commit_id: bytes
@@ -57,7 +57,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Sealed:
+class EncodedCommit:
     """A commit in its blocks: its own, then its body's."""
 
     commit: Commit
@@ -65,7 +65,7 @@ class Sealed:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CommitPosition:
     """Where a new commit stands: its epoch, its place in the author's feed, what it follows, and the keys to that."""
 
     epoch: bytes
@@ -77,7 +77,9 @@ class Place:
     keys: HeaderKeys = field(default_factory=HeaderKeys)
 
 
-def seal_draft(keys: AuthorKeys, now_ms: int, branch: Branch, draft: Draft, place: Place) -> Sealed:
+def seal_draft(
+    keys: AuthorKeys, now_ms: int, branch: Branch, draft: Draft, place: CommitPosition
+) -> EncodedCommit:
     """The commit that a draft (whose deps are ids) becomes at its place, dated `now_ms` where it says no time.
 
     Raises ServiceError.
@@ -103,10 +105,10 @@ def seal_draft(keys: AuthorKeys, now_ms: int, branch: Branch, draft: Draft, plac
         commit, block = seal_commit(place.acks, links, content, keys.secret, branch.convergence_secret)
     except DecodeError as error:
         raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
-    return Sealed(commit, (block, *body_blocks))
+    return EncodedCommit(commit, (block, *body_blocks))
 
 
-def publish(branch: Branch, sealed: Sealed) -> Written:
+def publish(branch: Branch, sealed: EncodedCommit) -> WrittenCommit:
     """A sealed commit as it travels in its branch."""
     if branch.topic_seed is None:
         raise ServiceError("not_permitted", "this node may read the branch and not write to it")
@@ -126,7 +128,7 @@ def publish(branch: Branch, sealed: Sealed) -> Written:
         )
     except DecodeError as error:
         raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
-    return Written(sealed.commit.commit_id, sealed.commit.key, encoded)
+    return WrittenCommit(sealed.commit.commit_id, sealed.commit.key, encoded)
 
 
 def new_branch(facts: BranchFacts, epoch: Epoch) -> Branch:

@@ -65,7 +65,7 @@ from storage.engine.database import StorageError, read_store
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from storage.schema.schema import commits, pending
-from verifier.ancestry import AckWalks, Place
+from verifier.ancestry import AckWalks, GraphNode
 from verifier.documents import find_false_snapshots
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
@@ -174,7 +174,7 @@ class _Judging:
         """Facts of an accepted commit (`CommitLookup`)."""
         return self._facts.get(commit_id)
 
-    def ancestors(self, ids: Iterable[bytes]) -> Mapping[bytes, Place]:
+    def ancestors(self, ids: Iterable[bytes]) -> Mapping[bytes, GraphNode]:
         """Places of accepted commits (`CommitLookup`)."""
         return load_places(self._connection, ids)
 

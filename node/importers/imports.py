@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from node.authoring.author import Author
 from node.authoring.draft_graph import DraftGraph
-from node.authoring.drafting import Draft, Written
+from node.authoring.drafting import Draft, WrittenCommit
 from node.contract.files import ImportedWindow, ImportItem, ImportResult
 from node.ingest.ingest_result import IngestResult
 from node.runtime.errors import ServiceError
@@ -77,7 +77,7 @@ def import_items(
         parents, graph = _Parents(branch, known, fresh), DraftGraph(connection)
         return [_draft(item, graph.add(parents.of(item, index))) for index, item in enumerate(fresh)]
 
-    def after(connection: Connection, written: Sequence[Written]) -> None:
+    def after(connection: Connection, written: Sequence[WrittenCommit]) -> None:
         ids = {item.id: commit.commit_id for item, commit in zip(fresh, written, strict=True)}
         keep_imported(author.database, connection, branch.num, source, ids)
 

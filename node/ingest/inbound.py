@@ -55,7 +55,7 @@ from storage.engine.errors import StorageError
 from storage.engine.id_keys import id_key
 from storage.repos.repo_changes import rename_repo
 from storage.repos.repos import Branch, follow_topic
-from verifier.ancestry import Place
+from verifier.ancestry import GraphNode
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
 from verifier.tangle_kinds import GROUP
@@ -235,9 +235,9 @@ class _Acceptance:
         self._change = change
         self._now_ms = now_ms
         self._facts: dict[bytes, CommitFacts] = {}
-        self._places: dict[bytes, Place] = {}
+        self._places: dict[bytes, GraphNode] = {}
         self._heads: set[bytes] = set()  # of what the batch acks, and of what it has added
-        self._load_places: Callable[[Iterable[bytes]], Mapping[bytes, Place]] = lambda _ids: {}
+        self._load_places: Callable[[Iterable[bytes]], Mapping[bytes, GraphNode]] = lambda _ids: {}
         self.walks = replica.walks  # (`CommitLookup`)
         self._rejected: set[bytes] = set()
         self._changed_repos: dict[
@@ -282,13 +282,13 @@ class _Acceptance:
         """Facts of an accepted commit (`CommitLookup`)."""
         return self._facts.get(commit_id)
 
-    def ancestors(self, ids: Iterable[bytes]) -> Mapping[bytes, Place]:
+    def ancestors(self, ids: Iterable[bytes]) -> Mapping[bytes, GraphNode]:
         """Places of accepted commits (`CommitLookup`), those of this batch included."""
         wanted = list(ids)
         absent = [raw for raw in wanted if raw not in self._facts and raw not in self._places]
         self._places.update(self._load_places(absent))
         return {
-            raw: Place(known.rank, known.acks) if (known := self._facts.get(raw)) else self._places[raw]
+            raw: GraphNode(known.rank, known.acks) if (known := self._facts.get(raw)) else self._places[raw]
             for raw in wanted
         }
 

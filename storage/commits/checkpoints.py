@@ -21,7 +21,7 @@ from storage.engine.bulk import select_rows
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key, pack_ids, unpack_ids
 from storage.schema.schema import checkpoints, commits, heads
-from verifier.ancestry import Place, find_outside
+from verifier.ancestry import GraphNode, find_outside
 
 _PLACE: Final = select(commits.c.commit_id, commits.c.rank, commits.c.acks).where(
     commits.c.id_key == bindparam("key")
@@ -117,13 +117,13 @@ def _find_passed(connection: Connection, branch_num: int, merged: bytes) -> Iter
         yield from (num for num, raw in rows.all() if raw in outside and num not in alike)
 
 
-def _load_places(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, Place]:
+def _load_places(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, GraphNode]:
     """`load_places`, quick for one id: most walks are along chains, and one statement for each rank."""
     wanted = list(ids)
     if len(wanted) != 1:
         return load_places(connection, wanted)
     rows = select_rows(connection, _PLACE, id_key(wanted[0]))
-    return {raw: Place(rank, unpack_ids(acks)) for raw, rank, acks in rows if raw == wanted[0]}
+    return {raw: GraphNode(rank, unpack_ids(acks)) for raw, rank, acks in rows if raw == wanted[0]}
 
 
 def _count_up(

@@ -26,7 +26,7 @@ from storage.engine.id_keys import BLOCK_NUM_SIZE, chunks, id_key, pack_ids, pac
 from storage.engine.streaming import stream_parts, stream_rows
 from storage.repos.repos import Branch
 from storage.schema.schema import authors, branches, checkpoints, commits, topics
-from verifier.ancestry import Place
+from verifier.ancestry import GraphNode
 from verifier.facts import CommitFacts
 from verifier.verify import VerifiedCommit
 
@@ -138,14 +138,14 @@ def load_facts(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, Comm
     return found
 
 
-def load_places(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, Place]:
+def load_places(connection: Connection, ids: Iterable[bytes]) -> dict[bytes, GraphNode]:
     """Rank and acks of those of these commits that are accepted here."""
     wanted = set(ids)
-    found: dict[bytes, Place] = {}
+    found: dict[bytes, GraphNode] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
         for commit_id, rank, acks in connection.execute(_PLACES, {"keys": part}):
             if commit_id in wanted:
-                found[commit_id] = Place(rank, unpack_ids(acks))
+                found[commit_id] = GraphNode(rank, unpack_ids(acks))
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace as replace_fields
 from nacl import bindings
 
-from node.authoring.drafting import AuthorKeys, Draft, Place, Sealed, seal_draft
+from node.authoring.drafting import AuthorKeys, CommitPosition, Draft, EncodedCommit, seal_draft
 from protocol import signing
 from protocol.block import Block, seal_block
 from protocol.body import Body
@@ -46,12 +46,14 @@ class Feed:
         """The last commit that `go_on` made."""
         return self._ids[-1] if self._ids else None
 
-    def seal(self, acks: Sequence[bytes], body: Body = _POST, *, sequence: int | None = None) -> Sealed:
+    def seal(
+        self, acks: Sequence[bytes], body: Body = _POST, *, sequence: int | None = None
+    ) -> EncodedCommit:
         """A commit at the next place of the feed, or at another one. Each is another commit, also of equal words."""
         self._made += 1
         number = sequence or len(self._ids) + 1
         skip = lipmaa(number)
-        place = Place(
+        place = CommitPosition(
             self.branch.facts.epoch_id,
             number,
             previous=self._ids[number - 2] if number > 1 else None,
@@ -73,7 +75,9 @@ class Feed:
         return publish(self.branch, self.seal(acks, body, sequence=1))
 
 
-def publish(branch: Branch, sealed: Sealed, *, is_signed: bool = True, key: bytes | None = None) -> Forged:
+def publish(
+    branch: Branch, sealed: EncodedCommit, *, is_signed: bool = True, key: bytes | None = None
+) -> Forged:
     """A publication with the topic's signature, or a random one; `key` is another than opens the commit."""
     return publish_blocks(branch, key or sealed.commit.key, sealed.blocks, is_signed=is_signed)
 
@@ -108,7 +112,7 @@ def without_kind(feed: Feed, acks: Sequence[bytes], body: Body = _POST) -> Forge
     commit, block = seal_commit(
         old.acks, old.links, content, feed.keys.secret, feed.branch.convergence_secret
     )
-    return publish(feed.branch, Sealed(commit, (block, *sealed.blocks[1:])))
+    return publish(feed.branch, EncodedCommit(commit, (block, *sealed.blocks[1:])))
 
 
 def on_own_topic(topic_seed: bytes, size: int = 32, *, is_signed: bool = True) -> Forged:

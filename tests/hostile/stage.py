@@ -12,7 +12,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from node.authoring.author import Author
-from node.authoring.drafting import Draft, Written
+from node.authoring.drafting import Draft, WrittenCommit
 from node.ingest.replica import Replica
 from protocol import signing
 from protocol.body import Grant, Permission, Remove
@@ -94,5 +94,5 @@ def _same(drafts: Sequence[Draft], _connection: Connection) -> Sequence[Draft]:
     return drafts
 
 
-def _nothing_more(_connection: Connection, _written: Sequence[Written]) -> None:
+def _nothing_more(_connection: Connection, _written: Sequence[WrittenCommit]) -> None:
     """Nothing else belongs into the transaction."""

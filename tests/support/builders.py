@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from node.authoring.author import Author
-from node.authoring.drafting import Draft, Written
+from node.authoring.drafting import Draft, WrittenCommit
 from node.ingest.inbound import accept_batch
 from node.ingest.ingest_result import IngestResult
 from node.ingest.opening import open_batch
@@ -35,7 +35,7 @@ class World:
         self.author = Author(self.replica, b"w" * 32, lambda: NOW_MS)
         self.repo: Repo = self.author.create_repo("world")[0]
         self.branch: Branch = self.author.create_branch(self.repo, "main")[0]
-        self.commits: dict[str, Written] = {}
+        self.commits: dict[str, WrittenCommit] = {}
         self._copies: list[Replica] = []
 
     def close(self) -> None:

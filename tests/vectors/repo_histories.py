@@ -42,7 +42,7 @@ from protocol.object import build_object
 from protocol.proofs import certify_repo
 from protocol.publication import encode_publication, seal_publication
 from protocol.sealing import seal_secret
-from verifier.ancestry import Place, find_outside
+from verifier.ancestry import GraphNode, find_outside
 
 JsonObject = dict[str, Any]
 
@@ -322,11 +322,11 @@ def _timeline(history: History, names: list[str], checkpoints: dict[str, tuple[s
     """The order by (checkpoints passed, rank, id), and the digest of it. `checkpoints` say what each merges."""
     ids = {name: history.commits[name].commit_id for name in names}
     ranks: dict[bytes, int] = {}
-    places: dict[bytes, Place] = {}
+    places: dict[bytes, GraphNode] = {}
     for name in names:  # causes come first
         commit = history.commits[name]
         ranks[ids[name]] = 1 + max((ranks[ack] for ack in commit.acks), default=-1)
-        places[ids[name]] = Place(ranks[ids[name]], commit.acks)
+        places[ids[name]] = GraphNode(ranks[ids[name]], commit.acks)
     passed = dict.fromkeys(ids.values(), 0)
     for name, merged in checkpoints.items():
         inside = [ids[one] for one in merged]
@@ -351,6 +351,6 @@ def _timeline(history: History, names: list[str], checkpoints: dict[str, tuple[s
     }
 
 
-def _outside(places: dict[bytes, Place], inside: list[bytes]) -> set[bytes]:
+def _outside(places: dict[bytes, GraphNode], inside: list[bytes]) -> set[bytes]:
     acked = {ack for place in places.values() for ack in place.acks}
     return find_outside(places.keys() - acked, inside, lambda wanted: {one: places[one] for one in wanted})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verifier.ancestry import AckWalks, Place, find_implied
+from verifier.ancestry import AckWalks, GraphNode, find_implied
 
 
 def _id(number: int) -> bytes:
@@ -17,13 +17,13 @@ class _Graph:
     """A graph by lists of acks, which counts what is looked up."""
 
     def __init__(self, dag: list[set[int]]) -> None:
-        self.places: dict[bytes, Place] = {}
+        self.places: dict[bytes, GraphNode] = {}
         self.loaded = 0
         for number, acks in enumerate(dag):
             rank = 1 + max((self.places[_id(ack)].rank for ack in acks), default=-1)
-            self.places[_id(number)] = Place(rank, [_id(ack) for ack in sorted(acks)])
+            self.places[_id(number)] = GraphNode(rank, [_id(ack) for ack in sorted(acks)])
 
-    def load(self, ids: Iterable[bytes]) -> Mapping[bytes, Place]:
+    def load(self, ids: Iterable[bytes]) -> Mapping[bytes, GraphNode]:
         found = {raw: self.places[raw] for raw in ids}
         self.loaded += len(found)
         return found
