@@ -21,9 +21,9 @@ from node.authoring.drafting import (
     Draft,
     EncodedCommit,
     WrittenCommit,
+    encode_draft,
+    make_publication,
     new_branch,
-    publish,
-    seal_draft,
 )
 from node.authoring.epoch_setup import is_due, set_up_epoch
 from node.ingest.inbound import InTransaction, OwnCommitRejected, accept_batch
@@ -181,7 +181,9 @@ class Author:
                 raise ServiceError(
                     "already_exists", f"there is a repo called {name!r}", "choose another name"
                 )
-            init = publish(root, self._seal_draft(root, Draft(body), CommitPosition(NO_EPOCH, sequence=1)))
+            init = make_publication(
+                root, self._encode_draft(root, Draft(body), CommitPosition(NO_EPOCH, sequence=1))
+            )
             repo = Repo(0, repo_id, name, init.commit_id, init.key, 0, is_behind=False, invitation=None)
             epoch = replace(epoch, epoch_id=init.commit_id)
             followups = [(root.topic, init.encoded)]
@@ -192,7 +194,7 @@ class Author:
                 )
                 keys = HeaderKeys(acks=(init.key,))
                 place = CommitPosition(repo.init_id, 2, init.commit_id, acks=(init.commit_id,), keys=keys)
-                pin = publish(root, self._seal_draft(root, Draft(new.pin), place))
+                pin = make_publication(root, self._encode_draft(root, Draft(new.pin), place))
                 followups += [(root.topic, pin.encoded), (new.branch.topic, new.root_commit.encoded)]
             ingested = accept_batch(
                 self._replica,
@@ -245,11 +247,11 @@ class Author:
             BranchFacts(repo.repo_id, repo.init_id, NO_BRANCH, NO_EPOCH, epoch.epoch_id), epoch
         )
         place = CommitPosition(epoch.epoch_id, sequence=1, seen=seen)
-        sealed = self._seal_draft(unnamed, Draft(first), place)
+        sealed = self._encode_draft(unnamed, Draft(first), place)
         branch_id = sealed.commit.commit_id
         facts = BranchFacts(repo.repo_id, repo.init_id, branch_id, branch_id, epoch.epoch_id)
         branch = new_branch(facts, epoch)
-        root_commit = publish(branch, sealed)
+        root_commit = make_publication(branch, sealed)
         pin = BranchAdd(branch_id, name, 0, branch.topic, Reference(branch_id, root_commit.key))
         return _NewBranch(branch, root_commit, pin)
 
@@ -445,18 +447,18 @@ class Author:
                     tuple(file.key for file in draft.files),
                 ),
             )
-            item = publish(branch, self._seal_draft(branch, replace(draft, deps=deps), place))
+            item = make_publication(branch, self._encode_draft(branch, replace(draft, deps=deps), place))
             previous = feed[sequence] = item.commit_id
             keys[item.commit_id] = item.key
             heads = (item.commit_id,)
             written.append(item)
         return written
 
-    def _seal_draft(self, branch: Branch, draft: Draft, place: CommitPosition) -> EncodedCommit:
+    def _encode_draft(self, branch: Branch, draft: Draft, place: CommitPosition) -> EncodedCommit:
         now_ms = self._clock_ms()
         if draft.timestamp is None:
             check_now(now_ms)
-        return seal_draft(self._keys, now_ms, branch, draft, place)
+        return encode_draft(self._keys, now_ms, branch, draft, place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class CommitPosition:
     keys: HeaderKeys = field(default_factory=HeaderKeys)
 
 
-def seal_draft(
+def encode_draft(
     keys: AuthorKeys, now_ms: int, branch: Branch, draft: Draft, place: CommitPosition
 ) -> EncodedCommit:
     """The commit that a draft (whose deps are ids) becomes at its place, dated `now_ms` where it says no time.
@@ -108,7 +108,7 @@ def seal_draft(
     return EncodedCommit(commit, (block, *body_blocks))
 
 
-def publish(branch: Branch, sealed: EncodedCommit) -> WrittenCommit:
+def make_publication(branch: Branch, sealed: EncodedCommit) -> WrittenCommit:
     """A sealed commit as it travels in its branch."""
     if branch.topic_seed is None:
         raise ServiceError("not_permitted", "this node may read the branch and not write to it")

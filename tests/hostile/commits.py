@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace as replace_fields
 from nacl import bindings
 
-from node.authoring.drafting import AuthorKeys, CommitPosition, Draft, EncodedCommit, seal_draft
+from node.authoring.drafting import AuthorKeys, CommitPosition, Draft, EncodedCommit, encode_draft
 from protocol import signing
 from protocol.block import Block, seal_block
 from protocol.body import Body
@@ -62,7 +62,7 @@ class Feed:
             acks=tuple(acks),
             keys=HeaderKeys(acks=(b"",) * len(acks)),
         )
-        return seal_draft(self.keys, _NOW_MS + self._made, self.branch, Draft(body), place)
+        return encode_draft(self.keys, _NOW_MS + self._made, self.branch, Draft(body), place)
 
     def go_on(self, acks: Sequence[bytes], body: Body = _POST) -> Forged:
         """The next commit of the feed, published as a writer would."""

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.authoring.drafting import CommitPosition, Draft, publish, seal_draft
+from node.authoring.drafting import CommitPosition, Draft, encode_draft, make_publication
 from node.ingest.inbound import accept_batch
 from node.ingest.opening import open_batch
 from node.runtime.errors import ServiceError
@@ -52,7 +52,7 @@ def _tell(target: Node, liar: Node, body: Body, cause: bytes) -> None:
     """Give a node a root branch commit of the liar's that waits for a cause."""
     root = liar.replica.root_branch(liar.repo())
     place = CommitPosition(root.facts.epoch_id, sequence=1, acks=(cause,), keys=HeaderKeys((b"",), (), ()))
-    encoded = publish(root, seal_draft(liar.author._keys, 1, root, Draft(body), place)).encoded
+    encoded = make_publication(root, encode_draft(liar.author._keys, 1, root, Draft(body), place)).encoded
     there = target.replica.by_topic[root.topic]
     target.hub.announce(accept_batch(target.replica, there, open_batch(there, [encoded]), 1))
 
