@@ -1,7 +1,5 @@
 """Main analysis job: reads exports, recomputes the order, compares, counts, and writes report and tables.
 
-Reads exports, writes one folder.
-
     OUT/report.html        for a person
     OUT/digests.json       {branch: {"digest", "commits"}}, to compare with `GET /branches/{branch}/digest` of any node
     OUT/tables/<name>/     Parquet; docs/reference/analysis-tables.md lists the tables and their columns

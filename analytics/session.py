@@ -69,7 +69,7 @@ def start_session(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    if is_local or is_small:
+    if is_local:
         # Every partition costs one Python worker's round; Spark's default of 200 is meant for large clusters.
         options[_PARTITIONS] = "2" if is_small else str(max(4, os.cpu_count() or 4))
     if is_small:

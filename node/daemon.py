@@ -16,10 +16,12 @@ import structlog
 import trio
 
 from node.api.api import create_app
+from node.api.binding import check_bindings
 from node.api.event_streams import EventStreams
 from node.api.http_server import open_api_listener, serve_api
 from node.api.service import NodeService
 from node.authoring.author import Author
+from node.contract.table import ENDPOINTS
 from node.exports.exports import Exports
 from node.home.config import PeerConfig
 from node.home.home import Home, lock_home, run_file
@@ -147,6 +149,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, pool: SignaturePool) 
         trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
         run_file(home.path, pid=os.getpid(), api=api, listen=listen, peer=id_text(node_key)),
     ):
+        check_bindings(ENDPOINTS, service)
         async with trio.open_nursery() as nursery:
             streams = EventStreams()
             nursery.start_soon(streams.run)

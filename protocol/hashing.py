@@ -1,7 +1,7 @@
 """Defines every hash context string and key derivation. Changing one changes every id or key made with it.
 
-A context string names what is derived from what. Changing one changes every id or key made with it: a new meaning gets
-a new string, never an old one. All functions take and give raw bytes; secrets are 32 bytes.
+A context string names what is derived from what. A new meaning gets a new string, never an
+old one. All functions take and give raw bytes; secrets are 32 bytes.
 
 BLAKE3's three modes (plain, keyed, derive_key) are domain separated from each other by its specification.
 """

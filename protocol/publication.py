@@ -1,7 +1,5 @@
 """Publications: the unit that peers exchange. A commit's blocks and its encrypted key, signed with the topic's key.
 
-A commit's blocks and its sealed key, signed with the topic's key.
-
 The commit's key is sealed under the branch's read key with XChaCha20-Poly1305, a random nonce, and topic and commit id
 as associated data: anyone who may read the branch opens it, and it cannot be moved to another commit or topic. The
 signature lets a relay refuse what no holder of the topic's key sent, without knowing who the members are.

@@ -1,7 +1,4 @@
-"""Input events and output commands of the state machine in `protocol.session`.
-
-`protocol.session` is the machine.
-"""
+"""Input events and output commands of the state machine in `protocol.session`."""
 
 from array import array
 from collections.abc import Sequence

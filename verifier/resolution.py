@@ -14,7 +14,7 @@ A function of the set alone: the operations within some heads. The rules R1 to R
   R5  Removals of a circle that R4 leaves all count.
   R6  What others could void is decided after these.
 
-Which removals count is `deciding`'s to find (R4 to R6). `tests/support/reference_membership.py` says the same in a hundred
+`removal_conflicts` finds which removals count (R4 to R6). `tests/support/reference_membership.py` says the same in a hundred
 lines, over plain sets.
 """
 

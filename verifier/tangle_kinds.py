@@ -42,7 +42,7 @@ Predicate = Callable[[ReadCommit, ReadCommit], bool]
 
 
 class Span(StrEnum):
-    """In which branches of a repo the commits of a kind stand; where the repo's init is the root, in the root branch."""
+    """The branches of a repo that hold the commits of a kind."""
 
     BRANCH = "branch"
     ROOT_BRANCH = "root branch"

@@ -1,7 +1,5 @@
 """Validates commits (rules V1 to V10). Only this module makes `SignedCommit` and `VerifiedCommit`.
 
-The only maker of `SignedCommit` and `VerifiedCommit`.
-
 Two steps, so that the costly one may run beside others:
 
   sign_off   Commit -> SignedCommit | Rejected      by the result of checking `author_claim`

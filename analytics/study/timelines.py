@@ -1,7 +1,5 @@
 """Three in-memory timelines that emit edits: causal, waiting room, eager. All end in order (rank, commit id).
 
-All end in the order by (rank, commit id).
-
 - `CausalTimeline`: a commit enters once all its causes are here. One insert each, nothing moves.
 - `WaitingRoomTimeline`: what lacks causes is shown at once, behind all the rest, in the order of its arrival, and moves
   once, to its place. At most two edits each.

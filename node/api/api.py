@@ -1,6 +1,6 @@
 """Routes of the local HTTP API: maps requests to `NodeService` methods, and errors to JSON.
 
-Who may call at all is decided by `gate`; what an endpoint takes and answers stands in `node.contract`.
+`authentication` decides who may call at all; what an endpoint takes and answers stands in `node.contract`.
 """
 
 import structlog
@@ -37,7 +37,7 @@ log = structlog.get_logger()
 def create_app(service: NodeService, token: str, streams: EventStreams | None = None) -> ASGIApp:
     """The application. Without `token` it serves health and the page's files; its `streams` may be ended.
 
-    Raises WrongBinding where the table and the service do not fit.
+    Raises WrongBinding where the service lacks a method that the table names.
     """
     codes = PageCodes(token)
 

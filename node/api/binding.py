@@ -1,12 +1,11 @@
 """Endpoints of the table, bound to the methods of the service that answer them.
 
-An entry names its method by a dotted text, since the table stands below every service. The name is resolved when the
-application is made, and the method's parameters and answer are compared with the entry: what does not fit stops the node
-at its start, not at the first request.
+An entry names its method by a dotted text, since the table stands below every service. The daemon compares each method's
+parameters and answer with its entry: what does not fit stops the node at its start, not at the first request.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import reduce
 from operator import attrgetter, or_
 from types import UnionType
@@ -29,12 +28,9 @@ class WrongBinding(Exception):
 def bind(endpoint: AnyEndpoint, service: NodeService) -> Handler:
     """A handler that reads path, query and body, calls the method with all of them by name, and answers with JSON.
 
-    Raises WrongBinding.
+    Raises WrongBinding where there is no such method.
     """
     method = find_method(endpoint, service)
-    faults = find_faults(endpoint, method)
-    if faults:
-        raise WrongBinding(f"{endpoint.name} and NodeService.{endpoint.service}: {'; '.join(faults)}")
 
     async def handle(request: Request) -> Response:
         arguments: dict[str, object] = {**request.path_params, **read_query(request, endpoint.query)}
@@ -44,6 +40,14 @@ def bind(endpoint: AnyEndpoint, service: NodeService) -> Handler:
         return await answer_json(method(**arguments))
 
     return handle
+
+
+def check_bindings(endpoints: Iterable[AnyEndpoint], service: NodeService) -> None:
+    """Raise WrongBinding for the first of these entries whose method takes or answers anything else."""
+    for endpoint in endpoints:
+        faults = find_faults(endpoint, find_method(endpoint, service)) if endpoint.service else []
+        if faults:
+            raise WrongBinding(f"{endpoint.name} and NodeService.{endpoint.service}: {'; '.join(faults)}")
 
 
 def find_method(endpoint: AnyEndpoint, service: NodeService) -> Method:
@@ -57,8 +61,6 @@ def find_method(endpoint: AnyEndpoint, service: NodeService) -> Method:
 
 def find_faults(endpoint: AnyEndpoint, method: Method) -> list[str]:
     """What of a method does not fit an entry: names and types of parameters, or the type of the answer."""
-    if not inspect.ismethod(method):
-        return []  # a stand-in of a test, which takes anything
     signature = inspect.signature(method)
     given = argument_types(endpoint)
     wanted = signature.parameters
@@ -101,7 +103,7 @@ def accepts(wanted: Any, given: Any) -> bool:  # noqa: ANN401  # annotations hav
     )
 
 
-def _bare(kind: Any) -> Any:  # noqa: ANN401  # the same
+def _bare(kind: Any) -> Any:  # noqa: ANN401  # annotations have no type of their own
     """A type without the bounds that are annotated in it."""
     if get_origin(kind) is Annotated:
         return _bare(get_args(kind)[0])

@@ -1,7 +1,5 @@
 """`ravel fsck`: recomputes every hash, reference and verdict in the store, and reports differences.
 
-Every hash, reference and verdict, computed anew and compared.
-
 It reads one moment of the store, beside the daemon or without one, and changes nothing. It does not go through the API,
 for the store is looked at hardest when no daemon can start on it, and a check of a million commits is no request. Every
 commit is parsed and validated again: its blocks are opened, its signature is checked, its rights are judged in its own past.

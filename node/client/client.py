@@ -1,7 +1,5 @@
 """Python client of the HTTP API: one method per endpoint, errors as `ServiceError`. The CLI uses it.
 
-The CLI is written on it.
-
 `ApiClient.call` takes any entry of the table; the other methods are the same by name.
 """
 

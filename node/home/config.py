@@ -1,7 +1,5 @@
 """Parses `config.toml` strictly; `config_layers` adds overrides.
 
-What overrides it: `config_layers`.
-
 An unknown section or key is an error that names the nearest one that is known, because a setting that is silently
 ignored is worse than none. Values are checked where they are read; the rest of the node gets frozen dataclasses.
 """

@@ -1,7 +1,5 @@
 """Reads a passphrase from a file, a systemd credential or the terminal, never from an argument.
 
-Never an argument.
-
 A file may be `-` (standard input) or a descriptor (`/dev/fd/3`). One line end behind a passphrase is not part of it, and
 texts are compared in Unicode's composed form, which keyboards and systems differ in.
 """

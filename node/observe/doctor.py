@@ -1,7 +1,5 @@
 """`ravel doctor`: diagnoses what stops the node from working or soon will, and says what to do. Changes nothing.
 
-Changes nothing.
-
 It looks at the folder, the store, the disk and the clock by itself, and asks the daemon, if one runs, about its peers.
 """
 

@@ -273,7 +273,7 @@ async def _establish(
     try:
         with trio.fail_after(HANDSHAKE_TIMEOUT_SECONDS), _stream_faults():
             return SecureStream(stream, await converse(), is_dialer=is_dialer)
-    except BaseException as error:  # also Cancelled: anyone who cancels has no other way to the stream
+    except BaseException as error:  # Cancelled too: nothing else holds the stream, so it would stay open
         await trio.aclose_forcefully(stream)
         match error:
             case trio.TooSlowError():

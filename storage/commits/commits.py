@@ -1,7 +1,7 @@
 """Table of accepted commits: inserts verified commits in one transaction, and reads timelines in canonical order.
 
 The timeline is the index (branch, checkpoints passed, rank, commit id): reading it in order is the canonical order, and
-memory does not grow with it. `order` counts it, so that reading may begin at any position.
+memory does not grow with it. `position_index` counts it, so that reading may begin at any position.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence

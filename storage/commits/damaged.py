@@ -125,7 +125,7 @@ def restore_commit(
 ) -> None:
     """Put an awaited commit's blocks back, as a publication of its topic has them that opened and is signed.
 
-    Of a bare one the commit's own; its body stays awaited, as that of any commit which came without (`erasing`).
+    Of a bare one the commit's own; its body stays awaited, as that of any commit which came without (`absent_bodies`).
     """
     blocks = publication.blocks
     nums = put_blocks(database, connection, [], blocks)

@@ -1,7 +1,4 @@
-"""Parses an export destination: a local path, or a URL with an fsspec driver. Pure, and quick to import.
-
-Pure, and quick to import.
-"""
+"""Parses an export destination: a local path, or a URL with an fsspec driver. Pure, and quick to import."""
 
 import re
 from pathlib import Path

@@ -1,7 +1,4 @@
-"""Tables of peers and their addresses. `schema` explains the conventions of all tables.
-
-`schema` has the rules of all tables.
-"""
+"""Tables of peers and their addresses. `schema` explains the conventions of all tables."""
 
 from sqlalchemy import BigInteger, Boolean, Column, String, Table, false
 

@@ -1,7 +1,4 @@
-"""Tables of a relay: kept topics, publications, shares per peer. `schema` explains the conventions.
-
-`schema` has the rules of all tables.
-"""
+"""Tables of a relay: kept topics, publications, shares per peer. `schema` explains the conventions."""
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, String, Table, false
 

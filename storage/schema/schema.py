@@ -168,7 +168,7 @@ erasures = Table(
     Index("erasures_branch", "branch_num"),
     Index("erasures_missing", "is_missing", "branch_num", "commit_num"),
 )
-"""Commits whose bodies are not here, with the ids of the bodies' blocks; see `erasing`."""
+"""Commits whose bodies are not here, with the ids of the bodies' blocks; see `absent_bodies`."""
 
 awaited_commits = Table(
     "awaited_commits",
@@ -209,7 +209,7 @@ order_spans = Table(
     Column("shown", BigInteger, nullable=False),  # commits that are not void
     sqlite_with_rowid=False,  # rows lie in the order of the key, and are read in it
 )
-"""How many commits stand in stretches of each branch's order; see `order`."""
+"""How many commits stand in stretches of each branch's order; see `position_index`."""
 
 changes = Table(
     "changes",

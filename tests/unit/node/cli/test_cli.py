@@ -11,7 +11,6 @@ from node.cli import main as main_module
 from node.cli.main import app
 from node.cli.progress import show_progress
 from node.cli.shared import display_safe, fail, first_line, print_fields
-from node.contract.table import ENDPOINTS
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from tests.support.processes import RAVEL
 
@@ -48,12 +47,6 @@ def test_every_error_code_stands_in_the_docs_with_its_numbers() -> None:
     text = (DOCS / "reference/exit-codes.md").read_text(encoding="utf-8")
     for code, kind in ERROR_KINDS.items():
         assert f"| {kind.exit_code} | `{code}` | {kind.http_status} |" in text, code
-
-
-def test_every_endpoint_stands_in_the_docs() -> None:
-    text = (DOCS / "reference" / "endpoints.md").read_text(encoding="utf-8")
-    for endpoint in ENDPOINTS:
-        assert f"### `{endpoint.method} {endpoint.path}`" in text
 
 
 def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
