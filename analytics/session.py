@@ -35,6 +35,8 @@ _FOR_FEW_ROWS: Final = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     # Each stage would be a job of its own, and planned twice.
     "spark.sql.adaptive.enabled": "false",
+    # Half of a short run's processor time would go to the JVM's second compiler and its collector's threads.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
 

@@ -17,6 +17,8 @@ _SPARK: Final = Path(pyspark.__file__).parent
 _STARTS_SECONDS: Final = 90.0
 """A JVM on a busy machine takes half a minute."""
 _POLL_SECONDS: Final = 0.1
+_SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of each JVM: none lives long enough for its second compiler to pay."""
 
 
 def environment(folder: Path) -> Mapping[str, str]:
@@ -37,6 +39,8 @@ def spark_cluster(folder: Path, *, cores: int = 2, memory: str = "1g") -> Iterat
         "spark.master.rest.enabled false\n"
         # As many as an operator would set for a cluster of this size.
         f"spark.sql.shuffle.partitions {cores}\n"
+        f"spark.driver.extraJavaOptions {_SHORT_LIVED}\n"
+        f"spark.executor.extraJavaOptions {_SHORT_LIVED}\n"
     )
     with contextlib.ExitStack() as stack:
         common = ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]
@@ -56,7 +60,12 @@ def _start(stack: contextlib.ExitStack, folder: Path, name: str, *arguments: str
         stdout=stack.enter_context(log.open("wb")),
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
-        env={**os.environ, **environment(folder), "SPARK_HOME": str(_SPARK)},
+        env={
+            **os.environ,
+            **environment(folder),
+            "SPARK_HOME": str(_SPARK),
+            "SPARK_DAEMON_JAVA_OPTS": _SHORT_LIVED,
+        },
     )
     stack.callback(process.wait)
     stack.callback(process.terminate)
