@@ -1,12 +1,11 @@
 """One run: some nodes write and forward while links are cut, go silent and come back, nodes crash, and one peer lies.
 
 Then everything heals, and all who follow a topic must hold the same of it. `python -m tests.simulation.run` replays
-seeds, or goes on with new ones for some minutes; see the Makefile's `sim` and `sim-long`.
+a seed, or goes on with further ones for some simulated hours; see the Makefile's `sim` and `sim-long`.
 """
 
 import argparse
 import sys
-import time
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
@@ -157,24 +156,32 @@ def _lie(network: Network, liar: Node, topics: list[bytes]) -> None:
 def main() -> int:
     """Run seeds; 1 when one fails, which is named with how to replay it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=None, help="this one alone")
-    parser.add_argument("--minutes", type=float, default=1.0, help="how long to try new ones")
+    parser.add_argument("--seed", type=int, default=0, help="the first one")
+    parser.add_argument(
+        "--hours",
+        type=float,
+        default=0.0,
+        help="simulated ones, over as many seeds as they take; 0: one seed",
+    )
     options = parser.parse_args()
-    began = time.monotonic()
-    seed = options.seed if options.seed is not None else time.time_ns() % 10**9
-    count, reasons = 0, Counter[str]()
+    seed, count, events, simulated = options.seed, 0, 0, 0.0
+    reasons = Counter[str]()
     while True:
         try:
-            reasons.update(run(seed).reasons)
+            outcome = run(seed)
         except AssertionError as error:
             print(f"seed {seed} fails: {error}\nreplay it: make sim SEED={seed}", file=sys.stderr)
             return 1
         count += 1
-        if options.seed is not None or time.monotonic() - began > options.minutes * 60:
+        events += outcome.events
+        simulated += outcome.ended_at
+        reasons.update(outcome.reasons)
+        if simulated >= options.hours * 3600:
             break
         seed += 1
     print(
-        f"{count} runs hold, the last of seed {seed}; sessions of healed nodes ended: {dict(reasons) or 'none'}"
+        f"{count} runs hold, the last of seed {seed}: {events} events in {simulated / 3600:.1f} simulated hours; "
+        f"sessions of healed nodes ended: {dict(reasons) or 'none'}"
     )
     return 0
 
