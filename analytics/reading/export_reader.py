@@ -28,6 +28,7 @@ from storage.export.schema import (
     MANIFEST_NAME,
     SCHEMA_VERSION,
     columns_of,
+    has_manifest_checksum,
 )
 
 if TYPE_CHECKING:
@@ -292,9 +293,12 @@ def load_manifest(path: Path) -> dict[str, Any]:
     if path.stat().st_size > MANIFEST_SIZE_MAX:
         raise ExportError(f"{path} is over {MANIFEST_SIZE_MAX >> 20} MiB, too large for a manifest")
     try:
-        manifest = json.loads(path.read_bytes())
+        content = path.read_bytes()
+        manifest = json.loads(content)
     except (ValueError, RecursionError):
         raise ExportError(f"{path} is not JSON: the export is damaged or was cut off") from None
+    if not has_manifest_checksum(content):
+        raise ExportError(f"{path} is damaged: its checksum is wrong")
     if not isinstance(manifest, dict) or manifest.get("format") != EXPORT_FORMAT:
         raise ExportError(f"{path} is not the manifest of a Ravel export")
     version = manifest.get("schema_version")

@@ -3,7 +3,7 @@
     config.toml   the configuration                    api-token   what the local API wants to see
     keys.json     the keys (`node.home.identity`)           lock        held by the daemon, with its pid
     run.json      where the running daemon answers
-    pseudonym.key what hides authors in exports, hex; made when it is first asked for
+    pseudonym.key what hides authors in exports, hex, and a checksum; made when it is first asked for
     content.lock  held while content is collected, and, together with others, while a backup or check reads it
 
 The folder is for its user alone (0700, files 0600), and secrets that others may read are refused.
@@ -19,8 +19,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from hmac import compare_digest
 from pathlib import Path
 from typing import Any, Final
+
+from blake3 import blake3
 
 from node.home.config import CONFIG_NAME, Config, default_config_text, parse_config
 from node.home.config_layers import Setting, load_settings
@@ -31,6 +34,10 @@ from node.runtime.errors import ServiceError
 from storage.engine.folders import make_folder
 
 PSEUDONYM_KEY_NAME: Final = "pseudonym.key"
+_KEY_CHECKSUM_LENGTH: Final = 8
+_PSEUDONYM_KEY: Final = re.compile(
+    rb"([0-9a-f]{%d})(?: ([0-9a-f]{%d}))?" % (2 * SECRET_SIZE, _KEY_CHECKSUM_LENGTH)
+)
 _PSEUDONYM_KEY_FILE_SIZE_MAX: Final = 1000
 TOKEN_NAME: Final = "api-token"  # noqa: S105  # a file's name
 LOCK_NAME: Final = "lock"
@@ -136,20 +143,29 @@ def open_home(path: Path, options: Sequence[str] = ()) -> Home:
 def load_pseudonym_key(path: Path) -> bytes:
     """The key under which a node's exports hide authors, made where there is none. Raises ServiceError.
 
-    Nodes with copies of one such file give an author the same pseudonym.
+    Nodes with copies of one such file give an author the same pseudonym. A checksum follows the key, since with a damaged
+    key the next export would begin anew. Files of older versions have none.
     """
-    key = path / PSEUDONYM_KEY_NAME
+    file = path / PSEUDONYM_KEY_NAME
     try:
         with suppress(FileExistsError):
-            create_file(key, f"{secrets.token_hex(SECRET_SIZE)}\n".encode())
+            key = secrets.token_bytes(SECRET_SIZE)
+            create_file(file, f"{key.hex()} {_key_checksum(key)}\n".encode())
     except OSError as error:
         raise _failed(path, error) from None
-    text = read_file(key, _PSEUDONYM_KEY_FILE_SIZE_MAX).strip()
-    if re.fullmatch(rb"[0-9a-f]{%d}" % (2 * SECRET_SIZE), text) is None:
+    found = _PSEUDONYM_KEY.fullmatch(read_file(file, _PSEUDONYM_KEY_FILE_SIZE_MAX).strip())
+    key = bytes.fromhex(found[1].decode()) if found else b""
+    if not found or (found[2] and not compare_digest(found[2].decode(), _key_checksum(key))):
         raise ServiceError(
-            "bad_config", f"{key} is not a key of 32 bytes, in hex", "restore it from a backup"
+            "bad_config",
+            f"{file} is damaged: it is not a key of 32 bytes, in hex, and its checksum",
+            "restore it from a backup",
         )
-    return bytes.fromhex(text.decode())
+    return key
+
+
+def _key_checksum(key: bytes) -> str:
+    return blake3(key).hexdigest()[:_KEY_CHECKSUM_LENGTH]
 
 
 @contextmanager

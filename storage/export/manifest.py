@@ -7,7 +7,14 @@ from typing import Final
 import msgspec
 
 from storage.engine.database import StorageError
-from storage.export.schema import EXPORT_FORMAT, SCHEMA_VERSION, TABLES
+from storage.export.schema import (
+    EXPORT_FORMAT,
+    NO_CHECKSUM,
+    SCHEMA_VERSION,
+    TABLES,
+    has_manifest_checksum,
+    with_manifest_checksum,
+)
 
 MANIFEST_SIZE_MAX: Final = 1 << 28
 """Bytes: over a million parts, at some 150 bytes each. `analytics.reading.limits` has the same."""
@@ -56,10 +63,11 @@ class Holdings(msgspec.Struct, frozen=True):
     referenced_bytes: int
 
 
-class Manifest(msgspec.Struct):
+class Manifest(msgspec.Struct, forbid_unknown_fields=True):
     """See `export_schema.MANIFEST_NAME`."""
 
     node: str
+    checksum: str = NO_CHECKSUM
     format: str = EXPORT_FORMAT
     schema_version: int = SCHEMA_VERSION
     created_at: int = 0
@@ -101,6 +109,10 @@ def decode_manifest(content: bytes, where: str, node: str) -> Manifest:
             raise StorageError(
                 f"{where} is another node's export, or of another schema; choose another destination"
             )
+        if not has_manifest_checksum(content):
+            raise StorageError(
+                f"{where} is damaged: its checksum is wrong; move the export away and export again"
+            )
         manifest = msgspec.json.decode(content, type=Manifest)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise StorageError(
@@ -117,5 +129,6 @@ def decode_manifest(content: bytes, where: str, node: str) -> Manifest:
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """A manifest for people and programs."""
-    return msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+    """A manifest for people and programs, with its checksum."""
+    blank = msgspec.structs.replace(manifest, checksum=NO_CHECKSUM)
+    return with_manifest_checksum(msgspec.json.format(msgspec.json.encode(blank), indent=1))

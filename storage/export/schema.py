@@ -23,10 +23,12 @@ export lists them anew.
 This module is pure and imports nothing of Ravel, so that `analytics` may share it without knowing the node.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 import pyarrow as pa
+from blake3 import blake3
 
 SCHEMA_VERSION: Final = 4
 """Raised whenever a column changes meaning or a table comes; readers refuse versions they do not know. 1 had `commits`
@@ -43,11 +45,32 @@ was forgotten in between has rows there and no blocks), quotas {"total", "topic"
 keeps nothing for others, holdings {"blocks", "bytes", "referenced_blocks", "referenced_bytes"} or null where they were not
 counted, tables {name: [{"path": str (relative), "rows": int, "bytes": int, "blake3": hex}]}, replaced [{"path": str, "at":
 int (unix seconds)}], unjudged_repos int (repos without rows in RIGHTS, for their root branches are damaged), marks, roots
-and holdings_of (for the exporter alone)."""
+and holdings_of (for the exporter alone), checksum hex (see `has_manifest_checksum`; older manifests have none)."""
 
 EXPORT_FORMAT: Final = "ravel-export"
 
+NO_CHECKSUM: Final = "0" * 64
+"""Stands in a manifest while its checksum is computed."""
+
+_CHECKSUM: Final = re.compile(rb'("checksum": ")([^"]*)(")')
+
 _ID_LIST: Final = pa.list_(pa.field("element", pa.binary(32), nullable=False))
+
+
+def with_manifest_checksum(content: bytes) -> bytes:
+    """A manifest that has NO_CHECKSUM, with the right one: BLAKE3 (hex) of all its bytes as they were given."""
+    return _with_checksum(content, blake3(content).hexdigest())
+
+
+def has_manifest_checksum(content: bytes) -> bool:
+    """Whether a manifest's bytes are what its checksum says, or it has none. This finds damage, and no forgery."""
+    stated = _CHECKSUM.search(content)
+    blank = _with_checksum(content, NO_CHECKSUM)
+    return stated is None or stated[2] == blake3(blank).hexdigest().encode()
+
+
+def _with_checksum(content: bytes, checksum: str) -> bytes:
+    return _CHECKSUM.sub(lambda found: found[1] + checksum.encode() + found[3], content, count=1)
 
 
 def _table(*columns: "tuple[str, pa.DataType]", optional: tuple[str, ...] = ()) -> pa.Schema:

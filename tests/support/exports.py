@@ -119,6 +119,14 @@ def export_node(database: Database, folder: Path, node: str, created_at: int, **
     return export_store(database.read, LocalFolder(folder), replace(ExportPlan(node, created_at), **plan))
 
 
+def change_manifest(folder: Path, **changes: Any) -> None:  # noqa: ANN401  # JSON of any kind
+    """Put other values in a manifest, as somebody would who alters an export: the checksum goes."""
+    path = folder / MANIFEST_NAME
+    manifest = json.loads(path.read_bytes()) | changes
+    manifest.pop("checksum", None)
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+
+
 def change_rows(folder: Path, table: str, change: Callable[[list[dict[str, Any]]], object]) -> None:
     """Change the rows of a table in place, and have the manifest say that they were always so."""
     manifest = json.loads((folder / MANIFEST_NAME).read_bytes())
@@ -127,8 +135,7 @@ def change_rows(folder: Path, table: str, change: Callable[[list[dict[str, Any]]
     rows = pq.read_table(path).to_pylist()
     change(rows)
     pq.write_table(pa.Table.from_pylist(rows, schema=TABLES[table]), path)
-    manifest["tables"][table] = [listing(path, len(rows))]
-    (folder / MANIFEST_NAME).write_text(json.dumps(manifest), encoding="utf-8")
+    change_manifest(folder, tables=manifest["tables"] | {table: [listing(path, len(rows))]})
 
 
 def relayed(*rows: RelayedCommit) -> list[dict[str, object]]:

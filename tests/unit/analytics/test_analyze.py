@@ -19,7 +19,16 @@ from analytics.reading.export_reader import load_commits, read_export
 from analytics.tables import statistics
 from storage.export.schema import MANIFEST_NAME
 from tests.support.builders import World, timeline
-from tests.support.exports import DAY_MS, T0_MS, Row, export_node, id_of, naive_order, write_export
+from tests.support.exports import (
+    DAY_MS,
+    T0_MS,
+    Row,
+    change_manifest,
+    export_node,
+    id_of,
+    naive_order,
+    write_export,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -169,9 +178,8 @@ def test_checkpoints_and_voids_give_the_nodes_own_timeline_too(spark: SparkSessi
     assert result.quarantined == {}
     assert not result.is_right
     assert result.wrong_digests == (root.branch_id.hex(),), "and of the other branch it is right"
-    altered = json.loads((tmp_path / "export" / MANIFEST_NAME).read_bytes())
-    altered["tables"]["voids"] = []
-    (tmp_path / "export" / MANIFEST_NAME).write_text(json.dumps(altered))
+    tables = json.loads((tmp_path / "export" / MANIFEST_NAME).read_bytes())["tables"]
+    change_manifest(tmp_path / "export", tables=tables | {"voids": []})
     digests = digest_orders(_placed(spark, tmp_path / "export")).collect()
     assert digest not in {row["digest"] for row in digests}
 

@@ -27,6 +27,7 @@ from tests.support.builders import NOW_MS, World
 from tests.support.exports import (
     RelayedCommit,
     Row,
+    change_manifest,
     change_rows,
     export_node,
     id_of,
@@ -223,15 +224,11 @@ def test_blocks_that_are_not_what_is_said_of_them_are_found(spark: SparkSession,
 
     change_rows(tmp_path / "forged", "commits", lie)
     # Up to there commits may have been forgotten before blocks were asked for; the next one may not.
-    path = tmp_path / "forged" / MANIFEST_NAME
-    manifest = json.loads(path.read_bytes())
+    manifest = json.loads((tmp_path / "forged" / MANIFEST_NAME).read_bytes())
     exported = pq.read_table(tmp_path / "forged" / manifest["tables"]["commits"][0]["path"]).to_pylist()
-    manifest["blocks_from"] = next(row["sequence"] for row in exported if row["commit_id"] == ids["early"])
-    path.write_text(json.dumps(manifest))
-    path = tmp_path / "honest" / MANIFEST_NAME
-    path.write_text(
-        json.dumps(json.loads(path.read_bytes()) | {"has_blocks": False})
-    )  # though there are some
+    early = next(row["sequence"] for row in exported if row["commit_id"] == ids["early"])
+    change_manifest(tmp_path / "forged", blocks_from=early)
+    change_manifest(tmp_path / "honest", has_blocks=False)  # though there are some
     relay = _forged_relay(tmp_path)
     result = _audit(spark, tmp_path / "out", tmp_path / "forged", tmp_path / "honest", relay)
     assert result.without_blocks == ()
@@ -334,8 +331,7 @@ def test_the_command_says_what_it_found_and_ends_with_its_exit_code(
 ) -> None:
     rows = [Row("root"), Row("tip", ("root",), rank=7)]
     folder = write_export(tmp_path / "export", rows, blocks_from=2)
-    manifest = json.loads((folder / MANIFEST_NAME).read_bytes())
-    (folder / MANIFEST_NAME).write_text(json.dumps(manifest | {"blocks_from": 2}))
+    change_manifest(folder, blocks_from=2)
     assert audit_command.main([str(folder), "--out", str(tmp_path / "out"), "--json"]) == EXIT_MISMATCH
     told = capsys.readouterr()
     answer = json.loads(told.out)
@@ -357,9 +353,7 @@ def test_a_file_that_cannot_be_read_ends_the_job_with_its_name_and_the_stage(
     content = bytearray(path.read_bytes())
     content[4:400] = bytes(396)
     path.write_bytes(content)
-    manifest = json.loads((folder / MANIFEST_NAME).read_bytes())
-    manifest["tables"]["commits"] = [listing(path, len(DIAMOND))]
-    (folder / MANIFEST_NAME).write_text(json.dumps(manifest))
+    change_manifest(folder, tables={"commits": [listing(path, len(DIAMOND))]})
     assert audit_command.main([str(folder), "--out", str(tmp_path / "out")]) == EXIT_UNEXPECTED
     told = capsys.readouterr().err
     assert told.splitlines()[-2].startswith("error: Spark failed at 3/4 look at every row")

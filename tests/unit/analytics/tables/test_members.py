@@ -1,6 +1,5 @@
 """Members, epochs, forks of feeds and deduplication on a real Spark, against a few lines of plain Python."""
 
-import json
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,8 +17,8 @@ from analytics.analyze import place_commits, run
 from analytics.reading.export_reader import load_commits, read_export
 from analytics.tables import members
 from analytics.tables.feed_forks import count_feed_forks
-from storage.export.schema import MANIFEST_NAME, PERMISSIONS
-from tests.support.exports import DAY_MS, T0_MS, Row, id_of, naive_order, write_export
+from storage.export.schema import PERMISSIONS
+from tests.support.exports import DAY_MS, T0_MS, Row, change_manifest, id_of, naive_order, write_export
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
@@ -283,9 +282,8 @@ def test_the_report_and_tables_tell_of_members_whatever_is_forged(
             "topics": topics,
         },
     )
-    manifest = json.loads((knowing / MANIFEST_NAME).read_bytes())
     held = {"blocks": 10, "bytes": 400, "referenced_blocks": 12, "referenced_bytes": 1000}
-    (knowing / MANIFEST_NAME).write_text(json.dumps(manifest | {"holdings": held}))
+    change_manifest(knowing, holdings=held)
     behind = write_export(
         tmp_path / "behind",
         rows[:2],

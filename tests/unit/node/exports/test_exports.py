@@ -168,6 +168,18 @@ def test_the_key_of_pseudonyms_is_made_once_and_for_its_owner_alone(tmp_path: Pa
         load_pseudonym_key(tmp_path)
 
 
+def test_a_damaged_key_of_pseudonyms_is_noticed_and_one_without_a_checksum_is_read(tmp_path: Path) -> None:
+    key = load_pseudonym_key(tmp_path)
+    path = tmp_path / PSEUDONYM_KEY_NAME
+    text = path.read_bytes()
+    for place in range(len(text) - 1):
+        path.write_bytes(text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :])
+        with pytest.raises(ServiceError, match="is damaged"):
+            load_pseudonym_key(tmp_path)
+    path.write_text(f"{key.hex()}\n")
+    assert load_pseudonym_key(tmp_path) == key
+
+
 def _settings(tmp_path: Path, text: str, *options: str) -> tuple[Config, dict[str, object]]:
     path = tmp_path / "config.toml"
     path.write_text(text)

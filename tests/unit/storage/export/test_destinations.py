@@ -181,6 +181,7 @@ def test_what_is_fetched_stays_below_its_folder(world: World, tmp_path: Path) ->
     path = f"/bucket/exports/{MANIFEST_NAME}"
     manifest = json.loads(files.cat(path))
     manifest["tables"]["commits"][0]["path"] = "../../escaped.parquet"
+    del manifest["checksum"]
     files.pipe(path, json.dumps(manifest).encode())
     with pytest.raises(Exception, match="outside of its folder"):
         _fetch(tmp_path)

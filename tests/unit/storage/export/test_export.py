@@ -35,6 +35,7 @@ from storage.relay.quotas import RelayQuotas, Visitor
 from storage.relay.relay import open_topics, take_publications
 from storage.schema.schema import blocks
 from tests.support.builders import NOW_MS, STORE_KEY, World, timeline
+from tests.support.exports import change_manifest
 
 KEY = b"k" * 32
 JsonObject = dict[str, Any]
@@ -136,12 +137,23 @@ def test_another_nodes_export_and_a_newer_schema_are_not_added_to(world: World, 
         export(world, folder)
 
 
+def test_a_damaged_manifest_is_noticed_wherever_the_damage_is(world: World, folder: Path) -> None:
+    export(world, folder)
+    content = (folder / MANIFEST_NAME).read_bytes()
+    for place in range(len(content)):
+        damaged = content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+        if damaged.split() == content.split():
+            continue  # between the words
+        with pytest.raises(StorageError, match=r"damaged|manifest|another|outside"):
+            decode_manifest(damaged, "it", "node")
+    assert decode_manifest(content, "it", "node").node == "node"
+
+
 def test_a_manifest_that_names_files_elsewhere_has_none_of_them_deleted(world: World, folder: Path) -> None:
     export(world, folder)
     victim = folder.parent / "victim.parquet"
     victim.write_bytes(b"kept")
-    changed = manifest_of(folder) | {"replaced": [{"path": "../victim.parquet", "at": 0}]}
-    (folder / MANIFEST_NAME).write_text(json.dumps(changed))
+    change_manifest(folder, replaced=[{"path": "../victim.parquet", "at": 0}])
     with pytest.raises(StorageError, match="outside"):
         export(world, folder, 2)
     assert victim.read_bytes() == b"kept"
