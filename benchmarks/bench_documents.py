@@ -27,7 +27,7 @@ from node.ingest.replica import Replica
 from node.runtime.blocking import inline
 from node.sync.hub import Hub
 from protocol.body import Body
-from protocol.content import SetEdit, TextUpdate
+from protocol.document_kinds import SetEdit, TextUpdate
 from storage.repos.repos import Branch
 from verifier.documents import reduce_set
 

@@ -13,21 +13,9 @@ from msgspec import Meta
 
 from protocol.block import Reference
 from protocol.codec import DecodeError, Id, Signature, Wire, decode, encode, peek_tag
-from protocol.content import (
-    Compaction,
-    DictEdit,
-    DictSnapshot,
-    Files,
-    Imported,
-    Name,
-    Post,
-    SetEdit,
-    SetSnapshot,
-    TextSnapshot,
-    TextUpdate,
-    UnixMilliseconds,
-)
+from protocol.content import Compaction, Files, Imported, Name, Post, UnixMilliseconds
 from protocol.devices import DeviceBody
+from protocol.document_kinds import DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextSnapshot, TextUpdate
 from protocol.epochs import EpochAdd, EpochHistory, EpochInit
 from protocol.limits.formats import (
     ACK_COUNT_MAX,

@@ -11,7 +11,8 @@ from protocol.block import WrongKey
 from protocol.body import Body, UnknownBody, UnreadableBody, decode_body, kind_name
 from protocol.codec import DecodeError, Wire, encode
 from protocol.commit import Commit
-from protocol.content import DictEdit, DictSnapshot, Imported, Post, SetEdit, SetSnapshot, TextUpdate
+from protocol.content import Imported, Post
+from protocol.document_kinds import DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextUpdate
 from protocol.limits.formats import BODY_SIZE_MAX
 from protocol.object import BlockLookup, MissingBlocks, open_object
 

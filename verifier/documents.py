@@ -34,7 +34,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from protocol.content import DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextSnapshot, TextUpdate
+from protocol.document_kinds import DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextSnapshot, TextUpdate
 from verifier.snapshots import Coverage, PlacedSnapshot
 
 OrderKey = tuple[int, int, int, bytes]

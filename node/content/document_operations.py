@@ -15,7 +15,7 @@ from node.ingest.replica import Replica, Tables, load_blocks_of, open_encoded
 from node.runtime.errors import ServiceError
 from node.timelines.lineage import lineage, load_state
 from protocol.body import Carried, UnreadableBody, content_of, kind_name
-from protocol.content import DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextSnapshot, TextUpdate
+from protocol.document_kinds import DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextSnapshot, TextUpdate
 from protocol.limits.users import DOCUMENT_OPERATIONS_CACHED_MAX, DOCUMENT_SNAPSHOT_COUNT_MAX
 from storage.commits.commits import TimelineRow
 from storage.repos.repos import Branch

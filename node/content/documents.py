@@ -26,7 +26,7 @@ from node.contract.documents import (
 )
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.content import DictEdit, DictEntry, SetEdit
+from protocol.document_kinds import DictEdit, DictEntry, SetEdit
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX, DICT_EDIT_COUNT_MAX, SET_EDIT_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from protocol.text import id_text

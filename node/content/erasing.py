@@ -27,8 +27,9 @@ from node.timelines.lineage import lineage
 from protocol.block import decode_block
 from protocol.body import kind_name
 from protocol.commit import open_commit
-from protocol.content import Compaction, DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextUpdate
+from protocol.content import Compaction
 from protocol.declared_kind import ERASABLE, WORDS, declared_kind
+from protocol.document_kinds import DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextUpdate
 from storage.commits.absent_bodies import Erasure, erase_bodies, load_compactions, load_whole, measure_bodies
 from storage.commits.blocks import DamagedBlock, read_blocks
 from storage.commits.commits import TimelineRow

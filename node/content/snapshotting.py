@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from node.runtime.errors import ServiceError
-from protocol.content import DictEntry, DictSnapshot, SetSnapshot, SnapshotEntries, SnapshotItems
+from protocol.document_kinds import DictEntry, DictSnapshot, SetSnapshot, SnapshotEntries, SnapshotItems
 from protocol.limits.formats import (
     BODY_SIZE_MAX,
     DICT_EDIT_COUNT_MAX,

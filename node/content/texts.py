@@ -23,7 +23,7 @@ from node.content.document_operations import DocumentOperationReader, deps_of, n
 from node.contract.documents import TextPush, TextView
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.content import TextSnapshot, TextUpdate
+from protocol.document_kinds import TextSnapshot, TextUpdate
 from protocol.limits.formats import DEP_COUNT_MAX, TEXT_UPDATE_SIZE_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, TEXT_MERGE_SECONDS, TEXT_SNAPSHOT_AFTER, TEXT_WORKERS_MAX
 from protocol.text import id_text

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from node.contract.endpoint import WRITE_ERRORS, Endpoint, QueryParameter, limit_parameter
 from node.contract.values import Count, Id, Request
-from protocol.content import DictKey, DictValue, SetItem, YjsUpdate
+from protocol.document_kinds import DictKey, DictValue, SetItem, YjsUpdate
 from protocol.limits.formats import DICT_EDIT_COUNT_MAX, SET_EDIT_COUNT_MAX
 from protocol.limits.users import DOCUMENT_WINDOW_MAX
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.content import DictEdit, DictEntry, SetEdit, TextSnapshot, TextUpdate
+from protocol.document_kinds import DictEdit, DictEntry, SetEdit, TextSnapshot, TextUpdate
 from tests.support.strategies import histories
 from verifier.documents import DocumentOperation, Entry, in_byte_order, reduce_dict, reduce_set, reduce_text
 

@@ -6,7 +6,7 @@ import pytest
 
 from protocol.body import Body, Carried, content_of, decode_body, encode_body
 from protocol.codec import DecodeError, encode
-from protocol.content import (
+from protocol.document_kinds import (
     DictEdit,
     DictEntry,
     DictSnapshot,

@@ -32,7 +32,8 @@ from node.runtime.errors import ServiceError
 from node.sync.relay import Relay
 from node.timelines.commit_history import describe, list_past
 from node.timelines.views import timeline_items
-from protocol.content import Compaction, DictEdit, DictEntry, SetSnapshot
+from protocol.content import Compaction
+from protocol.document_kinds import DictEdit, DictEntry, SetSnapshot
 from protocol.limits.formats import DICT_VALUE_SIZE_MAX
 from protocol.signing import check_claims
 from protocol.text import id_text

@@ -14,7 +14,7 @@ from node.membership.merging import Merging
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import describe
 from protocol.body import Body, encode_body
-from protocol.content import DictEdit, DictEntry, SetEdit
+from protocol.document_kinds import DictEdit, DictEntry, SetEdit
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX, DICT_VALUE_SIZE_MAX, SET_ITEM_SIZE_MAX
 from protocol.text import id_text
 from tests.support.machine import fail_after

@@ -16,13 +16,12 @@ from node.timelines.commit_history import describe
 from node.timelines.views import timeline_items
 from protocol.body import Body, encode_body, kind_name
 from protocol.commit import Commit, open_commit
-from protocol.content import (
-    Compaction,
+from protocol.content import Compaction, Imported, Post
+from protocol.declared_kind import ERASABLE, declare_kind, declared_kind
+from protocol.document_kinds import (
     DictEdit,
     DictEntry,
     DictSnapshot,
-    Imported,
-    Post,
     SetEdit,
     SetSnapshot,
     SnapshotEntries,
@@ -30,7 +29,6 @@ from protocol.content import (
     TextSnapshot,
     TextUpdate,
 )
-from protocol.declared_kind import ERASABLE, declare_kind, declared_kind
 from protocol.object import MissingBlocks
 from protocol.publication import decode_publication, is_bare, open_sealed_key
 from protocol.text import id_text
