@@ -27,9 +27,9 @@ from node.ingest.replica import Replica
 from node.runtime.blocking import inline
 from node.sync.hub import Hub
 from protocol.body import Body
-from protocol.document_kinds import SetEdit, TextUpdate
+from protocol.document_kinds import SET, SetEdit, TextUpdate
 from storage.repos.repos import Branch
-from verifier.documents import reduce_set
+from verifier.documents import reduce_values
 
 _ROUNDS = 3
 _WRITTEN_AT_ONCE = 1000
@@ -92,8 +92,8 @@ def measure(folder: Path, count: int) -> None:
     listed, answer = timed_async(lambda: documents.show_set("main", 0, 1000))
     assert answer["total"] == count
     with replica.database.read() as connection:
-        said = [one for one, _ in DocumentOperationReader(replica).read(connection, branch, "set")]
-    reduced, _ = timed(lambda: reduce_set(said))
+        said = [one for one, _ in DocumentOperationReader(replica).read(connection, branch, SET)]
+    reduced, _ = timed(lambda: reduce_values(said))
     figure("set_list", listed, "s", commits=count)
     figure("set_list_to_reduce", listed / reduced, "ratio", commits=count)
     began = time.perf_counter()

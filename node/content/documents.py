@@ -26,8 +26,8 @@ from node.contract.documents import (
 )
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.document_kinds import DictEdit, DictEntry, SetEdit
-from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX, DICT_EDIT_COUNT_MAX, SET_EDIT_COUNT_MAX
+from protocol.document_kinds import DICT, SET, ValuesKind
+from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from protocol.text import id_text
 from storage.repos.repos import Branch
@@ -36,12 +36,10 @@ from verifier.documents import (
     DocumentValue,
     Entry,
     ErasedValues,
-    count_values,
     find_settled,
     in_byte_order,
     pass_over_missing,
-    reduce_dict,
-    reduce_set,
+    reduce_values,
 )
 
 _ROOM: Final = 1024
@@ -75,7 +73,7 @@ class Documents:
     async def show_set(self, branch: str, offset: int, limit: int) -> SetWindow:
         """A window of the items in the branch's set, by their UTF-8 bytes, each with its tips."""
         target = self._find_branch(branch)
-        entries = await self._hub.run_blocking(self._load, target, "set")
+        entries = await self._hub.run_blocking(self._load, target, SET)
         items, window = _window(entries, offset, limit)
         shown: list[SetItemView] = [
             {"item": key, "tips": [id_text(tip.name) for tip in entries[key].tips]} for key in items
@@ -87,7 +85,7 @@ class Documents:
         target = self._find_branch(branch)
         wanted: dict[str, str | None] = dict.fromkeys(remove)
         wanted.update(dict.fromkeys(add, ""))
-        commits, said = await self._write(target, "set", wanted)
+        commits, said = await self._write(target, SET, wanted)
         return {
             "branch": id_text(target.branch_id),
             "commits": commits,
@@ -98,7 +96,7 @@ class Documents:
     async def show_dict(self, branch: str, offset: int, limit: int) -> DictWindow:
         """A window of the entries of the branch's dict, by the UTF-8 bytes of their keys."""
         target = self._find_branch(branch)
-        entries = await self._hub.run_blocking(self._load, target, "dict")
+        entries = await self._hub.run_blocking(self._load, target, DICT)
         keys, window = _window(entries, offset, limit)
         shown = [_entry_view(key, entries[key]) for key in keys]
         return {"branch": id_text(target.branch_id), "entries": shown, **window}
@@ -106,7 +104,7 @@ class Documents:
     async def get(self, branch: str, key: str) -> DictEntryView:
         """One entry of the branch's dict. Raises ServiceError `not_found`."""
         target = self._find_branch(branch)
-        entries = await self._hub.run_blocking(self._load, target, "dict")
+        entries = await self._hub.run_blocking(self._load, target, DICT)
         entry = entries.get(key, _NOTHING_SAID)
         if not entry.values:
             raise ServiceError(
@@ -119,7 +117,7 @@ class Documents:
         target = self._find_branch(branch)
         wanted: dict[str, str | None] = dict.fromkeys(erase)
         wanted.update(put)
-        commits, said = await self._write(target, "dict", wanted)
+        commits, said = await self._write(target, DICT, wanted)
         return {
             "branch": id_text(target.branch_id),
             "commits": commits,
@@ -129,13 +127,15 @@ class Documents:
 
     async def snapshot_set(self, branch: str) -> DocumentSnapshot:
         """`snapshot` of the branch's set."""
-        return await self.snapshot(branch, "set")
+        return await self.snapshot(branch, SET)
 
     async def snapshot_dict(self, branch: str) -> DocumentSnapshot:
         """`snapshot` of the branch's dict."""
-        return await self.snapshot(branch, "dict")
+        return await self.snapshot(branch, DICT)
 
-    async def snapshot(self, branch: str, kind: str, *, without_missing: bool = False) -> DocumentSnapshot:
+    async def snapshot(
+        self, branch: str, kind: ValuesKind, *, without_missing: bool = False
+    ) -> DocumentSnapshot:
         """Say again, in as few commits as hold it, all that stands in the branch's set or dict, where others said it.
 
         `without_missing`, bodies that are not here are taken to say nothing. Raises ServiceError `too_large` where one
@@ -148,7 +148,7 @@ class Documents:
             settled = {id(one) for one in find_settled(said)}
             if all(id(one) in settled or one.bit for one in said):
                 return []
-            entries = self._reduce_said(kind, pass_over_missing(said, kind) if without_missing else said)
+            entries = self._reduce_said(pass_over_missing(kind, said) if without_missing else said)
             return [Draft(body) for body in snapshot(entries, kind)]
 
         written, ingested = await self._hub.write(self._author.write_many, target, plan)
@@ -159,7 +159,7 @@ class Documents:
         }
 
     async def _write(
-        self, branch: Branch, kind: str, wanted: dict[str, str | None]
+        self, branch: Branch, kind: ValuesKind, wanted: dict[str, str | None]
     ) -> tuple[list[str], list[tuple[str, str | None]]]:
         """Ids of the commits that say what is wanted and is not so, and the words that they say."""
         said: list[tuple[str, str | None]] = []
@@ -172,38 +172,37 @@ class Documents:
                 if not _is_so(entries.get(key, _NOTHING_SAID), value)
             ]
             said.extend((word.key, word.value) for word in words)
-            count_max = SET_EDIT_COUNT_MAX if kind == "set" else DICT_EDIT_COUNT_MAX
             own = self._reader.depths(connection, branch)[branch.num]
-            return [_draft(kind, group, own) for group in group_values(words, count_max)]
+            return [_draft(kind, group, own) for group in group_values(words, kind.edit_count_max)]
 
         written, ingested = await self._hub.write(self._author.write_many, branch, plan)
         self._hub.announce(ingested)
         return [id_text(one.commit_id) for one in written], said
 
-    def _load(self, branch: Branch, kind: str) -> dict[str, Entry]:
+    def _load(self, branch: Branch, kind: ValuesKind) -> dict[str, Entry]:
         with self._hub.replica.database.read() as connection:
             return self._reduce(connection, branch, kind)
 
-    def _reduce(self, connection: Connection, branch: Branch, kind: str) -> dict[str, Entry]:
-        return self._reduce_said(kind, self._read(connection, branch, kind))
+    def _reduce(self, connection: Connection, branch: Branch, kind: ValuesKind) -> dict[str, Entry]:
+        return self._reduce_said(self._read(connection, branch, kind))
 
-    def _reduce_said(self, kind: str, said: Sequence[DocumentOperation]) -> dict[str, Entry]:
+    def _reduce_said(self, said: Sequence[DocumentOperation]) -> dict[str, Entry]:
         try:
-            return reduce_set(said) if kind == "set" else reduce_dict(said)
+            return reduce_values(said)
         except ErasedValues as error:
             raise not_here(error) from None
 
-    def _read(self, connection: Connection, branch: Branch, kind: str) -> list[DocumentOperation]:
+    def _read(self, connection: Connection, branch: Branch, kind: ValuesKind) -> list[DocumentOperation]:
         said: list[DocumentOperation] = []
         size = words = 0
         for one, encoded_size in self._reader.read(connection, branch, kind):
             said.append(one)
             size += encoded_size
-            words += 1 if one.body is None else count_values(one.body)
+            words += 1 if one.body is None else one.body.value_count
             if size > DOCUMENT_SIZE_MAX or words > DOCUMENT_VALUE_COUNT_MAX:
                 raise ServiceError(
                     "too_large",
-                    f"the branch's {kind} was written in over {DOCUMENT_VALUE_COUNT_MAX} words "
+                    f"the branch's {kind.name} was written in over {DOCUMENT_VALUE_COUNT_MAX} words "
                     f"or {DOCUMENT_SIZE_MAX} bytes",
                     "compact the branch and let its old bodies go here (`ravel branch compact`, [storage] erase_after_days, "
                     "`ravel gc`), or begin another with what is in use",
@@ -242,16 +241,11 @@ def _split(words: Iterable[NewValue]) -> Iterator[NewValue]:
         yield NewValue(word.key, word.value, tips)
 
 
-def _draft(kind: str, group: Sequence[NewValue], own: int) -> Draft:
+def _draft(kind: ValuesKind, group: Sequence[NewValue], own: int) -> Draft:
     replaced = {tip.name: tip for word in group for tip in word.replaces}
-    there = [(word.key, word.value) for word in group if word.value is not None]
+    there = {word.key: word.value for word in group if word.value is not None}
     gone = tuple(word.key for word in group if word.value is None)
-    body = (
-        SetEdit(tuple(key for key, _ in there), gone, tuple(replaced))
-        if kind == "set"
-        else DictEdit(tuple(DictEntry(key, value) for key, value in there), gone, tuple(replaced))
-    )
-    return Draft(body, deps=deps_of(replaced.values(), own))
+    return Draft(kind.edit.make(there, gone, tuple(replaced)), deps=deps_of(replaced.values(), own))
 
 
 def _is_so(entry: Entry, value: str | None) -> bool:

@@ -33,7 +33,7 @@ from node.sync.relay import Relay
 from node.timelines.commit_history import describe, list_past
 from node.timelines.views import timeline_items
 from protocol.content import Compaction
-from protocol.document_kinds import DictEdit, DictEntry, SetSnapshot
+from protocol.document_kinds import DICT, SET, DictEdit, DictEntry, SetSnapshot
 from protocol.limits.formats import DICT_VALUE_SIZE_MAX
 from protocol.signing import check_claims
 from protocol.text import id_text
@@ -170,7 +170,7 @@ async def test_upstreams_case_a_delete_after_a_snapshot_takes_only_what_it_delet
         alice.create_repo()
         for item in ("a", "b", "c"):
             await _documents(alice).edit_set("main", [item], [])
-        assert len((await _documents(alice).snapshot("main", "set"))["commits"]) == 1
+        assert len((await _documents(alice).snapshot("main", SET))["commits"]) == 1
         await _documents(alice).edit_set("main", [], ["a"])
         alice.author.write(alice.branch(), Draft(Compaction()))
         assert _erase(alice, tmp_path / "alice").bodies == 3, "the adds; not the snapshot, which has b and c"
@@ -286,18 +286,18 @@ async def test_snapshots_of_more_than_one_body_hold_all_and_conflicts_too_long_a
     items = [f"{number:04}" + "x" * 996 for number in range(1000)]
     await _documents(alice).edit_set("main", items[:500], [])
     await _documents(alice).edit_set("main", items[500:], [])
-    assert len((await _documents(alice).snapshot("main", "set"))["commits"]) == 3
-    assert (await _documents(alice).snapshot("main", "set"))["commits"] == []
+    assert len((await _documents(alice).snapshot("main", SET))["commits"]) == 3
+    assert (await _documents(alice).snapshot("main", SET))["commits"] == []
     assert await _items(alice) == items
     assert (await _compact(alice))["bodies"] == 2
     for number in range(32):  # each names nothing, so all values stand
         put = DictEntry("k", f"{number:02}".ljust(DICT_VALUE_SIZE_MAX, "v"))
         alice.author.write(alice.branch(), Draft(DictEdit((put,), (), ())))
     with pytest.raises(ServiceError) as caught:
-        await _documents(alice).snapshot("main", "dict")
+        await _documents(alice).snapshot("main", DICT)
     assert (caught.value.code, "conflicts" in str(caught.value)) == ("too_large", True)
     await _documents(alice).edit_dict("main", {"k": "one"}, [])
-    assert len((await _documents(alice).snapshot("main", "dict"))["commits"]) == 1
+    assert len((await _documents(alice).snapshot("main", DICT))["commits"]) == 1
     assert await _entries(alice) == {"k": "one"}
 
 

@@ -14,7 +14,7 @@ from node.membership.merging import Merging
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import describe
 from protocol.body import Body, encode_body
-from protocol.document_kinds import DictEdit, DictEntry, SetEdit
+from protocol.document_kinds import SET, DictEdit, DictEntry, SetEdit
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX, DICT_VALUE_SIZE_MAX, SET_ITEM_SIZE_MAX
 from protocol.text import id_text
 from tests.support.machine import fail_after
@@ -233,7 +233,7 @@ async def test_what_is_remembered_is_bounded_and_changes_no_answer(nodes: list[N
         for most in (0, 3, 5, 1000):
             reader = DocumentOperationReader(alice.replica, operations_cached_max=most)
             with alice.replica.database.read() as connection:
-                first, second = (list(reader.read(connection, branch, "set")) for _ in range(2))
+                first, second = (list(reader.read(connection, branch, SET)) for _ in range(2))
             assert (first, len(first)) == (second, 5)
             assert reader.operations_cached <= most
 
