@@ -60,7 +60,7 @@ class Compacting:
             await self._hub.run_blocking(self._check_permission, target)
             for kind in DOCUMENT_KINDS:
                 if isinstance(kind, ValuesKind):
-                    made = await self._documents.snapshot(branch, kind, without_missing=without_missing)
+                    made = await self._documents.snapshot(kind, branch, without_missing=without_missing)
                     commits += made["commits"]
             snapshot = await self._texts.snapshot(branch, without_missing=without_missing)
             commits += [] if snapshot is None else [snapshot]

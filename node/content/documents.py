@@ -1,12 +1,12 @@
-"""Reads and writes sets and dicts of branches; each new operation names those that it replaces.
+"""Reads and writes documents of values, such as sets and dicts; each new operation names those that it replaces.
 
 `verifier.documents` has the rules. The state is reduced anew for each answer from all bodies of that kind that the
 branch has and continues; nothing but them is kept, so void marks and late arrivals need no care.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypedDict
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -14,19 +14,10 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.content.document_operations import DocumentOperationReader, deps_of, not_here
 from node.content.snapshotting import snapshot
-from node.contract.documents import (
-    DictEditResult,
-    DictEntryFields,
-    DictEntryView,
-    DictWindow,
-    DocumentSnapshot,
-    SetEditResult,
-    SetItemView,
-    SetWindow,
-)
+from node.contract.document_values import DocumentSnapshot, ValuesService, ValuesWindow, WrittenValues
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.document_kinds import DICT, SET, ValuesKind
+from protocol.document_kinds import ValuesKind
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from protocol.text import id_text
@@ -61,8 +52,8 @@ class NewValue:
         return len(self.key.encode()) + len((self.value or "").encode()) + 16
 
 
-class Documents:
-    """Shows and edits sets and dicts of branches, which are named as `find_branch` takes them."""
+class Documents(ValuesService):
+    """Reads and writes documents of values. Branches are named as `find_branch` takes them."""
 
     def __init__(self, hub: Hub, author: Author, find_branch: Callable[[str], Branch]) -> None:
         self._hub = hub
@@ -70,73 +61,62 @@ class Documents:
         self._find_branch = find_branch
         self._reader = DocumentOperationReader(hub.replica)
 
-    async def show_set(self, branch: str, offset: int, limit: int) -> SetWindow:
-        """A window of the items in the branch's set, by their UTF-8 bytes, each with its tips."""
+    async def read_window(self, kind: ValuesKind, branch: str, offset: int, limit: int) -> ValuesWindow:
+        """A window of the entries of the branch's document that hold anything, by UTF-8 bytes."""
         target = self._find_branch(branch)
-        entries = await self._hub.run_blocking(self._load, target, SET)
-        items, window = _window(entries, offset, limit)
-        shown: list[SetItemView] = [
-            {"item": key, "tips": [id_text(tip.name) for tip in entries[key].tips]} for key in items
-        ]
-        return {"branch": id_text(target.branch_id), "items": shown, **window}
+        entries = await self._hub.run_blocking(self._load, target, kind)
+        keys = in_byte_order(entries)
+        end = offset + limit
+        return ValuesWindow(
+            [(key, entries[key]) for key in keys[offset:end]],
+            {
+                "branch": id_text(target.branch_id),
+                "total": len(keys),
+                "next": end if end < len(keys) else None,
+            },
+        )
 
-    async def edit_set(self, branch: str, add: Sequence[str], remove: Sequence[str]) -> SetEditResult:
-        """Add items that are not there, and delete others that are. What is in both lists is added."""
+    async def read_entry(self, kind: ValuesKind, branch: str, key: str) -> tuple[str, Entry]:
+        """The branch's id, and one entry that holds something. Raises ServiceError `not_found`."""
         target = self._find_branch(branch)
-        wanted: dict[str, str | None] = dict.fromkeys(remove)
-        wanted.update(dict.fromkeys(add, ""))
-        commits, said = await self._write(target, SET, wanted)
-        return {
-            "branch": id_text(target.branch_id),
-            "commits": commits,
-            "added": [key for key, value in said if value is not None],
-            "removed": [key for key, value in said if value is None],
-        }
-
-    async def show_dict(self, branch: str, offset: int, limit: int) -> DictWindow:
-        """A window of the entries of the branch's dict, by the UTF-8 bytes of their keys."""
-        target = self._find_branch(branch)
-        entries = await self._hub.run_blocking(self._load, target, DICT)
-        keys, window = _window(entries, offset, limit)
-        shown = [_entry_view(key, entries[key]) for key in keys]
-        return {"branch": id_text(target.branch_id), "entries": shown, **window}
-
-    async def get(self, branch: str, key: str) -> DictEntryView:
-        """One entry of the branch's dict. Raises ServiceError `not_found`."""
-        target = self._find_branch(branch)
-        entries = await self._hub.run_blocking(self._load, target, DICT)
+        entries = await self._hub.run_blocking(self._load, target, kind)
         entry = entries.get(key, _NOTHING_SAID)
         if not entry.values:
             raise ServiceError(
-                "not_found", f"the dict has no key {key!r}", "`ravel dict list` shows what there is"
+                "not_found",
+                f"the {kind.name} has no key {key!r}",
+                f"`ravel {kind.name} list` shows what there is",
             )
-        return {"branch": id_text(target.branch_id), **_entry_view(key, entry)}
+        return id_text(target.branch_id), entry
 
-    async def edit_dict(self, branch: str, put: dict[str, str], erase: Sequence[str]) -> DictEditResult:
-        """Put values that are not the keys' only ones already, and erase keys that are there. A key in both is put."""
+    async def edit(self, kind: ValuesKind, branch: str, wanted: Mapping[str, str | None]) -> WrittenValues:
+        """Say what is wanted and is not so, with the tips that it replaces."""
         target = self._find_branch(branch)
-        wanted: dict[str, str | None] = dict.fromkeys(erase)
-        wanted.update(put)
-        commits, said = await self._write(target, DICT, wanted)
-        return {
-            "branch": id_text(target.branch_id),
-            "commits": commits,
-            "put": [key for key, value in said if value is not None],
-            "erased": [key for key, value in said if value is None],
-        }
+        said: list[NewValue] = []
 
-    async def snapshot_set(self, branch: str) -> DocumentSnapshot:
-        """`snapshot` of the branch's set."""
-        return await self.snapshot(branch, SET)
+        def plan(connection: Connection) -> list[Draft]:
+            entries = self._reduce(connection, target, kind)
+            said[:] = [
+                NewValue(key, value, entries.get(key, _NOTHING_SAID).tips)
+                for key, value in wanted.items()
+                if not _is_so(entries.get(key, _NOTHING_SAID), value)
+            ]
+            own = self._reader.depths(connection, target)[target.num]
+            return [_draft(kind, group, own) for group in group_values(said, kind.edit_count_max)]
 
-    async def snapshot_dict(self, branch: str) -> DocumentSnapshot:
-        """`snapshot` of the branch's dict."""
-        return await self.snapshot(branch, DICT)
+        written, ingested = await self._hub.write(self._author.write_many, target, plan)
+        self._hub.announce(ingested)
+        return WrittenValues(
+            id_text(target.branch_id),
+            [id_text(one.commit_id) for one in written],
+            [word.key for word in said if word.value is not None],
+            [word.key for word in said if word.value is None],
+        )
 
     async def snapshot(
-        self, branch: str, kind: ValuesKind, *, without_missing: bool = False
+        self, kind: ValuesKind, branch: str, *, without_missing: bool = False
     ) -> DocumentSnapshot:
-        """Say again, in as few commits as hold it, all that stands in the branch's set or dict, where others said it.
+        """Say again, in as few commits as hold it, all that stands in the branch's document, where others said it.
 
         `without_missing`, bodies that are not here are taken to say nothing. Raises ServiceError `too_large` where one
         key's conflicts alone are too long, `incomplete`.
@@ -157,27 +137,6 @@ class Documents:
             "branch": id_text(target.branch_id),
             "commits": [id_text(one.commit_id) for one in written],
         }
-
-    async def _write(
-        self, branch: Branch, kind: ValuesKind, wanted: dict[str, str | None]
-    ) -> tuple[list[str], list[tuple[str, str | None]]]:
-        """Ids of the commits that say what is wanted and is not so, and the words that they say."""
-        said: list[tuple[str, str | None]] = []
-
-        def plan(connection: Connection) -> list[Draft]:
-            entries = self._reduce(connection, branch, kind)
-            words = [
-                NewValue(key, value, entries.get(key, _NOTHING_SAID).tips)
-                for key, value in wanted.items()
-                if not _is_so(entries.get(key, _NOTHING_SAID), value)
-            ]
-            said.extend((word.key, word.value) for word in words)
-            own = self._reader.depths(connection, branch)[branch.num]
-            return [_draft(kind, group, own) for group in group_values(words, kind.edit_count_max)]
-
-        written, ingested = await self._hub.write(self._author.write_many, branch, plan)
-        self._hub.announce(ingested)
-        return [id_text(one.commit_id) for one in written], said
 
     def _load(self, branch: Branch, kind: ValuesKind) -> dict[str, Entry]:
         with self._hub.replica.database.read() as connection:
@@ -252,29 +211,3 @@ def _is_so(entry: Entry, value: str | None) -> bool:
     """Whether nothing is to be said: it is gone, or has this one value."""
     values = {word.value for word in entry.values}
     return values == (set() if value is None else {value})
-
-
-def _entry_view(key: str, entry: Entry) -> DictEntryFields:
-    first, *others = entry.values
-    return {
-        "key": key,
-        "value": _text_of(first),
-        "commit": id_text(first.name),
-        "conflicts": [{"value": _text_of(word), "commit": id_text(word.name)} for word in others],
-    }
-
-
-def _text_of(word: DocumentValue) -> str:
-    assert word.value is not None, "an entry lists what stands"
-    return word.value
-
-
-class _WindowFields(TypedDict):
-    total: int
-    next: int | None
-
-
-def _window(entries: dict[str, Entry], offset: int, limit: int) -> tuple[list[str], _WindowFields]:
-    keys = in_byte_order(entries)
-    end = offset + limit
-    return keys[offset:end], {"total": len(keys), "next": end if end < len(keys) else None}
