@@ -17,21 +17,11 @@ import msgspec
 from msgspec import Meta
 
 from protocol.codec import Id, Wire
-from protocol.limits.formats import (
-    DEP_COUNT_MAX,
-    DICT_EDIT_COUNT_MAX,
-    DICT_KEY_SIZE_MAX,
-    DICT_VALUE_SIZE_MAX,
-    SET_EDIT_COUNT_MAX,
-    SET_ITEM_SIZE_MAX,
-    SNAPSHOT_COMMIT_COUNT_MAX,
-    TEXT_UPDATE_SIZE_MAX,
-)
+from protocol.limits.formats import DEP_COUNT_MAX, KIB
 
-SetItem = Annotated[str, Meta(max_length=SET_ITEM_SIZE_MAX)]
-DictKey = Annotated[str, Meta(max_length=DICT_KEY_SIZE_MAX)]
-DictValue = Annotated[str, Meta(max_length=DICT_VALUE_SIZE_MAX)]
-YjsUpdate = Annotated[bytes, Meta(min_length=1, max_length=TEXT_UPDATE_SIZE_MAX)]
+SNAPSHOT_COMMIT_COUNT_MAX: Final = 8 * KIB
+"""Commits whose words one snapshot says again: with these, names and short items fill most of a body."""
+
 Replaces = Annotated[tuple[Id, ...], Meta(max_length=DEP_COUNT_MAX)]
 
 
@@ -96,6 +86,11 @@ class ValuesSnapshot(DocumentBody, frozen=True):
     def restated(self) -> Iterator[tuple[bytes, str, str]]:
         """(name, item or key, value) of each word that is said again."""
 
+    @property
+    def value_count(self) -> int:
+        """How many words it says again, and names: at most one name a word."""
+        return sum(2 for _ in self.restated())
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentKind:
@@ -150,6 +145,16 @@ def values_kind(
     return ValuesKind(name, edit, snapshot, edit.make({}, (), ()), edit_count_max)
 
 
+# --- sets ---
+
+SET_ITEM_SIZE_MAX: Final = 1024
+"""Characters of an item of a set: a name, an id, a tag. Larger things are posts or files."""
+SET_EDIT_COUNT_MAX: Final = 1024
+"""Items that one commit adds to a set, and items that it deletes; BODY_SIZE_MAX may be reached before."""
+
+SetItem = Annotated[str, Meta(max_length=SET_ITEM_SIZE_MAX)]
+
+
 class SetEdit(ValuesEdit, frozen=True, tag="set1"):
     """Adds items to the branch's set and deletes others; an item that is in both lists is added."""
 
@@ -199,6 +204,21 @@ class SetSnapshot(ValuesSnapshot, frozen=True, tag="set-squeeze1"):
     def value_count(self) -> int:
         """How many words it says again, and names."""
         return sum(1 + len(one.items) for one in self.words)
+
+
+SET: Final = values_kind("set", SetEdit, SetSnapshot, SET_EDIT_COUNT_MAX)
+
+# --- dicts ---
+
+DICT_KEY_SIZE_MAX: Final = 255
+"""Characters of a key of a dict: as of a name."""
+DICT_VALUE_SIZE_MAX: Final = 16 * KIB
+"""Characters of a value of a dict, which is replaced whole each time."""
+DICT_EDIT_COUNT_MAX: Final = 256
+"""Values that one commit puts into a dict, and keys that it erases; BODY_SIZE_MAX may be reached before."""
+
+DictKey = Annotated[str, Meta(max_length=DICT_KEY_SIZE_MAX)]
+DictValue = Annotated[str, Meta(max_length=DICT_VALUE_SIZE_MAX)]
 
 
 class DictEntry(Wire, frozen=True):
@@ -263,6 +283,16 @@ class DictSnapshot(ValuesSnapshot, frozen=True, tag="dict-squeeze1"):
         return sum(1 + len(one.entries) for one in self.words)
 
 
+DICT: Final = values_kind("dict", DictEdit, DictSnapshot, DICT_EDIT_COUNT_MAX)
+
+# --- texts ---
+
+TEXT_UPDATE_SIZE_MAX: Final = 384 * KIB
+"""Bytes of one Yjs update. With what a snapshot names, and with the origin of a carried commit, it is a body."""
+
+YjsUpdate = Annotated[bytes, Meta(min_length=1, max_length=TEXT_UPDATE_SIZE_MAX)]
+
+
 class TextUpdate(DocumentBody, frozen=True, tag="text1"):
     """A Yjs update (format v1) of the branch's text."""
 
@@ -284,8 +314,9 @@ class TextSnapshot(DocumentBody, frozen=True, tag="text-snapshot1"):
         return msgspec.structs.replace(self, update=b"")
 
 
-SET: Final = values_kind("set", SetEdit, SetSnapshot, SET_EDIT_COUNT_MAX)
-DICT: Final = values_kind("dict", DictEdit, DictSnapshot, DICT_EDIT_COUNT_MAX)
 TEXT: Final = DocumentKind("text", TextUpdate, TextSnapshot, nothing=TextUpdate(b""))
+
+# --- the table ---
+
 DOCUMENT_KINDS: Final[tuple[DocumentKind, ...]] = (SET, DICT, TEXT)
 """All kinds of documents. A new kind needs a line here, so that the node knows it."""

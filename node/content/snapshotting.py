@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from node.runtime.errors import ServiceError
-from protocol.document_kinds import ValuesKind, ValuesSnapshot
-from protocol.limits.formats import BODY_SIZE_MAX, SNAPSHOT_COMMIT_COUNT_MAX
+from protocol.document_kinds import SNAPSHOT_COMMIT_COUNT_MAX, ValuesKind, ValuesSnapshot
+from protocol.limits.formats import BODY_SIZE_MAX
 from storage.engine.id_keys import chunks
 from verifier.documents import Entry, in_byte_order, snapshot_values
 
@@ -17,7 +17,7 @@ _ROOM: Final = 8192
 
 def snapshot(entries: Mapping[str, Entry], kind: ValuesKind) -> Iterator[ValuesSnapshot]:
     """Snapshots of a document, their ranges one after another over all keys. Raises ServiceError `too_large`."""
-    firsts = _divide(entries)
+    firsts = _divide(entries, kind)
     for first, end in zip(firsts, [*firsts[1:], None], strict=True):
         words = (
             (name, dict(part))
@@ -27,7 +27,7 @@ def snapshot(entries: Mapping[str, Entry], kind: ValuesKind) -> Iterator[ValuesS
         yield kind.snapshot.make(first, end, words)
 
 
-def _divide(entries: Mapping[str, Entry]) -> list[str]:
+def _divide(entries: Mapping[str, Entry], kind: ValuesKind) -> list[str]:
     """Where ranges begin, so that each fits into a body: the first at the empty key."""
     firsts = [""]
     size = count = 0
@@ -38,7 +38,7 @@ def _divide(entries: Mapping[str, Entry]) -> list[str]:
             raise ServiceError(
                 "too_large",
                 f"the conflicts of {key!r} are too long for one commit",
-                "put one value first: `ravel dict put`",
+                f"write one value in their place first (`ravel {kind.name}`)",
             )
         if size + more > BODY_SIZE_MAX - _ROOM or count + len(values) > SNAPSHOT_COMMIT_COUNT_MAX:
             firsts.append(key)

@@ -23,8 +23,8 @@ from node.content.document_operations import DocumentOperationReader, deps_of, n
 from node.contract.documents import TextPush, TextView
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.document_kinds import TEXT, TextSnapshot, TextUpdate
-from protocol.limits.formats import DEP_COUNT_MAX, TEXT_UPDATE_SIZE_MAX
+from protocol.document_kinds import TEXT, TEXT_UPDATE_SIZE_MAX, TextSnapshot, TextUpdate
+from protocol.limits.formats import DEP_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, TEXT_MERGE_SECONDS, TEXT_SNAPSHOT_AFTER, TEXT_WORKERS_MAX
 from protocol.text import id_text
 from storage.commits.commits import load_rows

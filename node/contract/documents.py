@@ -19,8 +19,16 @@ from node.contract.document_values import (
 )
 from node.contract.endpoint import Endpoint, QueryParameter
 from node.contract.values import Count, Id, Request
-from protocol.document_kinds import DICT, SET, DictKey, DictValue, SetItem, YjsUpdate
-from protocol.limits.formats import DICT_EDIT_COUNT_MAX, SET_EDIT_COUNT_MAX
+from protocol.document_kinds import (
+    DICT,
+    DICT_EDIT_COUNT_MAX,
+    SET,
+    SET_EDIT_COUNT_MAX,
+    DictKey,
+    DictValue,
+    SetItem,
+    YjsUpdate,
+)
 from protocol.text import id_text
 from verifier.documents import DocumentValue, Entry
 

@@ -34,8 +34,7 @@ from node.sync.relay import Relay
 from node.timelines.commit_history import describe, list_past
 from node.timelines.views import timeline_items
 from protocol.content import Compaction
-from protocol.document_kinds import DICT, SET, DictEdit, DictEntry, SetSnapshot
-from protocol.limits.formats import DICT_VALUE_SIZE_MAX
+from protocol.document_kinds import DICT, DICT_VALUE_SIZE_MAX, SET, DictEdit, DictEntry, SetSnapshot
 from protocol.signing import check_claims
 from protocol.text import id_text
 from storage.blobs.garbage_collection import collect_garbage

@@ -15,8 +15,8 @@ from node.membership.merging import Merging
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import describe
 from protocol.body import Body, encode_body
-from protocol.document_kinds import SET, DictEdit, DictEntry, SetEdit
-from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX, DICT_VALUE_SIZE_MAX, SET_ITEM_SIZE_MAX
+from protocol.document_kinds import DICT_VALUE_SIZE_MAX, SET, SET_ITEM_SIZE_MAX, DictEdit, DictEntry, SetEdit
+from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.text import id_text
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, members_of, open_nodes, share, together, until_equal
