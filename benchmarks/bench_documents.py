@@ -23,13 +23,14 @@ from node.authoring.drafting import Draft
 from node.content.document_operations import DocumentOperationReader
 from node.content.documents import Documents
 from node.content.texts import Texts
+from node.contract.documents import edit_set, show_set
 from node.ingest.replica import Replica
 from node.runtime.blocking import inline
 from node.sync.hub import Hub
 from protocol.body import Body
-from protocol.content import SetEdit, TextUpdate
+from protocol.document_kinds import SET, SetEdit, TextUpdate
 from storage.repos.repos import Branch
-from verifier.documents import reduce_set
+from verifier.documents import reduce_values
 
 _ROUNDS = 3
 _WRITTEN_AT_ONCE = 1000
@@ -87,17 +88,17 @@ def measure(folder: Path, count: int) -> None:
     hub = Hub(replica, inline(), clock_ms)
     documents = Documents(hub, author, lambda _: replica.branches[branch.num])
     began = time.perf_counter()
-    trio.run(documents.show_set, "main", 0, 1000)
+    trio.run(show_set, documents, "main", 0, 1000)
     figure("set_list_first", time.perf_counter() - began, "s", commits=count)
-    listed, answer = timed_async(lambda: documents.show_set("main", 0, 1000))
+    listed, answer = timed_async(lambda: show_set(documents, "main", 0, 1000))
     assert answer["total"] == count
     with replica.database.read() as connection:
-        said = [one for one, _ in DocumentOperationReader(replica).read(connection, branch, "set")]
-    reduced, _ = timed(lambda: reduce_set(said))
+        said = [one for one, _ in DocumentOperationReader(replica).read(connection, branch, SET)]
+    reduced, _ = timed(lambda: reduce_values(said))
     figure("set_list", listed, "s", commits=count)
     figure("set_list_to_reduce", listed / reduced, "ratio", commits=count)
     began = time.perf_counter()
-    trio.run(documents.edit_set, "main", ["one more"], [])
+    trio.run(edit_set, documents, "main", ["one more"], [])
     figure("set_add", time.perf_counter() - began, "s", commits=count)
     texts = Texts(hub, author, lambda _: replica.branches[branch.num])
     pulled, text = timed_async(lambda: texts.pull("main", "text"))

@@ -1,8 +1,9 @@
 """Bodies of commits: the table of all kinds (post, grant, invite, ...), with their encoding and decoding.
 
 Root branch kinds change the repo (init, branch-add, invite, join, ...); the others are content, most of which stands in
-`protocol.content`. A body of a kind that this node does not know is carried and ordered, not interpreted
-(`UnknownBody`); a body of a known kind that does not decode is refused, unless no rule looks at it (`protocol.devices`).
+`protocol.content` and `protocol.document_kinds`. A body of a kind that this node does not know is carried and ordered,
+not interpreted (`UnknownBody`); a body of a known kind that does not decode is refused, unless no rule looks at it
+(`protocol.devices`).
 """
 
 from dataclasses import dataclass
@@ -13,21 +14,9 @@ from msgspec import Meta
 
 from protocol.block import Reference
 from protocol.codec import DecodeError, Id, Signature, Wire, decode, encode, peek_tag
-from protocol.content import (
-    Compaction,
-    DictEdit,
-    DictSnapshot,
-    Files,
-    Imported,
-    Name,
-    Post,
-    SetEdit,
-    SetSnapshot,
-    TextSnapshot,
-    TextUpdate,
-    UnixMilliseconds,
-)
+from protocol.content import Compaction, Files, Imported, Name, Post, UnixMilliseconds
 from protocol.devices import DeviceBody
+from protocol.document_kinds import DOCUMENT_KINDS, DocumentBody
 from protocol.epochs import EpochAdd, EpochHistory, EpochInit
 from protocol.limits.formats import (
     ACK_COUNT_MAX,
@@ -279,18 +268,22 @@ Body = (
     | Post
     | Imported
     | Files
-    | SetEdit
-    | SetSnapshot
-    | DictEdit
-    | DictSnapshot
+    | DocumentBody
     | Compaction
-    | TextUpdate
-    | TextSnapshot
     | DeviceBody
 )
-_CARRIED: Final = (Post, Imported, Files, SetEdit, DictEdit, TextUpdate, TextSnapshot, UnknownBody)
+_CARRIED: Final[tuple[type, ...]] = (
+    Post,
+    Imported,
+    Files,
+    *(body for kind in DOCUMENT_KINDS for body in kind.carried),
+    UnknownBody,
+)
 _NEVER_REFUSED: Final = get_args(DeviceBody)
-_KINDS: Final[tuple[type[Body], ...]] = get_args(Body)
+_KINDS: Final[tuple[type[Body], ...]] = (
+    *(kind for kind in get_args(Body) if kind is not DocumentBody),
+    *(body for kind in DOCUMENT_KINDS for body in kind.bodies),
+)
 _KIND_BY_TAG: Final[dict[str, type[Body]]] = {str(kind.__struct_config__.tag): kind for kind in _KINDS}
 
 

@@ -11,11 +11,12 @@ from protocol.block import WrongKey
 from protocol.body import Body, UnknownBody, UnreadableBody, decode_body, kind_name
 from protocol.codec import DecodeError, Wire, encode
 from protocol.commit import Commit
-from protocol.content import DictEdit, DictSnapshot, Imported, Post, SetEdit, SetSnapshot, TextUpdate
+from protocol.content import Imported, Post
+from protocol.document_kinds import DOCUMENT_KINDS
 from protocol.limits.formats import BODY_SIZE_MAX
 from protocol.object import BlockLookup, MissingBlocks, open_object
 
-WORDS: Final[tuple[type[Body], ...]] = (SetEdit, SetSnapshot, DictEdit, DictSnapshot, TextUpdate)
+WORDS: Final[tuple[type[Body], ...]] = tuple(body for kind in DOCUMENT_KINDS for body in kind.declared)
 ERASABLE: Final[tuple[type[Body], ...]] = (Post, Imported, *WORDS)
 """Kinds of bodies that no verdict rests on, and that may be erased. Carried ones stay: they say by which name a word is
 known."""

@@ -34,31 +34,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from protocol.content import DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextSnapshot, TextUpdate
+from protocol.body import kind_name
+from protocol.document_kinds import (
+    DOCUMENT_KINDS,
+    DocumentBody,
+    DocumentKind,
+    TextSnapshot,
+    TextUpdate,
+    ValuesEdit,
+    ValuesSnapshot,
+)
 from verifier.snapshots import Coverage, PlacedSnapshot
 
 OrderKey = tuple[int, int, int, bytes]
 """Where a commit stands in canonical order: its branch among those that continue one another (the first is 0),
 checkpoints passed, rank, commit id."""
-Snapshot = SetSnapshot | DictSnapshot
-DocumentBody = SetEdit | DictEdit | Snapshot | TextUpdate | TextSnapshot
-DOCUMENTS: Final[dict[str, tuple[type[DocumentBody], ...]]] = {
-    "set": (SetEdit, SetSnapshot),
-    "dict": (DictEdit, DictSnapshot),
-    "text": (TextUpdate, TextSnapshot),
-}
-"""Which bodies each document is reduced from."""
-
-
-_EDITS: Final = (SetEdit, DictEdit)
-_NO_SET_EDIT: Final = SetEdit((), (), ())
-_NO_DICT_EDIT: Final = DictEdit((), (), ())
 _SILENT: Final[dict[str, DocumentBody]] = {
-    "set": _NO_SET_EDIT,
-    "set-squeeze": _NO_SET_EDIT,
-    "dict": _NO_DICT_EDIT,
-    "dict-squeeze": _NO_DICT_EDIT,
-    "text": TextUpdate(b""),
+    kind_name(body): kind.nothing for kind in DOCUMENT_KINDS for body in kind.declared
 }
 
 
@@ -113,17 +105,18 @@ class TextState:
     passed_over: int
 
 
-def reduce_set(said: Iterable[DocumentOperation]) -> dict[str, Entry]:
-    """Entries of all items that anything stands about; an item is in the set where its entry has values.
+def reduce_values(said: Iterable[DocumentOperation]) -> dict[str, Entry]:
+    """Entries of all items or keys of one document that anything stands about.
 
-    Raises ErasedValues.
+    An item is in a set where its entry has values. The first of an entry's values is that of its key in a dict. Costs
+    O(words * names), where a commit has at most DEP_COUNT_MAX names. Raises ErasedValues.
     """
     return _reduce_values(list(said))
 
 
-def reduce_dict(said: Iterable[DocumentOperation]) -> dict[str, Entry]:
-    """Entries of all keys that anything stands about; the first of an entry's values is the key's. Raises ErasedValues."""
-    return _reduce_values(list(said))
+def find_redundant(kind: DocumentKind, said: Iterable[DocumentOperation]) -> list[DocumentOperation]:
+    """What is said of a document of this kind, and may be erased: snapshots stand for it. Raises ErasedValues."""
+    return find_settled(said) if kind.snapshots_cover else find_snapshotted(said)
 
 
 def snapshot_values(entries: Mapping[str, Entry], first: str, end: str | None) -> dict[bytes, dict[str, str]]:
@@ -152,7 +145,7 @@ def find_false_snapshots(said: Sequence[DocumentOperation]) -> list[DocumentOper
     """
     false: list[DocumentOperation] = []
     for snapshot in said:
-        if not isinstance(snapshot.body, SetSnapshot | DictSnapshot):
+        if not isinstance(snapshot.body, ValuesSnapshot):
             continue
         past = [one for one in said if one.covered_by & snapshot.bit]
         bits = sum(one.bit for one in past)
@@ -163,7 +156,7 @@ def find_false_snapshots(said: Sequence[DocumentOperation]) -> list[DocumentOper
             continue
         words = snapshot_values(entries, snapshot.body.first, snapshot.body.end)
         wanted = {(name, key, value) for name, held in words.items() for key, value in held.items()}
-        if set(_snapshot_values(snapshot.body)) != wanted:
+        if set(snapshot.body.restated()) != wanted:
             false.append(snapshot)
     return false
 
@@ -204,19 +197,6 @@ def reduce_text(said: Iterable[DocumentOperation]) -> TextState:
     return TextState(tuple(sorted(standing, key=lambda one: one.place)), len(unready))
 
 
-def _own_values(body: SetEdit | DictEdit) -> dict[str, str | None]:
-    if isinstance(body, SetEdit):
-        return dict[str, str | None](dict.fromkeys(body.deleted)) | dict.fromkeys(body.added, "")
-    return dict[str, str | None](dict.fromkeys(body.erased)) | {entry.key: entry.value for entry in body.put}
-
-
-def _snapshot_values(body: Snapshot) -> Iterator[tuple[bytes, str, str]]:
-    """(name, item or key, value) of each word that is said again."""
-    if isinstance(body, SetSnapshot):
-        return ((one.name, item, "") for one in body.words for item in one.items)
-    return ((one.name, entry.key, entry.value) for one in body.words for entry in one.entries)
-
-
 def cover(said: Sequence[DocumentOperation]) -> Coverage:
     """What the snapshots among these cover."""
     return Coverage(
@@ -228,13 +208,12 @@ def cover(said: Sequence[DocumentOperation]) -> Coverage:
                 None if one.body.end is None else one.body.end.encode(),
             )
             for one in said
-            if one.bit and isinstance(one.body, SetSnapshot | DictSnapshot)
+            if one.bit and isinstance(one.body, ValuesSnapshot)
         ]
     )
 
 
 def _reduce_values(said: list[DocumentOperation]) -> dict[str, Entry]:
-    """Entries by item or key, of one document. Costs O(words * names), where a commit has at most DEP_COUNT_MAX names."""
     coverage = cover(said)
     erased = [one for one in said if one.body is None]
     missing = sum(not coverage.is_settled(one.covered_by) for one in erased)
@@ -252,9 +231,9 @@ def _reduce_values(said: list[DocumentOperation]) -> dict[str, Entry]:
     spoken: list[tuple[DocumentOperation, dict[str, str | None], tuple[bytes, ...]]] = []
     keys_of: dict[bytes, set[str]] = {}
     for one in said:
-        if not isinstance(one.body, _EDITS):
+        if not isinstance(one.body, ValuesEdit):
             continue
-        own = _own_values(one.body)
+        own = one.body.values()
         covered = covered_by.get(one.name, 0) if covered_by else 0
         if covered:
             own = {key: value for key, value in own.items() if not covered & coverage.on_top(key)}
@@ -296,8 +275,8 @@ def _said_again(
     """Words that all snapshots on top say again that have them in their past."""
     sayers: dict[tuple[bytes, str, str], int] = {}
     for one in said:
-        if one.bit and isinstance(one.body, SetSnapshot | DictSnapshot):
-            for name, key, value in _snapshot_values(one.body):
+        if one.bit and isinstance(one.body, ValuesSnapshot):
+            for name, key, value in one.body.restated():
                 if one.bit & covered_by.get(name, 0) & coverage.on_top(key):
                     sayers[name, key, value] = sayers.get((name, key, value), 0) | one.bit
     for (name, key, value), bits in sayers.items():
@@ -305,32 +284,17 @@ def _said_again(
             yield name, key, value
 
 
-def say_nothing(kind: str) -> DocumentBody | None:
+def say_nothing(body_kind: str) -> DocumentBody | None:
     """What a commit says whose body cannot be read, by the kind that its header says; None: it is of no document.
 
     It keeps its name and place: snapshots may say of it what they say of one whose body is not here.
     """
-    return _SILENT.get(kind)
+    return _SILENT.get(body_kind)
 
 
-def pass_over_missing(said: Iterable[DocumentOperation], document: str) -> list[DocumentOperation]:
-    """The same as if commits whose bodies are not here said nothing of a set, a dict or a text."""
-    return [one if one.body is not None else replace(one, body=_SILENT[document]) for one in said]
-
-
-def count_values(body: DocumentBody) -> int:
-    """How many words a commit says, which is what reducing it costs."""
-    match body:
-        case SetEdit(added, deleted):
-            return len(added) + len(deleted)
-        case DictEdit(put, erased):
-            return len(put) + len(erased)
-        case SetSnapshot(words=words):
-            return sum(1 + len(one.items) for one in words)
-        case DictSnapshot(words=entries):
-            return sum(1 + len(one.entries) for one in entries)
-        case _:
-            return 1
+def pass_over_missing(kind: DocumentKind, said: Iterable[DocumentOperation]) -> list[DocumentOperation]:
+    """The same as if commits whose bodies are not here said nothing of the document."""
+    return [one if one.body is not None else replace(one, body=kind.nothing) for one in said]
 
 
 def in_byte_order(entries: Mapping[str, Entry]) -> list[str]:

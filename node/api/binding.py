@@ -6,7 +6,7 @@ parameters and answer with its entry: what does not fit stops the node at its st
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from functools import reduce
+from functools import partial, reduce
 from operator import attrgetter, or_
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -51,16 +51,20 @@ def check_bindings(endpoints: Iterable[AnyEndpoint], service: NodeService) -> No
 
 
 def find_method(endpoint: AnyEndpoint, service: NodeService) -> Method:
-    """The method that an entry names. Raises WrongBinding."""
+    """The method that an entry names, or its function with the part of the service that it names. Raises WrongBinding."""
     try:
-        method: Method = attrgetter(endpoint.service)(service)
+        named: Any = attrgetter(endpoint.service)(service)
     except AttributeError as error:
         raise WrongBinding(f"{endpoint.name} names NodeService.{endpoint.service}: {error}") from None
+    method: Method = named if endpoint.function is None else partial(endpoint.function, named)
     return method
 
 
 def find_faults(endpoint: AnyEndpoint, method: Method) -> list[str]:
-    """What of a method does not fit an entry: names and types of parameters, or the type of the answer."""
+    """What of a method does not fit an entry: names and types of parameters, or the type of the answer.
+
+    Of a function also the part of the service that it gets.
+    """
     signature = inspect.signature(method)
     given = argument_types(endpoint)
     wanted = signature.parameters
@@ -77,6 +81,9 @@ def find_faults(endpoint: AnyEndpoint, method: Method) -> list[str]:
     ]
     if signature.return_annotation != endpoint.answer:
         faults.append(f"it answers {signature.return_annotation}, and not {endpoint.answer}")
+    if isinstance(method, partial):
+        part = next(iter(inspect.signature(method.func).parameters.values())).annotation
+        faults += [] if isinstance(method.args[0], part) else [f"it is not {part}"]
     return faults
 
 

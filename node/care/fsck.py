@@ -32,6 +32,7 @@ from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
 from protocol.body import Checkpoint, ErasedBody
 from protocol.commit import Commit
+from protocol.document_kinds import DOCUMENT_KINDS
 from protocol.limits.formats import IMPLIED_ACK_VISITS_MAX
 from storage.blobs.reachability import mark_reached
 from storage.check.check_derived import (
@@ -252,9 +253,11 @@ def _check_snapshots(connection: Connection, findings: Findings) -> None:
     for branch in tables.branches.values():
         if branch.facts.is_root_branch or branch.void_count:
             continue
-        for document in ("set", "dict"):
+        for kind in DOCUMENT_KINDS:
+            if not kind.snapshots_cover:  # then what it names says what it must hold
+                continue
             try:
-                said = [one for one, _ in DocumentOperationReader(tables).read(connection, branch, document)]
+                said = [one for one, _ in DocumentOperationReader(tables).read(connection, branch, kind)]
             except (
                 ServiceError,
                 *UNREADABLE,
@@ -263,7 +266,7 @@ def _check_snapshots(connection: Connection, findings: Findings) -> None:
             findings.checked["snapshots"] += sum(one.bit > 0 for one in said)
             for one in find_false_snapshots(said):
                 findings.add(
-                    "snapshot", one.name.hex(), f"says otherwise what the {document} held in its past"
+                    "snapshot", one.name.hex(), f"says otherwise what the {kind.name} held in its past"
                 )
 
 

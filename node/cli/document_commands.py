@@ -1,9 +1,12 @@
-"""CLI: set, dict and text commands of a branch."""
+"""CLI: set, dict and text commands of a branch.
+
+Each command imports the entries that it calls when it runs: `ravel --help` must be quick.
+"""
 
 import sys
 from base64 import b64decode
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -18,13 +21,16 @@ from node.cli.shared import (
     print_table,
 )
 from node.runtime.errors import ServiceError
+from protocol.limits.users import DOCUMENT_WINDOW_MAX
 
-if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+if TYPE_CHECKING:
     from node.contract.documents import DictEntryFields, SetItemView
 
 set_ = typer.Typer(no_args_is_help=True, help="The set of a branch.")
 dict_ = typer.Typer(no_args_is_help=True, help="The dict of a branch: short values by key.")
 text = typer.Typer(no_args_is_help=True, help="The text of a branch, for editors that speak Yjs.")
+GROUPS: Final = {"set": set_, "dict": dict_, "text": text}
+"""Name of each group of commands -> the group."""
 
 ItemsArgument = Annotated[
     list[str], typer.Argument(metavar="ITEM...", help="Texts of up to 1,024 characters.")
@@ -36,7 +42,9 @@ def add(
     context: typer.Context, branch: BranchArgument, items: ItemsArgument, as_json: JsonOption = False
 ) -> None:
     """Add items. What somebody deletes at the same time without having seen this stays."""
-    answer = client(context).documents.edit_set(branch, add=items)
+    from node.contract.documents import EDIT_SET
+
+    answer = client(context).call(EDIT_SET, branch=branch, add=items)
     print_json(answer) if as_json else print_fields(
         [("added", answer["added"]), ("commits", answer["commits"])]
     )
@@ -47,7 +55,9 @@ def remove(
     context: typer.Context, branch: BranchArgument, items: ItemsArgument, as_json: JsonOption = False
 ) -> None:
     """Delete items that this node has seen."""
-    answer = client(context).documents.edit_set(branch, remove=items)
+    from node.contract.documents import EDIT_SET
+
+    answer = client(context).call(EDIT_SET, branch=branch, remove=items)
     print_json(answer) if as_json else print_fields(
         [("removed", answer["removed"]), ("commits", answer["commits"])]
     )
@@ -56,11 +66,13 @@ def remove(
 @set_.command("list")
 def list_set(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
     """List the items in the order of their UTF-8 bytes."""
-    documents = client(context).documents
+    from node.contract.documents import SHOW_SET
+
+    api = client(context)
     items: list[SetItemView] = []
     offset: int | None = 0
     while offset is not None:
-        window = documents.show_set(branch, offset)
+        window = api.call(SHOW_SET, branch=branch, offset=offset, limit=DOCUMENT_WINDOW_MAX)
         items += window["items"]
         offset = window["next"]
     if as_json:
@@ -72,14 +84,18 @@ def list_set(context: typer.Context, branch: BranchArgument, as_json: JsonOption
 @set_.command("snapshot")
 def snapshot_set(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
     """Compact the set's history: write its content again in few commits. The content does not change."""
-    answer = client(context).documents.snapshot_set(branch)
+    from node.contract.documents import SNAPSHOT_SET
+
+    answer = client(context).call(SNAPSHOT_SET, branch=branch)
     print_answer(answer, as_json=as_json)
 
 
 @dict_.command("snapshot")
 def snapshot_dict(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
     """Compact the dict's history: write its content again in few commits. The content does not change."""
-    answer = client(context).documents.snapshot_dict(branch)
+    from node.contract.documents import SNAPSHOT_DICT
+
+    answer = client(context).call(SNAPSHOT_DICT, branch=branch)
     print_answer(answer, as_json=as_json)
 
 
@@ -92,14 +108,18 @@ def put(
     as_json: JsonOption = False,
 ) -> None:
     """Set the value of a key. It replaces all that this node has seen of the key; conflicts end with that."""
-    answer = client(context).documents.edit_dict(branch, put={key: value})
+    from node.contract.documents import EDIT_DICT
+
+    answer = client(context).call(EDIT_DICT, branch=branch, put={key: value})
     print_json(answer) if as_json else print_fields([("put", answer["put"]), ("commits", answer["commits"])])
 
 
 @dict_.command("rm")
 def erase(context: typer.Context, branch: BranchArgument, key: str, as_json: JsonOption = False) -> None:
     """Delete a key; concurrent values that this node has not seen stay."""
-    answer = client(context).documents.edit_dict(branch, erase=[key])
+    from node.contract.documents import EDIT_DICT
+
+    answer = client(context).call(EDIT_DICT, branch=branch, erase=[key])
     print_json(answer) if as_json else print_fields(
         [("erased", answer["erased"]), ("commits", answer["commits"])]
     )
@@ -108,7 +128,9 @@ def erase(context: typer.Context, branch: BranchArgument, key: str, as_json: Jso
 @dict_.command("get")
 def get(context: typer.Context, branch: BranchArgument, key: str, as_json: JsonOption = False) -> None:
     """Show a key's value, and concurrent values (conflicts)."""
-    answer = client(context).documents.get_entry(branch, key)
+    from node.contract.documents import SHOW_ENTRY
+
+    answer = client(context).call(SHOW_ENTRY, branch=branch, key=key)
     if as_json:
         print_json(answer)
         return
@@ -121,11 +143,13 @@ def get(context: typer.Context, branch: BranchArgument, key: str, as_json: JsonO
 @dict_.command("list")
 def list_dict(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
     """List keys, values, and the number of conflicts of each."""
-    documents = client(context).documents
+    from node.contract.documents import SHOW_DICT
+
+    api = client(context)
     entries: list[DictEntryFields] = []
     offset: int | None = 0
     while offset is not None:
-        window = documents.show_dict(branch, offset)
+        window = api.call(SHOW_DICT, branch=branch, offset=offset, limit=DOCUMENT_WINDOW_MAX)
         entries += window["entries"]
         offset = window["next"]
     if as_json:

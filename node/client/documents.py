@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from node.client.calls import Call
 from node.contract import branches, documents
+from node.contract.document_values import DocumentSnapshot
 
 
 class DocumentsClient:
@@ -23,7 +24,7 @@ class DocumentsClient:
         """Add items to a branch's set, and remove others."""
         return self._call(documents.EDIT_SET, branch=branch, add=list(add), remove=list(remove))
 
-    def snapshot_set(self, branch: str) -> documents.DocumentSnapshot:
+    def snapshot_set(self, branch: str) -> DocumentSnapshot:
         """Compact the history of a branch's set."""
         return self._call(documents.SNAPSHOT_SET, branch=branch)
 
@@ -41,7 +42,7 @@ class DocumentsClient:
         """Put values into a branch's dict, and erase others."""
         return self._call(documents.EDIT_DICT, branch=branch, put=dict(put or {}), erase=list(erase))
 
-    def snapshot_dict(self, branch: str) -> documents.DocumentSnapshot:
+    def snapshot_dict(self, branch: str) -> DocumentSnapshot:
         """Compact the history of a branch's dict."""
         return self._call(documents.SNAPSHOT_DICT, branch=branch)
 

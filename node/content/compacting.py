@@ -19,6 +19,7 @@ from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.body import Permission
 from protocol.content import Compaction
+from protocol.document_kinds import DOCUMENT_KINDS, ValuesKind
 from protocol.text import id_text
 from storage.commits.absent_bodies import count_erased, measure_bodies
 from storage.commits.commits import TimelineRow
@@ -57,10 +58,10 @@ class Compacting:
             found = await self._hub.run_blocking(self._measure, target, find_compactable)
         else:
             await self._hub.run_blocking(self._check_permission, target)
-            for kind in ("set", "dict"):
-                commits += (await self._documents.snapshot(branch, kind, without_missing=without_missing))[
-                    "commits"
-                ]
+            for kind in DOCUMENT_KINDS:
+                if isinstance(kind, ValuesKind):
+                    made = await self._documents.snapshot(kind, branch, without_missing=without_missing)
+                    commits += made["commits"]
             snapshot = await self._texts.snapshot(branch, without_missing=without_missing)
             commits += [] if snapshot is None else [snapshot]
             found = await self._hub.run_blocking(self._measure, target, _find_let_go)

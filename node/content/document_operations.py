@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-import msgspec
 from sqlalchemy import Connection
 
 from node.content.ancestor_marks import find_pasts
@@ -15,22 +14,19 @@ from node.ingest.replica import Replica, Tables, load_blocks_of, open_encoded
 from node.runtime.errors import ServiceError
 from node.timelines.lineage import lineage, load_state
 from protocol.body import Carried, UnreadableBody, content_of, kind_name
-from protocol.content import DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextSnapshot, TextUpdate
+from protocol.document_kinds import DOCUMENT_KINDS, DocumentBody, DocumentKind, ValuesSnapshot
 from protocol.limits.users import DOCUMENT_OPERATIONS_CACHED_MAX, DOCUMENT_SNAPSHOT_COUNT_MAX
 from storage.commits.commits import TimelineRow
 from storage.repos.repos import Branch
 from verifier.documents import (
-    DOCUMENTS,
-    DocumentBody,
     DocumentOperation,
     DocumentValue,
     ErasedValues,
-    count_values,
     say_nothing,
 )
 
 _LOADED_AT_ONCE: Final = 500
-_SNAPSHOT_KINDS: Final = (kind_name(SetSnapshot), kind_name(DictSnapshot))
+_COVERING: Final = {kind_name(kind.snapshot) for kind in DOCUMENT_KINDS if kind.snapshots_cover}
 
 
 class _Opened(NamedTuple):
@@ -54,36 +50,35 @@ class DocumentOperationReader:
         self._operations_cached_max = operations_cached_max
 
     def read(
-        self, connection: Connection, branch: Branch, document: str
+        self, connection: Connection, branch: Branch, kind: DocumentKind
     ) -> Iterator[tuple[DocumentOperation, int]]:
-        """What the branch and what it continues say of a document (DOCUMENTS), also in carried commits; with bodies' sizes.
+        """What the branch and what it continues say of a kind of document, also in carried commits; with bodies' sizes.
 
         Updates are empty here: a long history has far more bytes of them than are in use (`read_updates`).
         What a body said that is not here is None; one that cannot be read says nothing.
         Raises ServiceError `too_large`, `incomplete`.
         """
-        types = DOCUMENTS[document]
         depths = self.depths(connection, branch)
-        rows = load_state(self._replica, connection, branch, kinds={"carried", *map(kind_name, types)})
-        snapshots = [row for row in rows if row.body_kind in _SNAPSHOT_KINDS and not row.is_erased]
+        rows = load_state(self._replica, connection, branch, kinds={"carried", *map(kind_name, kind.bodies)})
+        snapshots = [row for row in rows if row.body_kind in _COVERING and not row.is_erased]
         if len(snapshots) > DOCUMENT_SNAPSHOT_COUNT_MAX:
             raise ServiceError(
                 "too_large",
-                f"the branch's {document} has over {DOCUMENT_SNAPSHOT_COUNT_MAX} snapshots",
+                f"the branch's {kind.name} has over {DOCUMENT_SNAPSHOT_COUNT_MAX} snapshots",
                 "begin another branch with what is in use",
             )
         said_again = [
             row
             for start in range(0, len(snapshots), _LOADED_AT_ONCE)
             for row, opened in self._outlined(connection, snapshots[start : start + _LOADED_AT_ONCE])
-            if isinstance(opened.content, SetSnapshot | DictSnapshot)  # else it cannot be read
+            if isinstance(opened.content, ValuesSnapshot)  # else it cannot be read
         ]
         bits = {row.commit_id: 1 << number for number, row in enumerate(said_again)}
         pasts = find_pasts(connection, lineage(self._replica, connection, branch), bits)
         for start in range(0, len(rows), _LOADED_AT_ONCE):
             part = rows[start : start + _LOADED_AT_ONCE]
             for row, opened in self._outlined(connection, part):
-                if row.is_erased or isinstance(opened.content, types):
+                if row.is_erased or isinstance(opened.content, kind.bodies):
                     place = (depths[row.branch_num], row.passed, row.rank, row.commit_id)
                     bit, covered_by = bits.get(row.commit_id, 0), pasts.get(row.commit_id, 0)
                     yield DocumentOperation(opened.name, place, opened.content, bit, covered_by), opened.size
@@ -111,7 +106,7 @@ class DocumentOperationReader:
         fresh = dict(
             zip(
                 [row.num for row in missing],
-                map(_without_update, self._open(connection, missing)),
+                map(_outline, self._open(connection, missing)),
                 strict=True,
             )
         )
@@ -154,12 +149,8 @@ def deps_of(replaced: Iterable[DocumentOperation | DocumentValue], own: int) -> 
 def _weight(opened: _Opened) -> int:
     """Words that it takes the place of: one for each commit, name and word."""
     content = opened.content
-    names = len(content.replaces) if isinstance(content, SetEdit | DictEdit | TextSnapshot) else 0
-    return 1 + names + (0 if content is None else count_values(content))
+    return 1 if content is None else 1 + len(content.replaces) + content.value_count
 
 
-def _without_update(opened: _Opened) -> _Opened:
-    content = opened.content
-    if isinstance(content, TextUpdate | TextSnapshot):
-        return opened._replace(content=msgspec.structs.replace(content, update=b""))
-    return opened
+def _outline(opened: _Opened) -> _Opened:
+    return opened if opened.content is None else opened._replace(content=opened.content.outline())

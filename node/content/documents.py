@@ -1,12 +1,12 @@
-"""Reads and writes sets and dicts of branches; each new operation names those that it replaces.
+"""Reads and writes documents of values, such as sets and dicts; each new operation names those that it replaces.
 
 `verifier.documents` has the rules. The state is reduced anew for each answer from all bodies of that kind that the
 branch has and continues; nothing but them is kept, so void marks and late arrivals need no care.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypedDict
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -14,20 +14,11 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.content.document_operations import DocumentOperationReader, deps_of, not_here
 from node.content.snapshotting import snapshot
-from node.contract.documents import (
-    DictEditResult,
-    DictEntryFields,
-    DictEntryView,
-    DictWindow,
-    DocumentSnapshot,
-    SetEditResult,
-    SetItemView,
-    SetWindow,
-)
+from node.contract.document_values import DocumentSnapshot, ValuesService, ValuesWindow, WrittenValues
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.content import DictEdit, DictEntry, SetEdit
-from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX, DICT_EDIT_COUNT_MAX, SET_EDIT_COUNT_MAX
+from protocol.document_kinds import ValuesKind
+from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from protocol.text import id_text
 from storage.repos.repos import Branch
@@ -36,12 +27,10 @@ from verifier.documents import (
     DocumentValue,
     Entry,
     ErasedValues,
-    count_values,
     find_settled,
     in_byte_order,
     pass_over_missing,
-    reduce_dict,
-    reduce_set,
+    reduce_values,
 )
 
 _ROOM: Final = 1024
@@ -63,8 +52,8 @@ class NewValue:
         return len(self.key.encode()) + len((self.value or "").encode()) + 16
 
 
-class Documents:
-    """Shows and edits sets and dicts of branches, which are named as `find_branch` takes them."""
+class Documents(ValuesService):
+    """Reads and writes documents of values. Branches are named as `find_branch` takes them."""
 
     def __init__(self, hub: Hub, author: Author, find_branch: Callable[[str], Branch]) -> None:
         self._hub = hub
@@ -72,71 +61,62 @@ class Documents:
         self._find_branch = find_branch
         self._reader = DocumentOperationReader(hub.replica)
 
-    async def show_set(self, branch: str, offset: int, limit: int) -> SetWindow:
-        """A window of the items in the branch's set, by their UTF-8 bytes, each with its tips."""
+    async def read_window(self, kind: ValuesKind, branch: str, offset: int, limit: int) -> ValuesWindow:
+        """A window of the entries of the branch's document that hold anything, by UTF-8 bytes."""
         target = self._find_branch(branch)
-        entries = await self._hub.run_blocking(self._load, target, "set")
-        items, window = _window(entries, offset, limit)
-        shown: list[SetItemView] = [
-            {"item": key, "tips": [id_text(tip.name) for tip in entries[key].tips]} for key in items
-        ]
-        return {"branch": id_text(target.branch_id), "items": shown, **window}
+        entries = await self._hub.run_blocking(self._load, target, kind)
+        keys = in_byte_order(entries)
+        end = offset + limit
+        return ValuesWindow(
+            [(key, entries[key]) for key in keys[offset:end]],
+            {
+                "branch": id_text(target.branch_id),
+                "total": len(keys),
+                "next": end if end < len(keys) else None,
+            },
+        )
 
-    async def edit_set(self, branch: str, add: Sequence[str], remove: Sequence[str]) -> SetEditResult:
-        """Add items that are not there, and delete others that are. What is in both lists is added."""
+    async def read_entry(self, kind: ValuesKind, branch: str, key: str) -> tuple[str, Entry]:
+        """The branch's id, and one entry that holds something. Raises ServiceError `not_found`."""
         target = self._find_branch(branch)
-        wanted: dict[str, str | None] = dict.fromkeys(remove)
-        wanted.update(dict.fromkeys(add, ""))
-        commits, said = await self._write(target, "set", wanted)
-        return {
-            "branch": id_text(target.branch_id),
-            "commits": commits,
-            "added": [key for key, value in said if value is not None],
-            "removed": [key for key, value in said if value is None],
-        }
-
-    async def show_dict(self, branch: str, offset: int, limit: int) -> DictWindow:
-        """A window of the entries of the branch's dict, by the UTF-8 bytes of their keys."""
-        target = self._find_branch(branch)
-        entries = await self._hub.run_blocking(self._load, target, "dict")
-        keys, window = _window(entries, offset, limit)
-        shown = [_entry_view(key, entries[key]) for key in keys]
-        return {"branch": id_text(target.branch_id), "entries": shown, **window}
-
-    async def get(self, branch: str, key: str) -> DictEntryView:
-        """One entry of the branch's dict. Raises ServiceError `not_found`."""
-        target = self._find_branch(branch)
-        entries = await self._hub.run_blocking(self._load, target, "dict")
+        entries = await self._hub.run_blocking(self._load, target, kind)
         entry = entries.get(key, _NOTHING_SAID)
         if not entry.values:
             raise ServiceError(
-                "not_found", f"the dict has no key {key!r}", "`ravel dict list` shows what there is"
+                "not_found",
+                f"the {kind.name} has no key {key!r}",
+                f"`ravel {kind.name} list` shows what there is",
             )
-        return {"branch": id_text(target.branch_id), **_entry_view(key, entry)}
+        return id_text(target.branch_id), entry
 
-    async def edit_dict(self, branch: str, put: dict[str, str], erase: Sequence[str]) -> DictEditResult:
-        """Put values that are not the keys' only ones already, and erase keys that are there. A key in both is put."""
+    async def edit(self, kind: ValuesKind, branch: str, wanted: Mapping[str, str | None]) -> WrittenValues:
+        """Say what is wanted and is not so, with the tips that it replaces."""
         target = self._find_branch(branch)
-        wanted: dict[str, str | None] = dict.fromkeys(erase)
-        wanted.update(put)
-        commits, said = await self._write(target, "dict", wanted)
-        return {
-            "branch": id_text(target.branch_id),
-            "commits": commits,
-            "put": [key for key, value in said if value is not None],
-            "erased": [key for key, value in said if value is None],
-        }
+        said: list[NewValue] = []
 
-    async def snapshot_set(self, branch: str) -> DocumentSnapshot:
-        """`snapshot` of the branch's set."""
-        return await self.snapshot(branch, "set")
+        def plan(connection: Connection) -> list[Draft]:
+            entries = self._reduce(connection, target, kind)
+            said[:] = [
+                NewValue(key, value, entries.get(key, _NOTHING_SAID).tips)
+                for key, value in wanted.items()
+                if not _is_so(entries.get(key, _NOTHING_SAID), value)
+            ]
+            own = self._reader.depths(connection, target)[target.num]
+            return [_draft(kind, group, own) for group in group_values(said, kind.edit_count_max)]
 
-    async def snapshot_dict(self, branch: str) -> DocumentSnapshot:
-        """`snapshot` of the branch's dict."""
-        return await self.snapshot(branch, "dict")
+        written, ingested = await self._hub.write(self._author.write_many, target, plan)
+        self._hub.announce(ingested)
+        return WrittenValues(
+            id_text(target.branch_id),
+            [id_text(one.commit_id) for one in written],
+            [word.key for word in said if word.value is not None],
+            [word.key for word in said if word.value is None],
+        )
 
-    async def snapshot(self, branch: str, kind: str, *, without_missing: bool = False) -> DocumentSnapshot:
-        """Say again, in as few commits as hold it, all that stands in the branch's set or dict, where others said it.
+    async def snapshot(
+        self, kind: ValuesKind, branch: str, *, without_missing: bool = False
+    ) -> DocumentSnapshot:
+        """Say again, in as few commits as hold it, all that stands in the branch's document, where others said it.
 
         `without_missing`, bodies that are not here are taken to say nothing. Raises ServiceError `too_large` where one
         key's conflicts alone are too long, `incomplete`.
@@ -148,7 +128,7 @@ class Documents:
             settled = {id(one) for one in find_settled(said)}
             if all(id(one) in settled or one.bit for one in said):
                 return []
-            entries = self._reduce_said(kind, pass_over_missing(said, kind) if without_missing else said)
+            entries = self._reduce_said(pass_over_missing(kind, said) if without_missing else said)
             return [Draft(body) for body in snapshot(entries, kind)]
 
         written, ingested = await self._hub.write(self._author.write_many, target, plan)
@@ -158,52 +138,30 @@ class Documents:
             "commits": [id_text(one.commit_id) for one in written],
         }
 
-    async def _write(
-        self, branch: Branch, kind: str, wanted: dict[str, str | None]
-    ) -> tuple[list[str], list[tuple[str, str | None]]]:
-        """Ids of the commits that say what is wanted and is not so, and the words that they say."""
-        said: list[tuple[str, str | None]] = []
-
-        def plan(connection: Connection) -> list[Draft]:
-            entries = self._reduce(connection, branch, kind)
-            words = [
-                NewValue(key, value, entries.get(key, _NOTHING_SAID).tips)
-                for key, value in wanted.items()
-                if not _is_so(entries.get(key, _NOTHING_SAID), value)
-            ]
-            said.extend((word.key, word.value) for word in words)
-            count_max = SET_EDIT_COUNT_MAX if kind == "set" else DICT_EDIT_COUNT_MAX
-            own = self._reader.depths(connection, branch)[branch.num]
-            return [_draft(kind, group, own) for group in group_values(words, count_max)]
-
-        written, ingested = await self._hub.write(self._author.write_many, branch, plan)
-        self._hub.announce(ingested)
-        return [id_text(one.commit_id) for one in written], said
-
-    def _load(self, branch: Branch, kind: str) -> dict[str, Entry]:
+    def _load(self, branch: Branch, kind: ValuesKind) -> dict[str, Entry]:
         with self._hub.replica.database.read() as connection:
             return self._reduce(connection, branch, kind)
 
-    def _reduce(self, connection: Connection, branch: Branch, kind: str) -> dict[str, Entry]:
-        return self._reduce_said(kind, self._read(connection, branch, kind))
+    def _reduce(self, connection: Connection, branch: Branch, kind: ValuesKind) -> dict[str, Entry]:
+        return self._reduce_said(self._read(connection, branch, kind))
 
-    def _reduce_said(self, kind: str, said: Sequence[DocumentOperation]) -> dict[str, Entry]:
+    def _reduce_said(self, said: Sequence[DocumentOperation]) -> dict[str, Entry]:
         try:
-            return reduce_set(said) if kind == "set" else reduce_dict(said)
+            return reduce_values(said)
         except ErasedValues as error:
             raise not_here(error) from None
 
-    def _read(self, connection: Connection, branch: Branch, kind: str) -> list[DocumentOperation]:
+    def _read(self, connection: Connection, branch: Branch, kind: ValuesKind) -> list[DocumentOperation]:
         said: list[DocumentOperation] = []
         size = words = 0
         for one, encoded_size in self._reader.read(connection, branch, kind):
             said.append(one)
             size += encoded_size
-            words += 1 if one.body is None else count_values(one.body)
+            words += 1 if one.body is None else one.body.value_count
             if size > DOCUMENT_SIZE_MAX or words > DOCUMENT_VALUE_COUNT_MAX:
                 raise ServiceError(
                     "too_large",
-                    f"the branch's {kind} was written in over {DOCUMENT_VALUE_COUNT_MAX} words "
+                    f"the branch's {kind.name} was written in over {DOCUMENT_VALUE_COUNT_MAX} words "
                     f"or {DOCUMENT_SIZE_MAX} bytes",
                     "compact the branch and let its old bodies go here (`ravel branch compact`, [storage] erase_after_days, "
                     "`ravel gc`), or begin another with what is in use",
@@ -242,45 +200,14 @@ def _split(words: Iterable[NewValue]) -> Iterator[NewValue]:
         yield NewValue(word.key, word.value, tips)
 
 
-def _draft(kind: str, group: Sequence[NewValue], own: int) -> Draft:
+def _draft(kind: ValuesKind, group: Sequence[NewValue], own: int) -> Draft:
     replaced = {tip.name: tip for word in group for tip in word.replaces}
-    there = [(word.key, word.value) for word in group if word.value is not None]
+    there = {word.key: word.value for word in group if word.value is not None}
     gone = tuple(word.key for word in group if word.value is None)
-    body = (
-        SetEdit(tuple(key for key, _ in there), gone, tuple(replaced))
-        if kind == "set"
-        else DictEdit(tuple(DictEntry(key, value) for key, value in there), gone, tuple(replaced))
-    )
-    return Draft(body, deps=deps_of(replaced.values(), own))
+    return Draft(kind.edit.make(there, gone, tuple(replaced)), deps=deps_of(replaced.values(), own))
 
 
 def _is_so(entry: Entry, value: str | None) -> bool:
     """Whether nothing is to be said: it is gone, or has this one value."""
     values = {word.value for word in entry.values}
     return values == (set() if value is None else {value})
-
-
-def _entry_view(key: str, entry: Entry) -> DictEntryFields:
-    first, *others = entry.values
-    return {
-        "key": key,
-        "value": _text_of(first),
-        "commit": id_text(first.name),
-        "conflicts": [{"value": _text_of(word), "commit": id_text(word.name)} for word in others],
-    }
-
-
-def _text_of(word: DocumentValue) -> str:
-    assert word.value is not None, "an entry lists what stands"
-    return word.value
-
-
-class _WindowFields(TypedDict):
-    total: int
-    next: int | None
-
-
-def _window(entries: dict[str, Entry], offset: int, limit: int) -> tuple[list[str], _WindowFields]:
-    keys = in_byte_order(entries)
-    end = offset + limit
-    return keys[offset:end], {"total": len(keys), "next": end if end < len(keys) else None}

@@ -27,26 +27,25 @@ from node.timelines.lineage import lineage
 from protocol.block import decode_block
 from protocol.body import kind_name
 from protocol.commit import open_commit
-from protocol.content import Compaction, DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextUpdate
+from protocol.content import Compaction
 from protocol.declared_kind import ERASABLE, WORDS, declared_kind
+from protocol.document_kinds import DOCUMENT_KINDS
 from storage.commits.absent_bodies import Erasure, erase_bodies, load_compactions, load_whole, measure_bodies
 from storage.commits.blocks import DamagedBlock, read_blocks
 from storage.commits.commits import TimelineRow
 from storage.engine.database import Database, read_store
 from storage.engine.id_keys import chunks, unpack_nums
 from storage.repos.repos import Branch
-from verifier.documents import DocumentOperation, ErasedValues, find_settled, find_snapshotted
+from verifier.documents import ErasedValues, find_redundant
 
 _LOADED_AT_ONCE: Final = 500
 _TIMELINE_KINDS: Final = tuple(kind_name(kind) for kind in ERASABLE if kind not in WORDS)
 ERASABLE_KINDS: Final = tuple(map(kind_name, ERASABLE))
 """Kinds of bodies that may be erased."""
 _SNAPSHOTS: Final = {
-    kind_name(SetEdit): kind_name(SetSnapshot),
-    kind_name(DictEdit): kind_name(DictSnapshot),
-    kind_name(TextUpdate): "",
+    kind_name(kind.edit): kind_name(kind.snapshot) if kind.snapshots_cover else "" for kind in DOCUMENT_KINDS
 }
-"""Kinds of operations, and the kind of a snapshot of them. Snapshots of a text are never erased, so they are not here."""
+"""Kinds of operations, and the kind of a snapshot of them that may be erased too. Empty: snapshots never are."""
 DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
@@ -152,12 +151,9 @@ def _content_branches(tables: Tables) -> list[Branch]:
 def _find_settled(tables: Replica | Tables, connection: Connection, branch: Branch) -> Iterator[bytes]:
     """Commits of the branch whose words or updates others stand for."""
     reader = DocumentOperationReader(tables)
-    for document in ("set", "dict", "text"):
+    for kind in DOCUMENT_KINDS:
         try:
-            said = [one for one, _ in reader.read(connection, branch, document)]
-            settled: Sequence[DocumentOperation] = (
-                find_snapshotted(said) if document == "text" else find_settled(said)
-            )
+            settled = find_redundant(kind, [one for one, _ in reader.read(connection, branch, kind)])
         except (ServiceError, ErasedValues):  # what cannot be told is needed
             continue
         yield from (one.place[-1] for one in settled)

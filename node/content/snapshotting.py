@@ -1,16 +1,11 @@
-"""Builds snapshots of a set or dict, split into key ranges that fit into one body each."""
+"""Builds snapshots of a document of values, split into key ranges that fit into one body each."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from node.runtime.errors import ServiceError
-from protocol.content import DictEntry, DictSnapshot, SetSnapshot, SnapshotEntries, SnapshotItems
-from protocol.limits.formats import (
-    BODY_SIZE_MAX,
-    DICT_EDIT_COUNT_MAX,
-    SET_EDIT_COUNT_MAX,
-    SNAPSHOT_COMMIT_COUNT_MAX,
-)
+from protocol.document_kinds import SNAPSHOT_COMMIT_COUNT_MAX, ValuesKind, ValuesSnapshot
+from protocol.limits.formats import BODY_SIZE_MAX
 from storage.engine.id_keys import chunks
 from verifier.documents import Entry, in_byte_order, snapshot_values
 
@@ -20,28 +15,19 @@ _ROOM: Final = 8192
 """Bytes of a body for its range and what is not counted."""
 
 
-def snapshot(entries: Mapping[str, Entry], kind: str) -> Iterator[SetSnapshot | DictSnapshot]:
-    """Snapshots of a set or (else) a dict, their ranges one after another over all keys. Raises ServiceError `too_large`."""
-    firsts = _divide(entries)
+def snapshot(entries: Mapping[str, Entry], kind: ValuesKind) -> Iterator[ValuesSnapshot]:
+    """Snapshots of a document, their ranges one after another over all keys. Raises ServiceError `too_large`."""
+    firsts = _divide(entries, kind)
     for first, end in zip(firsts, [*firsts[1:], None], strict=True):
-        words = snapshot_values(entries, first, end)
-        if kind == "set":
-            items = tuple(
-                SnapshotItems(name, tuple(part))
-                for name, values in words.items()
-                for part in chunks(list(values), SET_EDIT_COUNT_MAX)
-            )
-            yield SetSnapshot(first, end, items)
-            continue
-        puts = tuple(
-            SnapshotEntries(name, tuple(DictEntry(key, value) for key, value in part))
-            for name, values in words.items()
-            for part in chunks(list(values.items()), DICT_EDIT_COUNT_MAX)
+        words = (
+            (name, dict(part))
+            for name, values in snapshot_values(entries, first, end).items()
+            for part in chunks(list(values.items()), kind.edit_count_max)
         )
-        yield DictSnapshot(first, end, puts)
+        yield kind.snapshot.make(first, end, words)
 
 
-def _divide(entries: Mapping[str, Entry]) -> list[str]:
+def _divide(entries: Mapping[str, Entry], kind: ValuesKind) -> list[str]:
     """Where ranges begin, so that each fits into a body: the first at the empty key."""
     firsts = [""]
     size = count = 0
@@ -52,7 +38,7 @@ def _divide(entries: Mapping[str, Entry]) -> list[str]:
             raise ServiceError(
                 "too_large",
                 f"the conflicts of {key!r} are too long for one commit",
-                "put one value first: `ravel dict put`",
+                f"write one value in their place first (`ravel {kind.name}`)",
             )
         if size + more > BODY_SIZE_MAX - _ROOM or count + len(values) > SNAPSHOT_COMMIT_COUNT_MAX:
             firsts.append(key)

@@ -23,8 +23,8 @@ from node.content.document_operations import DocumentOperationReader, deps_of, n
 from node.contract.documents import TextPush, TextView
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.content import TextSnapshot, TextUpdate
-from protocol.limits.formats import DEP_COUNT_MAX, TEXT_UPDATE_SIZE_MAX
+from protocol.document_kinds import TEXT, TEXT_UPDATE_SIZE_MAX, TextSnapshot, TextUpdate
+from protocol.limits.formats import DEP_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, TEXT_MERGE_SECONDS, TEXT_SNAPSHOT_AFTER, TEXT_WORKERS_MAX
 from protocol.text import id_text
 from storage.commits.commits import load_rows
@@ -166,16 +166,16 @@ class Texts:
     def _find_missing(self, branch: Branch) -> tuple[DocumentOperation, ...]:
         """Updates that would stand and are not here."""
         with self._hub.replica.database.read() as connection:
-            said = [one for one, _ in self._reader.read(connection, branch, "text")]
+            said = [one for one, _ in self._reader.read(connection, branch, TEXT)]
         away = {one.name for one in said if one.body is None}
-        return tuple(one for one in reduce_text(pass_over_missing(said, "text")).standing if one.name in away)
+        return tuple(one for one in reduce_text(pass_over_missing(TEXT, said)).standing if one.name in away)
 
     def _load(self, branch: Branch, missing: Sequence[DocumentOperation] = ()) -> TextState:
         """What stands, but for what is `missing`."""
         names = {one.name for one in missing}
         with self._hub.replica.database.read() as connection:
             try:
-                said = self._reader.read(connection, branch, "text")
+                said = self._reader.read(connection, branch, TEXT)
                 state = reduce_text(one for one, _ in said if one.name not in names)
             except ErasedValues as error:
                 raise not_here(error) from None

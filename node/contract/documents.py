@@ -1,21 +1,38 @@
-"""Documents of branches: sets, dicts and texts."""
+"""Documents of branches: sets, dicts and texts. Each kind with its types, its endpoints, and what these do.
 
+An endpoint of values names a function here, which puts what `ValuesService` reads or wrote into the answer.
+"""
+
+from collections.abc import Sequence
 from typing import Annotated, Final, TypedDict
 
 from msgspec import Meta, field
 
-from node.contract.endpoint import WRITE_ERRORS, Endpoint, QueryParameter, limit_parameter
-from node.contract.values import Count, Id, Request
-from protocol.content import DictKey, DictValue, SetItem, YjsUpdate
-from protocol.limits.formats import DICT_EDIT_COUNT_MAX, SET_EDIT_COUNT_MAX
-from protocol.limits.users import DOCUMENT_WINDOW_MAX
-
-NextOffset = Annotated[int | None, Meta(description="The `offset` of the next window. Null: there is none.")]
-_WRITE_ERRORS: Final = (*WRITE_ERRORS, "too_large")
-_WINDOW: Final = (
-    QueryParameter(name="offset", type=int, default=0, description="Pass over so many."),
-    limit_parameter(DOCUMENT_WINDOW_MAX),
+from node.contract.document_values import (
+    EDIT_ERRORS,
+    READ_ERRORS,
+    WINDOW,
+    Commits,
+    DocumentSnapshot,
+    NextOffset,
+    ValuesService,
 )
+from node.contract.endpoint import Endpoint, QueryParameter
+from node.contract.values import Count, Id, Request
+from protocol.document_kinds import (
+    DICT,
+    DICT_EDIT_COUNT_MAX,
+    SET,
+    SET_EDIT_COUNT_MAX,
+    DictKey,
+    DictValue,
+    SetItem,
+    YjsUpdate,
+)
+from protocol.text import id_text
+from verifier.documents import DocumentValue, Entry
+
+# --- sets ---
 
 
 class SetEditRequest(Request, frozen=True):
@@ -23,21 +40,6 @@ class SetEditRequest(Request, frozen=True):
 
     add: Annotated[list[SetItem], Meta(max_length=SET_EDIT_COUNT_MAX)] = field(default_factory=list)
     remove: Annotated[list[SetItem], Meta(max_length=SET_EDIT_COUNT_MAX)] = field(default_factory=list)
-
-
-class DictEditRequest(Request, frozen=True):
-    """Puts values into a dict and erases others. A key in both is put."""
-
-    put: Annotated[dict[DictKey, DictValue], Meta(max_length=DICT_EDIT_COUNT_MAX)] = field(
-        default_factory=dict
-    )
-    erase: Annotated[list[DictKey], Meta(max_length=DICT_EDIT_COUNT_MAX)] = field(default_factory=list)
-
-
-class TextPushRequest(Request, frozen=True):
-    """Pushes an update to a text."""
-
-    update: Annotated[YjsUpdate, Meta(description="A Yjs update of format v1, in base64.")]
 
 
 class SetItemView(TypedDict):
@@ -60,9 +62,83 @@ class SetEditResult(TypedDict):
     """What was written to a set."""
 
     branch: Id
-    commits: Annotated[list[Id], Meta(description="Empty: nothing had to be written.")]
+    commits: Commits
     added: list[str]
     removed: list[str]
+
+
+async def show_set(documents: ValuesService, branch: str, offset: int, limit: int) -> SetWindow:
+    """A window of the items in the branch's set, by their UTF-8 bytes, each with its tips."""
+    window = await documents.read_window(SET, branch, offset, limit)
+    items: list[SetItemView] = [
+        {"item": item, "tips": [id_text(tip.name) for tip in entry.tips]} for item, entry in window.entries
+    ]
+    return {"items": items, **window.fields}
+
+
+async def edit_set(
+    documents: ValuesService, branch: str, add: Sequence[str], remove: Sequence[str]
+) -> SetEditResult:
+    """Add items that are not there, and delete others that are. What is in both lists is added."""
+    wanted: dict[str, str | None] = dict.fromkeys(remove)
+    wanted.update(dict.fromkeys(add, ""))
+    written = await documents.edit(SET, branch, wanted)
+    return {
+        "branch": written.branch,
+        "commits": written.commits,
+        "added": written.there,
+        "removed": written.gone,
+    }
+
+
+async def snapshot_set(documents: ValuesService, branch: str) -> DocumentSnapshot:
+    """Say again what the branch's set holds, in few commits."""
+    return await documents.snapshot(SET, branch)
+
+
+SHOW_SET: Final = Endpoint(
+    name="show_set",
+    method="GET",
+    path="/branches/{branch}/set",
+    summary="Show a window of a branch's set.",
+    service="documents",
+    function=show_set,
+    query=WINDOW,
+    answer=SetWindow,
+    errors=READ_ERRORS,
+)
+EDIT_SET: Final = Endpoint(
+    name="edit_set",
+    method="POST",
+    path="/branches/{branch}/set",
+    summary="Add items to a branch's set, and remove others.",
+    service="documents",
+    function=edit_set,
+    request=SetEditRequest,
+    answer=SetEditResult,
+    errors=EDIT_ERRORS,
+)
+SNAPSHOT_SET: Final = Endpoint(
+    name="snapshot_set",
+    method="POST",
+    path="/branches/{branch}/set/snapshots",
+    summary="Compact a set's history. Its content does not change.",
+    service="documents",
+    function=snapshot_set,
+    answer=DocumentSnapshot,
+    errors=EDIT_ERRORS,
+)
+
+# --- dicts ---
+
+
+class DictEditRequest(Request, frozen=True):
+    """Puts values into a dict and erases others. A key in both is put."""
+
+    put: Annotated[dict[DictKey, DictValue], Meta(max_length=DICT_EDIT_COUNT_MAX)] = field(
+        default_factory=dict
+    )
+    erase: Annotated[list[DictKey], Meta(max_length=DICT_EDIT_COUNT_MAX)] = field(default_factory=list)
 
 
 class DictConflict(TypedDict):
@@ -100,16 +176,109 @@ class DictEditResult(TypedDict):
     """What was written to a dict."""
 
     branch: Id
-    commits: Annotated[list[Id], Meta(description="Empty: nothing had to be written.")]
+    commits: Commits
     put: Annotated[list[str], Meta(description="Keys.")]
     erased: Annotated[list[str], Meta(description="Keys.")]
 
 
-class DocumentSnapshot(TypedDict):
-    """A snapshot of a set or a dict."""
+async def show_dict(documents: ValuesService, branch: str, offset: int, limit: int) -> DictWindow:
+    """A window of the entries of the branch's dict, by the UTF-8 bytes of their keys."""
+    window = await documents.read_window(DICT, branch, offset, limit)
+    return {"entries": [_entry_view(key, entry) for key, entry in window.entries], **window.fields}
 
-    branch: Id
-    commits: Annotated[list[Id], Meta(description="Empty: a snapshot was there already.")]
+
+async def show_entry(documents: ValuesService, branch: str, key: str) -> DictEntryView:
+    """One entry of the branch's dict. Raises ServiceError `not_found`."""
+    branch_id, entry = await documents.read_entry(DICT, branch, key)
+    return {"branch": branch_id, **_entry_view(key, entry)}
+
+
+async def edit_dict(
+    documents: ValuesService, branch: str, put: dict[str, str], erase: Sequence[str]
+) -> DictEditResult:
+    """Put values that are not the keys' only ones already, and erase keys that are there. A key in both is put."""
+    wanted: dict[str, str | None] = dict.fromkeys(erase)
+    wanted.update(put)
+    written = await documents.edit(DICT, branch, wanted)
+    return {
+        "branch": written.branch,
+        "commits": written.commits,
+        "put": written.there,
+        "erased": written.gone,
+    }
+
+
+async def snapshot_dict(documents: ValuesService, branch: str) -> DocumentSnapshot:
+    """Say again what the branch's dict holds, in few commits."""
+    return await documents.snapshot(DICT, branch)
+
+
+def _entry_view(key: str, entry: Entry) -> DictEntryFields:
+    first, *others = entry.values
+    return {
+        "key": key,
+        "value": _text_of(first),
+        "commit": id_text(first.name),
+        "conflicts": [{"value": _text_of(word), "commit": id_text(word.name)} for word in others],
+    }
+
+
+def _text_of(word: DocumentValue) -> str:
+    assert word.value is not None, "an entry lists what stands"
+    return word.value
+
+
+SHOW_DICT: Final = Endpoint(
+    name="show_dict",
+    method="GET",
+    path="/branches/{branch}/dict",
+    summary="Show a window of a branch's dict.",
+    service="documents",
+    function=show_dict,
+    query=WINDOW,
+    answer=DictWindow,
+    errors=READ_ERRORS,
+)
+SHOW_ENTRY: Final = Endpoint(
+    name="show_entry",
+    method="GET",
+    path="/branches/{branch}/dict/entry",
+    summary="Show one entry of a branch's dict.",
+    service="documents",
+    function=show_entry,
+    query=(QueryParameter(name="key", type=str, default="", description="The entry's key."),),
+    answer=DictEntryView,
+    errors=READ_ERRORS,
+)
+EDIT_DICT: Final = Endpoint(
+    name="edit_dict",
+    method="POST",
+    path="/branches/{branch}/dict",
+    summary="Put values into a branch's dict, and erase others.",
+    service="documents",
+    function=edit_dict,
+    request=DictEditRequest,
+    answer=DictEditResult,
+    errors=EDIT_ERRORS,
+)
+SNAPSHOT_DICT: Final = Endpoint(
+    name="snapshot_dict",
+    method="POST",
+    path="/branches/{branch}/dict/snapshots",
+    summary="Compact a dict's history. Its content does not change.",
+    service="documents",
+    function=snapshot_dict,
+    answer=DocumentSnapshot,
+    errors=EDIT_ERRORS,
+)
+
+# --- texts ---
+
+
+class TextPushRequest(Request, frozen=True):
+    """Pushes an update to a text."""
+
+    update: Annotated[YjsUpdate, Meta(description="A Yjs update of format v1, in base64.")]
 
 
 class TextView(TypedDict):
@@ -131,74 +300,6 @@ class TextPush(TypedDict):
     snapshot: Annotated[Id | None, Meta(description="The snapshot that was due. Null: none was.")]
 
 
-SHOW_SET: Final = Endpoint(
-    name="show_set",
-    method="GET",
-    path="/branches/{branch}/set",
-    summary="Show a window of a branch's set.",
-    service="documents.show_set",
-    query=_WINDOW,
-    answer=SetWindow,
-    errors=("too_large", "incomplete"),
-)
-EDIT_SET: Final = Endpoint(
-    name="edit_set",
-    method="POST",
-    path="/branches/{branch}/set",
-    summary="Add items to a branch's set, and remove others.",
-    service="documents.edit_set",
-    request=SetEditRequest,
-    answer=SetEditResult,
-    errors=_WRITE_ERRORS,
-)
-SNAPSHOT_SET: Final = Endpoint(
-    name="snapshot_set",
-    method="POST",
-    path="/branches/{branch}/set/snapshots",
-    summary="Compact a set's history. Its content does not change.",
-    service="documents.snapshot_set",
-    answer=DocumentSnapshot,
-    errors=_WRITE_ERRORS,
-)
-SHOW_DICT: Final = Endpoint(
-    name="show_dict",
-    method="GET",
-    path="/branches/{branch}/dict",
-    summary="Show a window of a branch's dict.",
-    service="documents.show_dict",
-    query=_WINDOW,
-    answer=DictWindow,
-    errors=("too_large", "incomplete"),
-)
-SHOW_ENTRY: Final = Endpoint(
-    name="show_entry",
-    method="GET",
-    path="/branches/{branch}/dict/entry",
-    summary="Show one entry of a branch's dict.",
-    service="documents.get",
-    query=(QueryParameter(name="key", type=str, default="", description="The entry's key."),),
-    answer=DictEntryView,
-    errors=("too_large", "incomplete"),
-)
-EDIT_DICT: Final = Endpoint(
-    name="edit_dict",
-    method="POST",
-    path="/branches/{branch}/dict",
-    summary="Put values into a branch's dict, and erase others.",
-    service="documents.edit_dict",
-    request=DictEditRequest,
-    answer=DictEditResult,
-    errors=_WRITE_ERRORS,
-)
-SNAPSHOT_DICT: Final = Endpoint(
-    name="snapshot_dict",
-    method="POST",
-    path="/branches/{branch}/dict/snapshots",
-    summary="Compact a dict's history. Its content does not change.",
-    service="documents.snapshot_dict",
-    answer=DocumentSnapshot,
-    errors=_WRITE_ERRORS,
-)
 PULL_TEXT: Final = Endpoint(
     name="pull_text",
     method="GET",
@@ -219,5 +320,5 @@ PUSH_TEXT: Final = Endpoint(
     service="texts.push",
     request=TextPushRequest,
     answer=TextPush,
-    errors=(*_WRITE_ERRORS, "bad_input"),
+    errors=(*EDIT_ERRORS, "bad_input"),
 )

@@ -5,7 +5,7 @@ service method under their own names, so that an entry needs no code that takes 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar
 
@@ -118,6 +118,7 @@ class Endpoint(Generic[A]):
     - `answer`: the type of the JSON answer, a TypedDict; `bytes` where the answer is a file's content.
     - `service`: the method of `NodeService` that answers, dotted: `members.grant`. It is called with the path's parts,
       the query's values and the body's fields by name. Empty: `node.api` has a handler of that `name`.
+    - `function`: answers instead of a method. Its first argument is what `service` names, of the type that it says.
     - `takes_bytes`: the body is content of any length, streamed, and not JSON.
     - `events`: what is sent instead of the answer to requests that accept `text/event-stream`.
     - `errors`: codes beside those that follow from path, query and body.
@@ -130,6 +131,7 @@ class Endpoint(Generic[A]):
     summary: str
     answer: type[A]
     service: str = ""
+    function: Callable[..., Awaitable[A]] | None = None
     query: tuple[QueryParameter, ...] = ()
     headers: tuple[HeaderParameter, ...] = ()
     request: type[Request] | None = None

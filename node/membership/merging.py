@@ -30,15 +30,19 @@ from protocol.block import Reference
 from protocol.body import (
     Body,
     BranchFork,
+    BranchRoot,
     Carried,
+    Checkpoint,
     ErasedBody,
     Merge,
     UnknownBody,
     UnreadableBody,
     content_of,
+    kind_name,
 )
 from protocol.commit import Commit
-from protocol.content import Files
+from protocol.content import Compaction, Files
+from protocol.document_kinds import DOCUMENT_KINDS
 from protocol.limits.formats import ACK_COUNT_MAX, BODY_SIZE_MAX
 from protocol.limits.users import MERGED_COUNT_MAX
 from protocol.text import id_text
@@ -47,7 +51,11 @@ from storage.commits.heads import load_heads
 from storage.repos.repos import Branch, Repo
 
 _LOADED_AT_ONCE = 500
-_NOT_CARRIED = ("branch-root", "fork", "merge", "checkpoint", "set-squeeze", "dict-squeeze", "compaction")
+_OF_ONE_BRANCH: tuple[type[Body], ...] = (BranchRoot, BranchFork, Merge, Checkpoint, Compaction)
+_NOT_CARRIED = (
+    *map(kind_name, _OF_ONE_BRANCH),
+    *(kind_name(kind.snapshot) for kind in DOCUMENT_KINDS if kind.snapshots_cover),
+)
 _CARRIED_OVERHEAD = 256  # bytes that the origin adds to a body, rounded up
 _NO_ANCESTOR = "the branches have no common ancestor: neither continues what the other does"
 _NO_ANCESTOR_HINT = "`ravel branch fork` and `ravel repo fork` make branches that can be merged back"

@@ -48,20 +48,6 @@ BODY_SIZE_MAX: Final = 512 * KIB
 TEXT_SIZE_MAX: Final = 256 * KIB
 """Characters of a post's or an imported commit's text: at most 4 bytes each would pass BODY_SIZE_MAX, which the
 encoder then refuses."""
-SET_ITEM_SIZE_MAX: Final = 1024
-"""Characters of an item of a set: a name, an id, a tag. Larger things are posts or files."""
-SET_EDIT_COUNT_MAX: Final = 1024
-"""Items that one commit adds to a set, and items that it deletes; BODY_SIZE_MAX may be reached before."""
-DICT_KEY_SIZE_MAX: Final = 255
-"""Characters of a key of a dict: as of a name."""
-DICT_VALUE_SIZE_MAX: Final = 16 * KIB
-"""Characters of a value of a dict, which is replaced whole each time."""
-DICT_EDIT_COUNT_MAX: Final = 256
-"""Values that one commit puts into a dict, and keys that it erases; BODY_SIZE_MAX may be reached before."""
-SNAPSHOT_COMMIT_COUNT_MAX: Final = 8 * KIB
-"""Commits whose words one snapshot says again: with these, names and short items fill most of a body."""
-TEXT_UPDATE_SIZE_MAX: Final = 384 * KIB
-"""Bytes of one Yjs update. With what a snapshot names, and with the origin of a carried commit, it is a body."""
 NAME_SIZE_MAX: Final = 255
 """Characters of a name (repo, branch, author): as in file systems."""
 OWNER_COUNT_MAX: Final = 64

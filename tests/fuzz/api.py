@@ -21,9 +21,12 @@ from node.api.http_server import serve_connection
 from node.api.service import NodeService
 from node.client.errors import error_of
 from node.content.files import OpenFile
+from node.contract.document_values import WrittenValues
 from node.runtime.errors import ERROR_KINDS
+from protocol.document_kinds import DocumentKind
 from tests.support.machine import fail_after
 from tests.support.streams import ScriptedStream
+from verifier.documents import DocumentValue, Entry
 
 TOKEN: Final = "t" * 64
 CONTENT: Final = bytes(range(100))
@@ -158,6 +161,8 @@ class _Service:
         for argument in arguments:
             if isinstance(argument, AsyncIterator):  # an upload
                 plain.append(sum([len(chunk) async for chunk in argument]))
+            elif isinstance(argument, DocumentKind):
+                plain.append(argument.name)
             elif is_dataclass(argument) and not isinstance(argument, type):
                 plain.append(asdict(argument))
             else:
@@ -172,6 +177,8 @@ class _Service:
             "files.open": OpenFile("name", "id", len(CONTENT), cast(Any, None), cast(Any, None)),
             "watching.readiness": (True, {}),
             "watching.metrics": "",
+            "documents.edit": WrittenValues("", [], [], []),
+            "documents.read_entry": ("", Entry((DocumentValue(bytes(32), (0, 0, 0, b""), ""),))),
         }
         return answers.get(self.name, {})
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.content import DictEdit, DictEntry, SetEdit, TextSnapshot, TextUpdate
+from protocol.document_kinds import DictEdit, DictEntry, SetEdit, TextSnapshot, TextUpdate
 from tests.support.strategies import histories
-from verifier.documents import DocumentOperation, Entry, in_byte_order, reduce_dict, reduce_set, reduce_text
+from verifier.documents import DocumentOperation, Entry, in_byte_order, reduce_text, reduce_values
 
 KEYS = ("", "B", "a", "ä")  # by their bytes, which is no language's order
 Edit = SetEdit | DictEdit
@@ -57,10 +57,10 @@ def honest_histories(draw: st.DrawFn, kind: type[Edit]) -> History:
         seen = [said[one] for one in pasts[number]]
         body: Edit
         if kind is SetEdit:
-            names = _names(reduce_set(seen), there | gone)
+            names = _names(reduce_values(seen), there | gone)
             body = SetEdit(tuple(there), tuple(gone), names)
         else:
-            names = _names(reduce_dict(seen), there | gone)
+            names = _names(reduce_values(seen), there | gone)
             body = DictEdit(tuple(DictEntry(key, str(number)) for key in there), tuple(gone), names)
         said.append(DocumentOperation(commit_id, (0, 0, rank, commit_id), body))
     return History(pasts, said)
@@ -77,7 +77,7 @@ def _last_words(history: History, key: str) -> list[DocumentOperation]:
 def test_an_item_is_there_while_somebody_added_it_whose_add_no_delete_had_seen(
     history: History, data: st.DataObject
 ) -> None:
-    state = reduce_set(data.draw(st.permutations(history.said)))
+    state = reduce_values(data.draw(st.permutations(history.said)))
     expected = []
     for key in KEYS:
         last = _last_words(history, key)
@@ -93,7 +93,7 @@ def test_an_item_is_there_while_somebody_added_it_whose_add_no_delete_had_seen(
 def test_a_key_has_the_value_of_its_last_writer_and_concurrent_ones_as_conflicts(
     history: History, data: st.DataObject
 ) -> None:
-    state = reduce_dict(data.draw(st.permutations(history.said)))
+    state = reduce_values(data.draw(st.permutations(history.said)))
     for key in KEYS:
         expected = [
             entry.value
@@ -135,7 +135,7 @@ def test_whatever_anyone_names_and_whatever_is_void_each_word_stands_unless_it_i
                 for other in counting
             ):
                 expected.setdefault(key, set()).add((name, key in body.added))
-    state = reduce_set(data.draw(st.permutations(counting)))
+    state = reduce_values(data.draw(st.permutations(counting)))
     got = {key: {(tip.name, tip.value is not None) for tip in entry.tips} for key, entry in state.items()}
     assert got == expected
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.content import (
+from protocol.document_kinds import (
     DictEdit,
     DictEntry,
     DictSnapshot,
@@ -28,9 +28,8 @@ from verifier.documents import (
     find_false_snapshots,
     find_settled,
     find_snapshotted,
-    reduce_dict,
-    reduce_set,
     reduce_text,
+    reduce_values,
     snapshot_values,
 )
 
@@ -79,7 +78,7 @@ def snapshotted_histories(draw: st.DrawFn, kind: type[SetEdit | DictEdit]) -> Hi
         name = bytes([ids[number]]) * 32
         place = (0, 0, ranks[number], name)
         seen = _marked(pasts, said)
-        state = (reduce_set if kind is SetEdit else reduce_dict)(seen[one] for one in pasts[number])
+        state = reduce_values(seen[one] for one in pasts[number])
         if draw(st.integers(0, 2)) == 0:
             first, end = draw(st.sampled_from(BORDERS)), draw(st.sampled_from([*BORDERS, None, None]))
             words = snapshot_values(state, first, end)
@@ -147,14 +146,13 @@ def test_no_snapshot_and_no_erasing_changes_what_stands(
     kind: type[SetEdit | DictEdit], data: st.DataObject
 ) -> None:
     history = data.draw(snapshotted_histories(kind))
-    reduced = reduce_set if kind is SetEdit else reduce_dict
     expected = _model(history)
-    assert _values(reduced(data.draw(st.permutations(history.said)))) == expected
+    assert _values(reduce_values(data.draw(st.permutations(history.said)))) == expected
     assert find_false_snapshots(history.said) == []
     may_go = {one.name for one in find_settled(history.said)}
     gone = {name for name in sorted(may_go) if data.draw(st.booleans())}
     left = [replace(one, body=None) if one.name in gone else one for one in history.said]
-    assert _values(reduced(data.draw(st.permutations(left)))) == expected
+    assert _values(reduce_values(data.draw(st.permutations(left)))) == expected
     # What else may go then is no more than before: replicas that erased and those that did not go on alike.
     assert {one.name for one in find_settled(left)} == may_go
 
@@ -165,16 +163,15 @@ def test_when_commits_become_void_replicas_that_erased_say_the_same_or_that_they
     kind: type[SetEdit | DictEdit], data: st.DataObject
 ) -> None:
     history = data.draw(snapshotted_histories(kind))
-    reduced = reduce_set if kind is SetEdit else reduce_dict
     gone = {one.name for one in find_settled(history.said) if data.draw(st.booleans())}
     counting = [one for one in history.said if data.draw(st.integers(0, 3))]
     # The bits of void snapshots are of no snapshot any more, as a reader of the store has it.
     bits = sum(one.bit for one in counting)
     counting = [replace(one, covered_by=one.covered_by & bits) for one in counting]
-    whole = reduced(counting)
+    whole = reduce_values(counting)
     left = [replace(one, body=None) if one.name in gone else one for one in counting]
     try:
-        assert reduced(left) == whole
+        assert reduce_values(left) == whole
     except ErasedValues:
         assert any(one.bit and one not in counting for one in history.said), "a snapshot is void"
 
@@ -191,7 +188,7 @@ def test_a_delete_after_a_snapshot_erases_nothing_of_what_else_the_snapshot_hold
     delete = _one(3, SetEdit((), ("a",), (add.name, snapshot.name)))
     assert find_settled([add, snapshot, delete]) == [add]
     pruned = [replace(add, body=None), snapshot, delete]
-    assert sorted(_values(reduce_set(pruned))) == ["b", "c"]
+    assert sorted(_values(reduce_values(pruned))) == ["b", "c"]
     # The same without a snapshot: of the add, one item is superseded, and the others live in it alone.
     assert find_settled([replace(add, covered_by=0), delete]) == []
 
@@ -200,11 +197,11 @@ def test_a_snapshot_counts_for_what_it_saw_and_revives_and_invents_nothing() -> 
     add = _one(1, SetEdit(("a",), (), ()), covered_by=1)
     snapshot = _one(2, SetSnapshot("", None, (SnapshotItems(add.name, ("a",)),)), bit=1)
     unseen = _one(3, SetEdit((), ("a",), (add.name,)))
-    assert _values(reduce_set([add, snapshot, unseen])) == {}, "a delete that the snapshot had not seen"
+    assert _values(reduce_values([add, snapshot, unseen])) == {}, "a delete that the snapshot had not seen"
     again = _one(4, SetEdit(("a",), (), ()))
-    assert list(_values(reduce_set([add, snapshot, unseen, again]))) == ["a"]
+    assert list(_values(reduce_values([add, snapshot, unseen, again]))) == ["a"]
     lie = _one(5, SetSnapshot("", None, (SnapshotItems(again.name, ("a", "b")),)), bit=1)
-    assert list(_values(reduce_set([add, lie, again]))) == ["a"], "names what it does not have in its past"
+    assert list(_values(reduce_values([add, lie, again]))) == ["a"], "names what it does not have in its past"
     assert find_false_snapshots([add, lie, again]) == [lie]
     assert find_false_snapshots([add, snapshot, unseen]) == []
     assert find_false_snapshots([add, replace(snapshot, body=SetSnapshot("", None, ()))]) != [], (
@@ -212,8 +209,8 @@ def test_a_snapshot_counts_for_what_it_saw_and_revives_and_invents_nothing() -> 
     )
     two = replace(add, covered_by=3)
     other = _one(6, SetSnapshot("", None, ()), bit=2)
-    assert _values(reduce_set([two, snapshot, other])) == {}, "one of two snapshots had seen it replaced"
-    assert list(_values(reduce_set([two, snapshot, replace(other, body=SetSnapshot("b", None, ()))]))) == [
+    assert _values(reduce_values([two, snapshot, other])) == {}, "one of two snapshots had seen it replaced"
+    assert list(_values(reduce_values([two, snapshot, replace(other, body=SetSnapshot("b", None, ()))]))) == [
         "a"
     ]
 
@@ -238,6 +235,6 @@ def test_a_later_snapshot_has_the_last_word_also_where_the_earlier_one_is_erased
     later = _one(3, SetSnapshot("", None, (SnapshotItems(add.name, ("a",)),)), bit=2)  # a lie, or not
     assert find_settled([add, earlier, later]) == [add, earlier]
     erased = replace(earlier, body=None, bit=0)
-    whole = reduce_set([add, earlier, later])
-    assert whole == reduce_set([replace(add, covered_by=2), erased, later])
+    whole = reduce_values([add, earlier, later])
+    assert whole == reduce_values([replace(add, covered_by=2), erased, later])
     assert list(_values(whole)) == ["a"]

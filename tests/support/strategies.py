@@ -5,13 +5,11 @@ from typing import TypeVar
 from hypothesis import strategies as st
 
 from protocol.body import Body, BranchRoot, Join
-from protocol.content import (
-    Compaction,
+from protocol.content import Compaction, Imported, Post
+from protocol.document_kinds import (
     DictEdit,
     DictEntry,
     DictSnapshot,
-    Imported,
-    Post,
     SetEdit,
     SetSnapshot,
     SnapshotEntries,

@@ -15,10 +15,10 @@ from protocol.body import Permission, decode_body, encode_body
 from protocol.codec import DecodeError, encode
 from protocol.commit import UnknownVersion, open_commit
 from protocol.content import Post
+from protocol.document_kinds import DICT_KEY_SIZE_MAX
 from protocol.limits.formats import (
     ACK_COUNT_MAX,
     DEP_COUNT_MAX,
-    DICT_KEY_SIZE_MAX,
     LEAF_SIZE,
     LINK_SIZE_MAX,
     NAME_SIZE_MAX,

@@ -40,15 +40,13 @@ from protocol.body import (
 )
 from protocol.codec import encode
 from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, lipmaa, seal_commit
-from protocol.content import (
-    Compaction,
+from protocol.content import Compaction, FileEntry, Files, Imported, Post
+from protocol.declared_kind import declare_kind
+from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
+from protocol.document_kinds import (
     DictEdit,
     DictEntry,
     DictSnapshot,
-    FileEntry,
-    Files,
-    Imported,
-    Post,
     SetEdit,
     SetSnapshot,
     SnapshotEntries,
@@ -56,8 +54,6 @@ from protocol.content import (
     TextSnapshot,
     TextUpdate,
 )
-from protocol.declared_kind import declare_kind
-from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
 from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, EpochInit
 from protocol.limits.formats import LEAF_SIZE
 from protocol.messages import (

@@ -6,7 +6,14 @@ import pytest
 
 from protocol.body import Body, Carried, content_of, decode_body, encode_body
 from protocol.codec import DecodeError, encode
-from protocol.content import (
+from protocol.document_kinds import (
+    DICT_EDIT_COUNT_MAX,
+    DICT_KEY_SIZE_MAX,
+    DICT_VALUE_SIZE_MAX,
+    SET_EDIT_COUNT_MAX,
+    SET_ITEM_SIZE_MAX,
+    SNAPSHOT_COMMIT_COUNT_MAX,
+    TEXT_UPDATE_SIZE_MAX,
     DictEdit,
     DictEntry,
     DictSnapshot,
@@ -17,17 +24,7 @@ from protocol.content import (
     TextSnapshot,
     TextUpdate,
 )
-from protocol.limits.formats import (
-    BODY_SIZE_MAX,
-    DEP_COUNT_MAX,
-    DICT_EDIT_COUNT_MAX,
-    DICT_KEY_SIZE_MAX,
-    DICT_VALUE_SIZE_MAX,
-    SET_EDIT_COUNT_MAX,
-    SET_ITEM_SIZE_MAX,
-    SNAPSHOT_COMMIT_COUNT_MAX,
-    TEXT_UPDATE_SIZE_MAX,
-)
+from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 
 ID = b"i" * 32
 

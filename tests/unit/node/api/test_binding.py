@@ -9,6 +9,7 @@ import pytest
 
 from node.api.api import create_app
 from node.api.binding import WrongBinding, accepts, argument_types, check_bindings
+from node.contract.documents import SHOW_SET
 from node.contract.endpoint import QueryParameter
 from node.contract.members import GRANT_PERMISSION, LIST_MEMBERS
 from node.contract.peers import PeerList
@@ -38,6 +39,11 @@ async def test_what_does_not_fit_stops_the_start(tmp_path: Path) -> None:
                 "and not <class 'node.contract.peers.PeerList'>",
             ),
             (replace(LIST_MEMBERS, service="merging.state"), "also needs 'limit'"),
+            (
+                replace(SHOW_SET, service="texts"),
+                "it is not <class 'node.contract.document_values.ValuesService'>",
+            ),
+            (replace(SHOW_SET, query=()), "also needs 'offset'"),
             (replace(SHOW_TIMELINE, query=(replace(SHOW_TIMELINE.query[0], type=str),)), "'limit' is"),
         ):
             with pytest.raises(WrongBinding, match=fault):

@@ -24,6 +24,7 @@ from node.content.erasing import Erased, erase_store, measure_erasable
 from node.content.texts import Texts
 from node.contract.branches import Compaction as CompactionAnswer
 from node.contract.commits import TimelineItem
+from node.contract.documents import edit_dict, edit_set, show_dict, show_set, snapshot_set
 from node.home.home import create_home
 from node.home.key_file import Keys
 from node.membership.merging import Merging
@@ -32,8 +33,8 @@ from node.runtime.errors import ServiceError
 from node.sync.relay import Relay
 from node.timelines.commit_history import describe, list_past
 from node.timelines.views import timeline_items
-from protocol.content import Compaction, DictEdit, DictEntry, SetSnapshot
-from protocol.limits.formats import DICT_VALUE_SIZE_MAX
+from protocol.content import Compaction
+from protocol.document_kinds import DICT, DICT_VALUE_SIZE_MAX, SET, DictEdit, DictEntry, SetSnapshot
 from protocol.signing import check_claims
 from protocol.text import id_text
 from storage.blobs.garbage_collection import collect_garbage
@@ -69,12 +70,12 @@ async def _compact(node: Node, *, dry_run: bool = False, without_missing: bool =
 
 
 async def _items(node: Node) -> list[str]:
-    return [row["item"] for row in (await _documents(node).show_set("main", 0, 1000))["items"]]
+    return [row["item"] for row in (await show_set(_documents(node), "main", 0, 1000))["items"]]
 
 
 async def _entries(node: Node) -> dict[str, str]:
     return {
-        row["key"]: row["value"] for row in (await _documents(node).show_dict("main", 0, 1000))["entries"]
+        row["key"]: row["value"] for row in (await show_dict(_documents(node), "main", 0, 1000))["entries"]
     }
 
 
@@ -101,10 +102,10 @@ async def _fill(node: Node) -> list[str | None]:
     """A branch with all kinds of content; the ids of the updates of its text are given."""
     documents = _documents(node)
     node.write(node.branch(), "a post")
-    await documents.edit_set("main", ["pears", "plums", "figs"], [])
-    await documents.edit_set("main", [], ["plums"])
-    await documents.edit_dict("main", {"colour": "red"}, [])
-    await documents.edit_dict("main", {"colour": "green", "size": "large"}, [])
+    await edit_set(documents, "main", ["pears", "plums", "figs"], [])
+    await edit_set(documents, "main", [], ["plums"])
+    await edit_dict(documents, "main", {"colour": "red"}, [])
+    await edit_dict(documents, "main", {"colour": "green", "size": "large"}, [])
     doc: Doc[Any] = Doc()
     notes = doc.get("notes", type=Text)
     updates = []
@@ -152,7 +153,7 @@ async def test_a_compacted_branch_holds_what_it_held_and_its_bodies_are_gone(
         assert (told["verdict"], told["erased"], told["feed_sequence"]) == ("accepted", True, 2)
         assert list_past(alice.replica, alice.branch(), shown[1]["commit"], 9)["items"][-1]["erased"] is True
         # And life goes on: what is deleted now names what was added in a body that is gone.
-        await _documents(alice).edit_set("main", ["plums"], ["figs"])
+        await edit_set(_documents(alice), "main", ["plums"], ["figs"])
         assert await _items(alice) == ["pears", "plums"]
         again = await _compact(alice)
         assert (again["bodies"], again["erased"]) == (2, 8), "the edit, and the snapshot of before"
@@ -168,9 +169,9 @@ async def test_upstreams_case_a_delete_after_a_snapshot_takes_only_what_it_delet
     with fail_after(30):
         alice.create_repo()
         for item in ("a", "b", "c"):
-            await _documents(alice).edit_set("main", [item], [])
-        assert len((await _documents(alice).snapshot("main", "set"))["commits"]) == 1
-        await _documents(alice).edit_set("main", [], ["a"])
+            await edit_set(_documents(alice), "main", [item], [])
+        assert len((await _documents(alice).snapshot(SET, "main"))["commits"]) == 1
+        await edit_set(_documents(alice), "main", [], ["a"])
         alice.author.write(alice.branch(), Draft(Compaction()))
         assert _erase(alice, tmp_path / "alice").bodies == 3, "the adds; not the snapshot, which has b and c"
         assert await _items(alice) == ["b", "c"]
@@ -225,7 +226,7 @@ async def test_erased_words_are_missed_when_what_stood_for_them_becomes_void_unt
     await share(alice, bob, carol)
     await members_of(alice).grant("", id_text(bob.author.user), "manage")
     await members_of(alice).grant("", id_text(carol.author.user), "admin")
-    await _documents(alice).edit_set("main", ["pears"], [])
+    await edit_set(_documents(alice), "main", ["pears"], [])
     await together(alice, bob, carol)
     async with connected(bob, alice):
         done = await _compact(bob)
@@ -252,20 +253,20 @@ async def test_forks_keep_what_they_continue_and_merges_say_what_they_lack(
     alice = nodes[0]
     alice.create_repo()
     documents = _documents(alice)
-    await documents.edit_set("main", ["pears"], [])
+    await edit_set(documents, "main", ["pears"], [])
     merging = Merging(alice.hub, alice.author, alice.branch)
     await merging.fork("main", "fork", "")
-    await documents.edit_set("main", ["plums"], [])
+    await edit_set(documents, "main", ["plums"], [])
     alice.write(alice.branch(), "a post that the fork has not got")
     assert (await _compact(alice))["bodies"] == 2, "the fork needs the first add"
     _erase(alice, tmp_path / "alice")
     documents, merging = _documents(alice), Merging(alice.hub, alice.author, alice.branch)
     assert await _items(alice) == ["pears", "plums"]
-    fork = [row["item"] for row in (await documents.show_set("fork", 0, 10))["items"]]
+    fork = [row["item"] for row in (await show_set(documents, "fork", 0, 10))["items"]]
     assert fork == ["pears"]
-    await documents.edit_set("fork", ["figs"], ["pears"])
-    await documents.snapshot_set("fork")
-    fork = [row["item"] for row in (await documents.show_set("fork", 0, 10))["items"]]
+    await edit_set(documents, "fork", ["figs"], ["pears"])
+    await snapshot_set(documents, "fork")
+    fork = [row["item"] for row in (await show_set(documents, "fork", 0, 10))["items"]]
     assert fork == ["figs"], "what it continues is in a snapshot's past, too"
     await merging.merge("fork", "main")
     assert await _items(alice) == ["figs", "plums"], (
@@ -283,20 +284,20 @@ async def test_snapshots_of_more_than_one_body_hold_all_and_conflicts_too_long_a
     alice = nodes[0]
     alice.create_repo()
     items = [f"{number:04}" + "x" * 996 for number in range(1000)]
-    await _documents(alice).edit_set("main", items[:500], [])
-    await _documents(alice).edit_set("main", items[500:], [])
-    assert len((await _documents(alice).snapshot("main", "set"))["commits"]) == 3
-    assert (await _documents(alice).snapshot("main", "set"))["commits"] == []
+    await edit_set(_documents(alice), "main", items[:500], [])
+    await edit_set(_documents(alice), "main", items[500:], [])
+    assert len((await _documents(alice).snapshot(SET, "main"))["commits"]) == 3
+    assert (await _documents(alice).snapshot(SET, "main"))["commits"] == []
     assert await _items(alice) == items
     assert (await _compact(alice))["bodies"] == 2
     for number in range(32):  # each names nothing, so all values stand
         put = DictEntry("k", f"{number:02}".ljust(DICT_VALUE_SIZE_MAX, "v"))
         alice.author.write(alice.branch(), Draft(DictEdit((put,), (), ())))
     with pytest.raises(ServiceError) as caught:
-        await _documents(alice).snapshot("main", "dict")
+        await _documents(alice).snapshot(DICT, "main")
     assert (caught.value.code, "conflicts" in str(caught.value)) == ("too_large", True)
-    await _documents(alice).edit_dict("main", {"k": "one"}, [])
-    assert len((await _documents(alice).snapshot("main", "dict"))["commits"]) == 1
+    await edit_dict(_documents(alice), "main", {"k": "one"}, [])
+    assert len((await _documents(alice).snapshot(DICT, "main"))["commits"]) == 1
     assert await _entries(alice) == {"k": "one"}
 
 
@@ -328,7 +329,7 @@ async def test_a_newcomer_gets_all_that_is_needed_from_those_who_erased_and_writ
     assert (await _texts(carol).pull("main", "notes"))["text"] == "onetwothree"
     shown = [(item["text"], item.get("erased", False)) for item in _timeline(carol) if item["kind"] == "post"]
     assert shown == [(None, True), ("after all that", False)]
-    await _documents(carol).edit_set("main", ["plums"], ["figs"])
+    await edit_set(_documents(carol), "main", ["plums"], ["figs"])
     await together(bob, carol)
     assert await _items(bob) == ["pears", "plums"]
     carol.replica.close()
@@ -342,15 +343,15 @@ async def test_bodies_that_nobody_shows_make_documents_incomplete_until_a_manage
 ) -> None:
     alice, bob, carol = nodes
     await share(alice, bob, carol)
-    await _documents(alice).edit_set("main", ["pears"], [])
-    await _documents(alice).edit_dict("main", {"colour": "green"}, [])
+    await edit_set(_documents(alice), "main", ["pears"], [])
+    await edit_dict(_documents(alice), "main", {"colour": "green"}, [])
     doc: Doc[Any] = Doc()
     doc.get("notes", type=Text).insert(0, "words")
     await _texts(alice).push("main", doc.get_update())
     await together(alice, bob, carol)
     known = alice.digest(alice.branch())[1]
-    await _documents(bob).edit_set("main", ["hidden"], ["pears"])
-    await _documents(bob).edit_dict("main", {"colour": "hidden"}, [])
+    await edit_set(_documents(bob), "main", ["hidden"], ["pears"])
+    await edit_dict(_documents(bob), "main", {"colour": "hidden"}, [])
     state = doc.get_state()
     doc.get("notes", type=Text).insert(0, "hidden ")
     await _texts(bob).push("main", doc.get_update(state))
@@ -377,7 +378,7 @@ async def test_bodies_that_nobody_shows_make_documents_incomplete_until_a_manage
             assert (await _texts(node).pull("main", "notes"))["text"] == "words"
     await together(alice, bob)
     assert (await _items(bob), await _entries(bob)) == (["pears"], {"colour": "green"})
-    await _documents(carol).edit_set("main", ["plums"], [])
+    await edit_set(_documents(carol), "main", ["plums"], [])
     assert await _items(carol) == ["pears", "plums"]
 
 
@@ -411,7 +412,7 @@ async def test_lies_of_snapshots_and_erasings_that_are_none_are_found(
 ) -> None:
     alice = nodes[0]
     alice.create_repo()
-    await _documents(alice).edit_set("main", ["pears", "plums"], [])
+    await edit_set(_documents(alice), "main", ["pears", "plums"], [])
     alice.author.write(alice.branch(), Draft(SetSnapshot("", None, ())))
     assert await _items(alice) == [], "it counts, as a delete would"
     with alice.replica.database.write() as connection:
@@ -434,7 +435,7 @@ async def test_gc_erases_by_the_policy_of_the_node_and_backups_and_exports_go_on
     create_home(home, keys=Keys(b"n" * 32, b"u" * 32, STORE_KEY))
     alice = Node(home, "alice")
     alice.create_repo()
-    await _documents(alice).edit_set("main", ["pears"], [])
+    await edit_set(_documents(alice), "main", ["pears"], [])
     alice.write(alice.branch(), "words")
     await _compact(alice)
     digest = alice.digest(alice.branch())
@@ -477,7 +478,7 @@ async def test_a_set_that_was_snapshotted_too_often_says_so(
     alice = nodes[0]
     alice.create_repo()
     monkeypatch.setattr(said_module, "DOCUMENT_SNAPSHOT_COUNT_MAX", 2)
-    await _documents(alice).edit_set("main", ["pears"], [])
+    await edit_set(_documents(alice), "main", ["pears"], [])
     for _ in range(2):
         alice.author.write(alice.branch(), Draft(SetSnapshot("", "", ())))
     assert await _items(alice) == ["pears"], "they are about nothing"

@@ -10,12 +10,13 @@ from node.authoring.drafting import Draft
 from node.content import documents as documents_module
 from node.content.document_operations import DocumentOperationReader
 from node.content.documents import Documents, NewValue, group_values
+from node.contract.documents import edit_dict, edit_set, show_dict, show_entry, show_set
 from node.membership.merging import Merging
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import describe
 from protocol.body import Body, encode_body
-from protocol.content import DictEdit, DictEntry, SetEdit
-from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX, DICT_VALUE_SIZE_MAX, SET_ITEM_SIZE_MAX
+from protocol.document_kinds import DICT_VALUE_SIZE_MAX, SET, SET_ITEM_SIZE_MAX, DictEdit, DictEntry, SetEdit
+from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.text import id_text
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, members_of, open_nodes, share, together, until_equal
@@ -34,24 +35,24 @@ def documents_of(node: Node) -> Documents:
 
 async def _add(node: Node, *items: str, branch: str = "main") -> int:
     """How many commits that takes."""
-    return len((await documents_of(node).edit_set(branch, items, ()))["commits"])
+    return len((await edit_set(documents_of(node), branch, items, ()))["commits"])
 
 
 async def _remove(node: Node, *items: str, branch: str = "main") -> int:
-    return len((await documents_of(node).edit_set(branch, (), items))["commits"])
+    return len((await edit_set(documents_of(node), branch, (), items))["commits"])
 
 
 async def _set(node: Node, branch: str = "main") -> list[str]:
-    return [row["item"] for row in (await documents_of(node).show_set(branch, 0, 1000))["items"]]
+    return [row["item"] for row in (await show_set(documents_of(node), branch, 0, 1000))["items"]]
 
 
 async def _put(node: Node, **put: str) -> int:
-    return len((await documents_of(node).edit_dict("main", put, ()))["commits"])
+    return len((await edit_dict(documents_of(node), "main", put, ()))["commits"])
 
 
 async def _values(node: Node, key: str) -> list[str]:
     """The value, then its conflicts."""
-    entry = await documents_of(node).get("main", key)
+    entry = await show_entry(documents_of(node), "main", key)
     return [entry["value"], *(word["value"] for word in entry["conflicts"])]
 
 
@@ -72,15 +73,15 @@ async def test_a_set_holds_what_was_added_and_not_deleted_and_says_nothing_twice
         assert await _remove(alice, "what never was") == 0
         assert await _set(alice) == ["pears", "Äpfel"], "by bytes, not by a language's alphabet"
         alice.write(alice.branch(), "posts stand beside documents")
-        answer = await documents_of(alice).edit_set("main", ["a", "pears"], ["a", "Äpfel"])
+        answer = await edit_set(documents_of(alice), "main", ["a", "pears"], ["a", "Äpfel"])
         assert (answer["added"], answer["removed"]) == (["a"], ["Äpfel"]), "what is in both lists is added"
-        window = await documents_of(alice).show_set("main", 1, 1)
+        window = await show_set(documents_of(alice), "main", 1, 1)
         assert ([row["item"] for row in window["items"]], window["total"], window["next"]) == (
             ["pears"],
             2,
             None,
         )
-        assert (await documents_of(alice).show_set("main", 0, 1))["next"] == 1
+        assert (await show_set(documents_of(alice), "main", 0, 1))["next"] == 1
 
 
 @pytest.mark.slow
@@ -98,8 +99,8 @@ async def test_an_add_that_the_deleter_had_not_seen_stays_and_replicas_agree(
         assert await _set(alice) == ["moved"]
         await together(alice, bob)
         assert await _set(alice) == await _set(bob) == ["kept", "moved", "of bob"]
-        assert await documents_of(alice).show_set("main", 0, 9) == await documents_of(bob).show_set(
-            "main", 0, 9
+        assert await show_set(documents_of(alice), "main", 0, 9) == await show_set(
+            documents_of(bob), "main", 0, 9
         )
         await _remove(alice, "kept")
         await together(alice, bob)
@@ -118,11 +119,11 @@ async def test_concurrent_values_are_conflicts_until_somebody_puts_one(
         await together(alice, bob)
         await _put(alice, colour="green")
         await _put(bob, colour="blue")
-        await documents_of(bob).edit_dict("main", {}, ["size"])
+        await edit_dict(documents_of(bob), "main", {}, ["size"])
         await together(alice, bob)
         assert await _values(alice, "colour") == await _values(bob, "colour")
         assert set(await _values(alice, "colour")) == {"green", "blue"}
-        shown = await documents_of(alice).show_dict("main", 0, 9)
+        shown = await show_dict(documents_of(alice), "main", 0, 9)
         assert [(row["key"], len(row["conflicts"])) for row in shown["entries"]] == [("colour", 1)]
         with pytest.raises(ServiceError) as caught:
             await _values(alice, "size")
@@ -180,8 +181,8 @@ async def test_a_word_names_what_it_replaces_in_its_header_too(nodes: list[Node]
     alice = nodes[0]
     with fail_after(30):
         alice.create_repo()
-        added = (await documents_of(alice).edit_set("main", ["a"], ()))["commits"]
-        deleted = (await documents_of(alice).edit_set("main", (), ["a"]))["commits"]
+        added = (await edit_set(documents_of(alice), "main", ["a"], ()))["commits"]
+        deleted = (await edit_set(documents_of(alice), "main", (), ["a"]))["commits"]
         shown = describe(alice.replica, deleted[0])
         assert (shown["deps"], shown["kind"]) == (added, "set")
 
@@ -233,7 +234,7 @@ async def test_what_is_remembered_is_bounded_and_changes_no_answer(nodes: list[N
         for most in (0, 3, 5, 1000):
             reader = DocumentOperationReader(alice.replica, operations_cached_max=most)
             with alice.replica.database.read() as connection:
-                first, second = (list(reader.read(connection, branch, "set")) for _ in range(2))
+                first, second = (list(reader.read(connection, branch, SET)) for _ in range(2))
             assert (first, len(first)) == (second, 5)
             assert reader.operations_cached <= most
 

@@ -17,8 +17,7 @@ from node.membership.merging import Merging
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import describe
 from protocol.body import Body
-from protocol.content import TextSnapshot, TextUpdate
-from protocol.limits.formats import TEXT_UPDATE_SIZE_MAX
+from protocol.document_kinds import TEXT_UPDATE_SIZE_MAX, TextSnapshot, TextUpdate
 from protocol.text import id_text
 from storage.commits.commits import load_timeline
 from tests.support.machine import fail_after

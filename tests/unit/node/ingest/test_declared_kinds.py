@@ -16,13 +16,13 @@ from node.timelines.commit_history import describe
 from node.timelines.views import timeline_items
 from protocol.body import Body, encode_body, kind_name
 from protocol.commit import Commit, open_commit
-from protocol.content import (
-    Compaction,
+from protocol.content import Compaction, Imported, Post
+from protocol.declared_kind import ERASABLE, declare_kind, declared_kind
+from protocol.document_kinds import (
+    DOCUMENT_KINDS,
     DictEdit,
     DictEntry,
     DictSnapshot,
-    Imported,
-    Post,
     SetEdit,
     SetSnapshot,
     SnapshotEntries,
@@ -30,7 +30,6 @@ from protocol.content import (
     TextSnapshot,
     TextUpdate,
 )
-from protocol.declared_kind import ERASABLE, declare_kind, declared_kind
 from protocol.object import MissingBlocks
 from protocol.publication import decode_publication, is_bare, open_sealed_key
 from protocol.text import id_text
@@ -43,7 +42,7 @@ from storage.repos.repos import Branch
 from storage.schema.schema import blocks, commits, erasures, pending_publications
 from tests.support.builders import NOW_MS, STORE_KEY, World, give, timeline
 from tests.support.forging import BAD_BODIES, Forger, bare_of
-from verifier.documents import DOCUMENTS, reduce_dict, reduce_set, reduce_text
+from verifier.documents import reduce_text, reduce_values
 
 
 def _reasons(ingested: IngestResult) -> list[str]:
@@ -320,9 +319,12 @@ def test_documents_hold_the_same_with_bodies_that_say_nothing_and_without_them(w
         assert timeline(replica, branch) == timeline(*seen)
         reader = DocumentOperationReader(replica)
         with replica.database.read() as connection:
-            said = {kind: [one for one, _ in reader.read(connection, branch, kind)] for kind in DOCUMENTS}
-        assert [key for key, entry in reduce_set(said["set"]).items() if entry.values] == ["pears"]
-        assert reduce_dict(said["dict"])["size"].values[0].value == "large"
+            said = {
+                kind.name: [one for one, _ in reader.read(connection, branch, kind)]
+                for kind in DOCUMENT_KINDS
+            }
+        assert [key for key, entry in reduce_values(said["set"]).items() if entry.values] == ["pears"]
+        assert reduce_values(said["dict"])["size"].values[0].value == "large"
         assert [type(one.body) for one in reduce_text(said["text"]).standing] == [TextSnapshot]
         give(replica, branch, items)
         assert _shown(replica, branch) == _shown(*seen), "also once they have come"

@@ -1,0 +1,84 @@
+"""What the endpoints of all documents of values share: the service behind them, windows, and the entry of snapshots."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final, TypedDict
+
+from msgspec import Meta
+
+from node.contract.endpoint import WRITE_ERRORS, QueryParameter, limit_parameter
+from node.contract.values import Count, Id
+from protocol.document_kinds import ValuesKind
+from protocol.limits.users import DOCUMENT_WINDOW_MAX
+from verifier.documents import Entry
+
+NextOffset = Annotated[int | None, Meta(description="The `offset` of the next window. Null: there is none.")]
+Commits = Annotated[list[Id], Meta(description="Empty: nothing had to be written.")]
+READ_ERRORS: Final = ("too_large", "incomplete")
+"""Codes of an endpoint that reads a document."""
+EDIT_ERRORS: Final = (*WRITE_ERRORS, "too_large")
+"""Codes of an endpoint that writes to a document."""
+WINDOW: Final = (
+    QueryParameter(name="offset", type=int, default=0, description="Pass over so many."),
+    limit_parameter(DOCUMENT_WINDOW_MAX),
+)
+"""The query of an endpoint that shows a window."""
+
+
+class WindowFields(TypedDict):
+    """Which part of a document an answer is."""
+
+    branch: Id
+    total: Count
+    next: NextOffset
+
+
+class DocumentSnapshot(TypedDict):
+    """A snapshot of a set or a dict."""
+
+    branch: Id
+    commits: Annotated[list[Id], Meta(description="Empty: a snapshot was there already.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ValuesWindow:
+    """A window of a document: items or keys with their entries, ordered by UTF-8 bytes."""
+
+    entries: list[tuple[str, Entry]]
+    fields: WindowFields
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenValues:
+    """What an edit wrote: ids of commits, and the items or keys that it set and those that it deleted."""
+
+    branch: str
+    commits: list[str]
+    there: list[str]
+    gone: list[str]
+
+
+class ValuesService(ABC):
+    """Reads and writes documents of values of any kind. `branch`: its name, id or prefix. Each raises ServiceError."""
+
+    @abstractmethod
+    async def read_window(self, kind: ValuesKind, branch: str, offset: int, limit: int) -> ValuesWindow:
+        """A window of the branch's document of this kind."""
+
+    @abstractmethod
+    async def read_entry(self, kind: ValuesKind, branch: str, key: str) -> tuple[str, Entry]:
+        """The branch's id, and the entry of an item or key. Raises `not_found`."""
+
+    @abstractmethod
+    async def edit(self, kind: ValuesKind, branch: str, wanted: Mapping[str, str | None]) -> WrittenValues:
+        """Write what is `wanted` and not so yet: the value of each item or key, or None where it is to go."""
+
+    @abstractmethod
+    async def snapshot(
+        self, kind: ValuesKind, branch: str, *, without_missing: bool = False
+    ) -> DocumentSnapshot:
+        """Say again, in as few commits as hold it, all that stands in the branch's document, where others said it.
+
+        `without_missing`, bodies that are not here are taken to say nothing.
+        """

@@ -1,0 +1,183 @@
+"""A kind of document that only a test has, added as a new kind would be: its bodies and a line of the table, its endpoints.
+
+A process imports this before anything else of the project, so that all lists are derived from the longer table.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Final, Self, TypedDict
+
+from msgspec import Meta
+
+import protocol.document_kinds as kinds_module
+from protocol.codec import Id, Wire
+from protocol.document_kinds import DOCUMENT_KINDS, Replaces, ValuesEdit, ValuesSnapshot, values_kind
+
+Thing = Annotated[str, Meta(max_length=20)]
+Number = Annotated[int, Meta(ge=0, le=1000)]
+
+
+class Tally(Wire, frozen=True):
+    """A thing and its number."""
+
+    thing: Thing
+    number: Number
+
+
+class TallyEdit(ValuesEdit, frozen=True, tag="tally1"):
+    """Counts things, and strikes others."""
+
+    counted: Annotated[tuple[Tally, ...], Meta(max_length=2)]
+    struck: Annotated[tuple[Thing, ...], Meta(max_length=2)]
+    replaces: Replaces
+
+    @classmethod
+    def make(cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: tuple[bytes, ...]) -> Self:
+        """An edit that says just this."""
+        return cls(tuple(Tally(thing, int(number)) for thing, number in there.items()), gone, replaces)
+
+    def values(self) -> dict[str, str | None]:
+        """The number of each thing that is there."""
+        return dict[str, str | None](dict.fromkeys(self.struck)) | {
+            one.thing: str(one.number) for one in self.counted
+        }
+
+
+class TalliesOfCommit(Wire, frozen=True):
+    """What one commit counted, and nobody replaced."""
+
+    name: Id
+    tallies: tuple[Tally, ...]
+
+
+class TallySnapshot(ValuesSnapshot, frozen=True, tag="tally-snapshot1"):
+    """All numbers that stand, of things from `first` to before `end`."""
+
+    first: Thing
+    end: Thing | None
+    words: tuple[TalliesOfCommit, ...]
+
+    @classmethod
+    def make(cls, first: str, end: str | None, words: Iterable[tuple[bytes, Mapping[str, str]]]) -> Self:
+        """A snapshot of this range."""
+        return cls(
+            first,
+            end,
+            tuple(
+                TalliesOfCommit(name, tuple(Tally(thing, int(number)) for thing, number in values.items()))
+                for name, values in words
+            ),
+        )
+
+    def restated(self) -> Iterator[tuple[bytes, str, str]]:
+        """(name, thing, number) of each."""
+        return ((one.name, tally.thing, str(tally.number)) for one in self.words for tally in one.tallies)
+
+
+TALLY: Final = values_kind("tally", TallyEdit, TallySnapshot, 2)
+# What the line in the module does. It is not assigned there, because the name is final.
+vars(kinds_module)["DOCUMENT_KINDS"] = (*DOCUMENT_KINDS, TALLY)
+
+# From here on: node/contract/documents.py. It stands below the table, from which its imports derive their lists.
+from node.contract import documents as documents_module  # noqa: E402
+from node.contract.document_values import (  # noqa: E402
+    EDIT_ERRORS,
+    READ_ERRORS,
+    WINDOW,
+    Commits,
+    DocumentSnapshot,
+    NextOffset,
+    ValuesService,
+)
+from node.contract.endpoint import Endpoint  # noqa: E402
+from node.contract.values import Count, Request  # noqa: E402
+from node.contract.values import Id as IdText  # noqa: E402
+
+
+class TallyRequest(Request, frozen=True):
+    """Counts things, and strikes others."""
+
+    count: dict[Thing, Number]
+    strike: list[Thing]
+
+
+class TallyWindow(TypedDict):
+    """A window of a tally."""
+
+    branch: IdText
+    counted: dict[str, int]
+    total: Count
+    next: NextOffset
+
+
+class TallyResult(TypedDict):
+    """What was written to a tally."""
+
+    branch: IdText
+    commits: Commits
+    counted: list[str]
+    struck: list[str]
+
+
+async def show_tally(documents: ValuesService, branch: str, offset: int, limit: int) -> TallyWindow:
+    """A window of the branch's tally. Of what several counted at the same time, the highest number holds."""
+    window = await documents.read_window(TALLY, branch, offset, limit)
+    counted = {thing: max(int(word.value or 0) for word in entry.values) for thing, entry in window.entries}
+    return {"counted": counted, **window.fields}
+
+
+async def edit_tally(
+    documents: ValuesService, branch: str, count: dict[str, int], strike: list[str]
+) -> TallyResult:
+    """Count things, and strike others."""
+    wanted: dict[str, str | None] = dict.fromkeys(strike)
+    written = await documents.edit(
+        TALLY, branch, wanted | {thing: str(number) for thing, number in count.items()}
+    )
+    return {
+        "branch": written.branch,
+        "commits": written.commits,
+        "counted": written.there,
+        "struck": written.gone,
+    }
+
+
+async def snapshot_tally(documents: ValuesService, branch: str) -> DocumentSnapshot:
+    """Say again what the branch's tally holds."""
+    return await documents.snapshot(TALLY, branch)
+
+
+_ENTRIES: Final = (
+    Endpoint(
+        name="show_tally",
+        method="GET",
+        path="/branches/{branch}/tally",
+        summary="Show a window of a branch's tally.",
+        service="documents",
+        function=show_tally,
+        query=WINDOW,
+        answer=TallyWindow,
+        errors=READ_ERRORS,
+    ),
+    Endpoint(
+        name="edit_tally",
+        method="POST",
+        path="/branches/{branch}/tally",
+        summary="Count things, and strike others.",
+        service="documents",
+        function=edit_tally,
+        request=TallyRequest,
+        answer=TallyResult,
+        errors=EDIT_ERRORS,
+    ),
+    Endpoint(
+        name="snapshot_tally",
+        method="POST",
+        path="/branches/{branch}/tally/snapshots",
+        summary="Compact a tally's history.",
+        service="documents",
+        function=snapshot_tally,
+        answer=DocumentSnapshot,
+        errors=EDIT_ERRORS,
+    ),
+)
+vars(documents_module).update({one.name.upper(): one for one in _ENTRIES})
