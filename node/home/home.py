@@ -28,6 +28,7 @@ from node.home.identity import adopt_older_keys, create_keys, has_keys
 from node.home.key_file import SECRET_SIZE, Keys, Protection, fresh_keys
 from node.home.private_files import FILE_MODE, create_file, read_file, replace_file, sweep_begun
 from node.runtime.errors import ServiceError
+from protocol.keys import HashKey
 from storage.engine.folders import make_folder
 
 PSEUDONYM_KEY_NAME: Final = "pseudonym.key"
@@ -133,7 +134,7 @@ def open_home(path: Path, options: Sequence[str] = ()) -> Home:
     return Home(path, *load_settings(path / CONFIG_NAME, os.environ, options))
 
 
-def load_pseudonym_key(path: Path) -> bytes:
+def load_pseudonym_key(path: Path) -> HashKey:
     """The key under which a node's exports hide authors, made where there is none. Raises ServiceError.
 
     Nodes with copies of one such file give an author the same pseudonym.
@@ -149,7 +150,7 @@ def load_pseudonym_key(path: Path) -> bytes:
         raise ServiceError(
             "bad_config", f"{key} is not a key of 32 bytes, in hex", "restore it from a backup"
         )
-    return bytes.fromhex(text.decode())
+    return HashKey(bytes.fromhex(text.decode()))
 
 
 @contextmanager
